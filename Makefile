@@ -204,8 +204,8 @@ bench-agreement: $(VENV)/.dev-installed $(MODEL) ## agreement of every metric wi
 bench-judge: $(VENV)/.dev-installed $(MODEL) ## agreement of the judge's metrics with human labels, into docs/research/judge.md (DATA=DIR: the labelled rows; the judge must be built)
 	@$(TIMED); $(BIN)/python -m benchmarks.judges.agreement --data $(DATA) $(ARGS)
 
-bench-load: $(VENV)/.dev-installed $(MODEL) ## the knee of every mix and engine and twice as much, into docs/research/load.md; an answer's costs for bench capacity (machine: quiet)
-	@$(TIMED); $(BIN)/python -m benchmarks.load.costs --write; $(BIN)/python -m benchmarks.load.knees --write $(ARGS)
+bench-load: $(VENV)/.dev-installed $(MODEL) ## the knee of every mix and engine and twice as much, into docs/research/load.md (machine: quiet)
+	@$(TIMED); $(BIN)/python -m benchmarks.load.knees --write $(ARGS)
 
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## resident memory over 200 000 distinct texts
 	@$(TIMED); $(BIN)/python -m benchmarks.load.memory

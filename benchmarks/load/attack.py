@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.common.figures import Figure, show
 from benchmarks.common.servers import Server, start_engine
-from gradewire_cli.load.workers.slices import ask_for_short_slices
+from benchmarks.load.slices import ask_for_short_slices
 
 
 def attack_a_server(

@@ -12,9 +12,8 @@ from typing import Final, Self
 import numpy as np
 from benchmarks.load.frames import Ended, FramedConnection
 from benchmarks.load.memory import WORDS
-from gradewire_cli.load.arrivals import constant
 
-from gradewire_cli.load.open_loop import open_loop
+from gradewire_cli.load.open_loop import constant, open_loop
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 SCORE: Final = "/gradewire.v1.Scoring/Score"

@@ -43,11 +43,12 @@ def measure_with(processes: int, engine: str, mix: str, options: argparse.Namesp
     """The JSON of a run with so many client processes, on a server of its own: what it has cached makes it faster."""
     stem = options.out / f"{engine}-{mix}"
     sys.stderr.write(f"{engine}, {mix}\n")
+    duration = ("--duration", options.duration_s) if options.duration_s else ()
     with start_engine(engine, {"log-request-share": "0"}) as server:
         bench_load(
             server,
-            *("--mix", mix, "--metrics", options.metrics, "--duration", options.duration_s),
-            *("--min-calls", options.min_calls, "--slo-s", options.slo_s, "--client-processes", processes),
+            *("--mix", mix, "--metrics", options.metrics, *duration),
+            *("--slo-s", options.slo_s, "--client-processes", processes),
             *("--json", f"{stem}.json", "--html", f"{stem}.html"),
         )
     document: dict[str, Any] = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
@@ -83,10 +84,11 @@ def row(engine: str, mix: str, document: dict[str, Any]) -> list[str]:
 
 def table(rows: Sequence[Sequence[str]], options: argparse.Namespace) -> str:
     """Markdown: when, where and how, then a line for each run."""
+    steps = f"{options.duration_s:g} s" if options.duration_s else "10 s or 500 calls"
     said = (
         f"{datetime.now(UTC).date().isoformat()}, {machine()}, server and client on the same cores, "
         f"`{options.metrics}`, "
-        f"steps of {options.duration_s:g} s or {options.min_calls} calls, p99 of at most {options.slo_s * 1e3:g} ms, "
+        f"steps of {steps}, p99 of at most {options.slo_s * 1e3:g} ms, "
         f"{options.client_processes} client process{'es' * (options.client_processes > 1)}, "
         f"up to {_MOST_CLIENT_PROCESSES} where they were late."
     )
@@ -100,8 +102,7 @@ def main() -> None:
     parser.add_argument("--engines", choices=ENGINES, nargs="+", default=list(ENGINES))
     parser.add_argument("--mixes", nargs="+", default=list(MIXES), help="of gradewire bench load")
     parser.add_argument("--metrics", default="smile:fast")
-    parser.add_argument("--duration-s", type=float, default=8)
-    parser.add_argument("--min-calls", type=int, default=400)
+    parser.add_argument("--duration-s", type=float, default=0, help="of a step; 0: 10 s or 500 calls")
     parser.add_argument("--slo-s", type=float, default=0.25)
     parser.add_argument("--client-processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path(".knees"), help="folder of the runs' files")

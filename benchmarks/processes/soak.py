@@ -27,11 +27,10 @@ import psutil
 from benchmarks.common.servers import Server, start_engine
 from benchmarks.load.memory import WORDS
 from benchmarks.processes.counted_transport import CountedTransport
-from gradewire_cli.load.arrivals import constant
 
 from gradewire import AsyncClient, GradewireError
 from gradewire.results import ItemScores
-from gradewire_cli.load.open_loop import open_loop
+from gradewire_cli.load.open_loop import constant, open_loop
 
 METRICS: Final = "smile:fast,exact_match"
 _TOLERANCE: Final = 2e-4

@@ -25,9 +25,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "benchmarks/judges/attacks/unmasked.py": ("--judges", "."),
     "benchmarks/judges/pairs.py": ("--judges", "."),
     "benchmarks/peers/smile_vs_sentence_transformers.py": ("--checkpoint", "."),
-    "benchmarks/research/bertscore_facts.py": ("nowhere/evouna_dev.jsonl",),
-    "benchmarks/research/compare_encoders.py": ("one", "another"),
-    "benchmarks/research/lemmas.py": ("--wordnet", "."),
+    "benchmarks/agreement/bertscore_facts.py": ("nowhere/evouna_dev.jsonl",),
 }
 READS_ROWS = [
     name

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.scoring.conftest import Command, answer
+from tests.cli.conftest import Command, answer
 from tests.support.debian.wordnet import wordnet_files
 
 from gradewire.testing import StubTransport

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from tests.cli.scoring.conftest import Command, read_rows, write_rows
+from tests.cli.conftest import Command, read_rows, write_rows
 from tests.client.judged_transport import JudgedTransport
 from tests.client.test_generate import PROMPT, write
 

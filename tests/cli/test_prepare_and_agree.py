@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from scipy import stats
-from tests.cli.scoring.conftest import Command, answer, write_rows
+from tests.cli.conftest import Command, answer, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.scoring.conftest import Command, write_rows
+from tests.cli.conftest import Command, write_rows
 from tests.support.judges.smollm2 import smollm2_repository
 from tokenizers import Tokenizer
 
@@ -77,7 +77,7 @@ def test_known_prompts_are_listed_and_exported(command: Command, file: Path) -> 
     listed = command("prompt", "list")
     assert listed.exit_code == 0, listed.output
     for metric in ("lave", "judge_grade", "judge_similarity", "judge_verdict", "synthetic"):
-        assert re.search(rf"^{metric}/1 +[0-9a-f]{{12}}  ", listed.stdout, re.MULTILINE)
+        assert re.search(rf"^{metric}/\d+ +[0-9a-f]{{12}}  ", listed.stdout, re.MULTILINE)
         text = command("prompt", "export", metric).stdout
         assert f'name = "{metric}"' in text
         assert command("prompt", "export", f"{metric}/1").stdout == text
@@ -92,10 +92,10 @@ def test_an_export_is_the_beginning_of_ones_own(command: Command, file: Path) ->
     own.write_text(command("prompt", "export", "lave").stdout.replace('name = "lave"', 'name = "own"'))
     checked = command("prompt", "check", own)
     assert checked.exit_code == 0, checked.output
-    assert re.match(r"own/1 for lave, digest [0-9a-f]{64}\nrating: rating \(.*\)\n", checked.stdout)
+    assert re.match(r"own/2 for lave, digest [0-9a-f]{64}\nrating: rating \(.*\)\n", checked.stdout)
     shown = command("prompt", "show", "lave", file, "--prompt", own)
     assert shown.exit_code == 0, shown.output
-    assert shown.stdout.startswith("=== own/1@")
+    assert shown.stdout.startswith("=== own/2@")
     own.write_text(own.read_text().replace("{prediction}", "{predicted}", 1))
     for done in (command("prompt", "check", own), command("prompt", "show", "lave", file, "--prompt", own)):
         assert done.exit_code == 2
@@ -111,9 +111,9 @@ def test_prompts_of_the_operator_are_known_here_too(
     exported = command("prompt", "export", "lave").stdout
     (directory / "theirs.toml").write_text(exported.replace('name = "lave"', 'name = "theirs_of_tests"'))
     monkeypatch.setenv("GRADEWIRE_JUDGE_PROMPT_DIRECTORY", str(directory))
-    assert "theirs_of_tests/1" in command("prompt", "list").stdout
-    shown = command("prompt", "show", "lave?prompt=theirs_of_tests/1", file)
-    assert shown.stdout.startswith("=== theirs_of_tests/1@")
+    assert "theirs_of_tests/2" in command("prompt", "list").stdout
+    shown = command("prompt", "show", "lave?prompt=theirs_of_tests/2", file)
+    assert shown.stdout.startswith("=== theirs_of_tests/2@")
     monkeypatch.setenv("GRADEWIRE_JUDGE_PROMPT_DIRECTORY", str(directory / "none"))
     missing = command("prompt", "list")
     assert (missing.exit_code, "judge_prompt_directory: cannot read" in missing.stderr) == (2, True)

@@ -36,7 +36,7 @@ WORDS = [
     "running",
     "…",
 ]
-STATIC = resources.files("gradewire_gateway.page").joinpath("static")
+STATIC = resources.files("gradewire_gateway").joinpath("static")
 
 
 def answer(route: Route) -> None:

@@ -92,7 +92,7 @@ def test_a_variant_is_checked_in_bf16(repository: Path) -> None:
 def test_where_bf16_cannot_be_had_a_check_says_so_and_runs_in_fp32(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("bf16", "build.check.session"):
+    for module in ("bf16", "build.verify"):
         monkeypatch.setattr(f"gradewire_models.{module}.bf16_instruction", refuse("no such instruction"))
     checks = verify_built(repository, NAME, None)
     assert all(check.passed for check in checks[:4])

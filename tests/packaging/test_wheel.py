@@ -18,7 +18,7 @@ DATA = [
     "gradewire_models/catalog/adapters/sfve-mini/*.safetensors",
     "gradewire_models/catalog/calibrations/*.json",
     "gradewire_models/judges/judges.toml",
-    "gradewire_server/metrics/judged/prompts/*.toml",
+    "gradewire_server/metrics/prompts/*.toml",
     "gradewire_gateway/static/index.html",
     "gradewire_triton/environment.lock",
 ]
@@ -27,7 +27,7 @@ LIGHT = {"gradewire", "gradewire_proto", "google"}
 
 
 def test_it_holds_the_packages_as_they_stand_in_the_tree(wheel: Path) -> None:
-    ours = ("server", "gateway", "models", "triton", "proto")
+    ours = ("server", "gateway", "models", "triton", "proto", "stats", "cli")
     assert {"gradewire", *(f"gradewire_{name}" for name in ours)} == PACKAGES
     assert unlike(wheel, ROOT) == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from gradewire_cli.problems import InputError, UnreachableError, exit_codes
 from gradewire_proto.exit_codes import MEANINGS, ExitCode
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "command.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command.md"
 
 
 def test_each_code_has_one_meaning_and_the_page_tells_all() -> None:

@@ -137,7 +137,7 @@ def gateway_command(ctx: click.Context, /, **options: Any) -> None:
             flags = f"--{cert.replace('_', '-')} and --{key.replace('_', '-')}"
             raise click.UsageError(f"{flags} belong together: give both, or neither")
     serving, settings = _gateway_module("serving"), _gateway_module("settings")
-    _gateway_module("observing.log").configure_log(options["log_level"])
+    _gateway_module("observing").configure_log(options["log_level"])
     made = _settings(settings, options)
     try:
         listening = serving.bind(made.listen)

@@ -16,11 +16,10 @@ _EXTRAS = {
     "scipy": "agree",
     "threadpoolctl": "agree",
     "jinja2": "agree",
-    "hdrh": "load",
     "prometheus_client": "load",
 }
 """Packages without which a command cannot be imported, and the extra that brings them."""
-_OWN_EXTRAS = {"load": "load", "capacity": "load"}
+_OWN_EXTRAS = {"load": "load"}
 """Commands with an extra of their own, which brings all that they import."""
 
 

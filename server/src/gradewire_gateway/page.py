@@ -174,11 +174,11 @@ def _report_digests() -> dict[str, str]:
 
     They are read beside the client and not through it: importing it would bring all that it needs into this process.
     """
-    client = find_spec("gradewire")
+    client = find_spec("gradewire_cli")
     places = [] if client is None else list(client.submodule_search_locations or ())
     found = dict.fromkeys(_REPORT_ASSETS, "")
     for place in places[:1]:
-        folder = Path(place) / "report" / "templates"
+        folder = Path(place) / "pages" / "templates"
         for kind, names in _REPORT_ASSETS.items():
             digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).digest()
             found[kind] = f" 'sha256-{base64.b64encode(digest).decode()}'"

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from click.testing import Result
 from scipy import stats
-from tests.cli.scoring.conftest import Command, answer, write_rows
-from tests.cli.scoring.judged import rows_of
+from tests.cli.conftest import Command, answer, write_rows
+from tests.cli.judged import rows_of
 
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2, types_pb2

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from scipy import stats
-from tests.cli.scoring.conftest import Command, figures_of, write_rows
-from tests.cli.scoring.judged import CUT_LETTERS, judging_stub, rows_of
+from tests.cli.conftest import Command, figures_of, write_rows
+from tests.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2

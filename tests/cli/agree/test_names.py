@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from tests.cli.scoring.conftest import Command, write_rows
-from tests.cli.scoring.judged import judging_stub, rows_of
+from tests.cli.conftest import Command, write_rows
+from tests.cli.judged import judging_stub, rows_of
 
 
 def test_rows_without_data_set_or_model_do_not_pass_for_all_rows(command: Command, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.scoring.conftest import Command, figures_of
-from tests.cli.scoring.judged import judging_stub
+from tests.cli.conftest import Command, figures_of
+from tests.cli.judged import judging_stub
 
 COLOURS = ("red", "blue", "green")
 

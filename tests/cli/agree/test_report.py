@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Command, write_rows
+from tests.cli.judged import judging_stub, rows_of
 from tests.cli.pages.pixels import data_uri, png
-from tests.cli.scoring.conftest import Command, write_rows
-from tests.cli.scoring.judged import judging_stub, rows_of
 
 from gradewire_cli.pages import page
 

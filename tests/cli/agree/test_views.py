@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.scoring.conftest import Command, figures_of, write_rows
-from tests.cli.scoring.judged import judging_stub, rows_of
+from tests.cli.conftest import Command, figures_of, write_rows
+from tests.cli.judged import judging_stub, rows_of
 
 
 @pytest.fixture

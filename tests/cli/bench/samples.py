@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from tests.cli.scoring.conftest import Command, figures_of, write_rows
+from tests.cli.conftest import Command, figures_of, write_rows
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import types_pb2

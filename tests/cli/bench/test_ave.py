@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.cli.bench.samples import NAMES, benched, check, expected, said, samples, stub
-from tests.cli.scoring.conftest import Command, write_rows
+from tests.cli.conftest import Command, write_rows
 
 from gradewire_cli.results.manifest_file import read_manifest
 

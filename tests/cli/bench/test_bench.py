@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
-from tests.cli.scoring.conftest import Command, figures_of, write_rows
-from tests.cli.scoring.judged import CUT_LETTERS, judging_stub, rows_of
+from tests.cli.conftest import Command, figures_of, write_rows
+from tests.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
 from gradewire.testing import StubTransport
 from gradewire_cli.results.manifest_file import read_manifest

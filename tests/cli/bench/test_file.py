@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.cli.bench.samples import benched, check, said, samples, stub
-from tests.cli.scoring.conftest import Command, write_rows
+from tests.cli.conftest import Command, write_rows
 
 from gradewire_stats.calibration.labelled_rows import half_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.cli.bench.samples import benched, check, expected, samples, score, stub
-from tests.cli.scoring.conftest import Command, read_rows, write_rows
+from tests.cli.conftest import Command, read_rows, write_rows
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2

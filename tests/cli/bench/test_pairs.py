@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.scoring.conftest import Command, figures_of, write_rows
+from tests.cli.conftest import Command, figures_of, write_rows
 
 from gradewire_cli.results.manifest_file import read_manifest
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from tests.cli.scoring.conftest import Command, figures_of, write_rows
-from tests.cli.scoring.judged import rows_of
+from tests.cli.conftest import Command, figures_of, write_rows
+from tests.cli.judged import rows_of
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_cli.results.manifest_file import read_manifest

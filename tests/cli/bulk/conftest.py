@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.scoring.conftest import answer, write_rows
+from tests.cli.conftest import answer, write_rows
 
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.testing import StubTransport

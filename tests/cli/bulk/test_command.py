@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.bulk.conftest import answers
-from tests.cli.scoring.conftest import Command, write_rows
+from tests.cli.conftest import Command, write_rows
 
 from gradewire_cli.bulk.options import BulkOutput, Cluster, Division
 from gradewire_cli.rows.input_file import InputFile

@@ -10,7 +10,7 @@ import fsspec
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.bulk.conftest import PART_ROWS, Bulk, answers
-from tests.cli.scoring.conftest import Command
+from tests.cli.conftest import Command
 from tests.support.syncs import Syncs
 
 from gradewire_cli.bulk.output import Assembly, IncompleteError, check_same, input_digests, save_run, saved_run

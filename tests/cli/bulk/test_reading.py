@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.bulk.conftest import PART_ROWS, Bulk, answers
-from tests.cli.scoring.conftest import answer, write_rows
+from tests.cli.conftest import answer, write_rows
 
 from gradewire import Tls
 from gradewire.testing import StubTransport

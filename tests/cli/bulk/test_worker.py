@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cli.bulk.conftest import PART_ROWS, Bulk, answers
-from tests.cli.scoring.conftest import answer
+from tests.cli.conftest import answer
 from tests.support.examples import example_count
 
 from gradewire.errors import AccessDenied, DeadlineExceeded, ServerUnreachable

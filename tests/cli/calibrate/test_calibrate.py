@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.cli.scoring.conftest import Command, write_rows
-from tests.cli.scoring.judged import judging_stub, rows_of
+from tests.cli.conftest import Command, write_rows
+from tests.cli.judged import judging_stub, rows_of
 from tests.support.models.grader_adapter import build_tiny_grader
 from tests.support.models.tiny_models import make_package
 

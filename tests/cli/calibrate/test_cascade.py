@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from tests.cli.scoring.conftest import answer, write_rows
+from tests.cli.conftest import answer, write_rows
 from tests.support.models.tiny_models import make_package
 
 from gradewire.testing import StubTransport

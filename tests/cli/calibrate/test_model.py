@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.scoring.conftest import Command, length_score, write_rows
-from tests.cli.scoring.judged import rows_of
+from tests.cli.conftest import Command, length_score, write_rows
+from tests.cli.judged import rows_of
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2

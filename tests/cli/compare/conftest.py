@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from tests.cli.scoring.conftest import Command, write_rows
+from tests.cli.conftest import Command, write_rows
 
 Rows = list[dict[str, Any]]
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from tests.cli.compare import slow_judge
 from tests.cli.compare.conftest import letters
-from tests.cli.scoring.conftest import Command, read_rows, write_rows
+from tests.cli.conftest import Command, read_rows, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import judging_pb2

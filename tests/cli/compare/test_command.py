@@ -8,7 +8,7 @@ import pytest
 from click.testing import Result
 from scipy import stats
 from tests.cli.compare.conftest import letters, rows
-from tests.cli.scoring.conftest import Command, read_rows, write_rows
+from tests.cli.conftest import Command, read_rows, write_rows
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2

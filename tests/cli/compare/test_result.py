@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 from tests.cli.compare.conftest import letters
-from tests.cli.scoring.conftest import read_rows
+from tests.cli.conftest import read_rows
 
 Compare = Callable[..., Result]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.cli.compare.conftest import Rows, letters
-from tests.cli.scoring.conftest import Command, read_rows, write_rows
+from tests.cli.conftest import Command, read_rows, write_rows
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_cli.compare import runs

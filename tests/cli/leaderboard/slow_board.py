@@ -3,8 +3,8 @@
 import sys
 import time
 
+from tests.cli.conftest import answer
 from tests.cli.leaderboard.test_judge import verdict
-from tests.cli.scoring.conftest import answer
 
 from gradewire.testing import StubTransport, echo_comparisons
 from gradewire_cli.group import gradewire

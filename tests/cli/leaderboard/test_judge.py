@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.scoring.conftest import Command, read_rows, write_rows
+from tests.cli.conftest import Command, read_rows, write_rows
 
 from gradewire.testing import StubTransport, echo_comparisons
 from gradewire_proto.v1 import judging_pb2

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.scoring.conftest import Command, answer, read_rows, write_rows
+from tests.cli.conftest import Command, answer, read_rows, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_cli.leaderboard.judging import Answers, PairJudging, Sampling, texts_digest

@@ -5,9 +5,9 @@ import sys
 import time
 from pathlib import Path
 
+from tests.cli.conftest import Command, write_rows
 from tests.cli.leaderboard.test_judge import Judge, files_of
 from tests.cli.leaderboard.test_judging import LENGTHS, rows_of
-from tests.cli.scoring.conftest import Command, write_rows
 
 from gradewire.testing import StubTransport
 
@@ -17,7 +17,7 @@ _SECONDS = 60
 
 def killed(arguments: list[str], out: Path, lines: int) -> bytes:
     """What a run leaves that is killed as soon as it has written so many lines."""
-    process = subprocess.Popen([*_PROGRAM, *arguments, "--out", str(out)], cwd=Path(__file__).parents[4])
+    process = subprocess.Popen([*_PROGRAM, *arguments, "--out", str(out)], cwd=Path(__file__).parents[3])
     give_up = time.monotonic() + _SECONDS
     while not (out.is_file() and out.read_bytes().count(b"\n") >= lines):
         assert process.poll() is None, "it ended before it could be killed"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cli.scoring.conftest import Command, write_rows
+from tests.cli.conftest import Command, write_rows
 
 STRENGTHS = {"alpha": 0.9, "beta": 0.2, "gamma": -0.9}
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import grpc
 import pytest
+from tests.cli.conftest import Command
 from tests.cli.load.conftest import going, metrics_page
-from tests.cli.scoring.conftest import Command
 from tests.client.small_server import Fault, SmallServer, run_small_server
 
 from gradewire_cli.load.open_loop import poisson

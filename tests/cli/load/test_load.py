@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.scoring.conftest import Command, write_rows
+from tests.cli.conftest import Command, write_rows
 from tests.client.small_server import SmallServer
 
 from gradewire_cli.load.content import MIXES

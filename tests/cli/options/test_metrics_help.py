@@ -1,6 +1,6 @@
 """What --help says of metrics and their parameters."""
 
-from tests.cli.scoring.conftest import Command
+from tests.cli.conftest import Command
 
 from gradewire.metrics import METRIC_TYPES
 from gradewire.metrics.base import wire_parameters

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.cli.bulk.conftest import Bulk
 from tests.cli.compare.slow_judge import longer, score
-from tests.cli.scoring.conftest import Command, answer, read_rows
+from tests.cli.conftest import Command, answer, read_rows
 
 from gradewire.testing import StubTransport
 from gradewire_cli.bulk.output import check_same, input_digests, saved_run

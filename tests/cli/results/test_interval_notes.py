@@ -5,8 +5,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from tests.cli.scoring.conftest import Command, length_score, write_rows
-from tests.cli.scoring.judged import CUT_LETTERS, judging_stub, rows_of
+from tests.cli.conftest import Command, length_score, write_rows
+from tests.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_cli.results.interval_notes import PlacedEstimate, draws_line, undefined_draws, without_interval

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Command, write_rows
 from tests.cli.results.test_output_errors import PROGRAM
-from tests.cli.scoring.conftest import Command, write_rows
 from tests.support.syncs import Syncs
 
 from gradewire_cli.problems import InputError
@@ -19,7 +19,7 @@ from gradewire_cli.results import journal as journal_module
 from gradewire_cli.results.journal import Journal, identity_differences, refuse_other_run, whole_lines
 from gradewire_cli.results.result_rows import read_results
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 HOLDER = """
 import sys, time
 from pathlib import Path

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.scoring.conftest import Command, write_rows
+from tests.cli.conftest import Command, write_rows
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_cli.results.judge_summary import CascadeTally, is_cascade

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.scoring.conftest import Command, write_rows
+from tests.cli.conftest import Command, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.scoring.conftest import Command, answer, write_rows
+from tests.cli.conftest import Command, answer, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_cli.results.result_rows import read_results
@@ -19,7 +19,7 @@ PROGRAM = """
 import functools
 from gradewire_cli import group
 from gradewire.testing import StubTransport
-from tests.cli.scoring.conftest import answer
+from tests.cli.conftest import answer
 group.gradewire.main = functools.partial(group.gradewire.main, obj=StubTransport(answer))
 group.main()
 """
@@ -33,7 +33,7 @@ def gradewire(*arguments: str | Path, stdout: str = "/dev/null") -> tuple[int, s
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            cwd=Path(__file__).parents[4],
+            cwd=Path(__file__).parents[3],
         )
     return done.returncode, done.stderr
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.scoring.conftest import Command, answer, write_rows
+from tests.cli.conftest import Command, answer, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_cli.results.summary import MetricTally, Summary, remarks, verdict

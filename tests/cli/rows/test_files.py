@@ -9,7 +9,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.scoring.conftest import Command, read_rows
+from tests.cli.conftest import Command, read_rows
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import display_names, file_errors, is_url, local_path

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.scoring.conftest import Command, answer, write_rows
+from tests.cli.conftest import Command, answer, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_cli.problems import InputError

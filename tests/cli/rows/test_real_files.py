@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import feather, ipc, parquet
-from tests.cli.scoring.conftest import Command, answer
+from tests.cli.conftest import Command, answer
 
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2, types_pb2

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.scoring.conftest import Command, read_rows, write_rows
+from tests.cli.conftest import Command, read_rows, write_rows
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.records import Reading, expanded, format_of

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cli.scoring.conftest import answer
+from tests.cli.conftest import answer
 
 from gradewire.metrics import METRIC_TYPES
 from gradewire.testing import StubTransport

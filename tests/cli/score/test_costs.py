@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.cli.conftest import Command, write_rows
 from tests.cli.score.judging_server import JudgingStub, judged
-from tests.cli.scoring.conftest import Command, write_rows
 
 from gradewire_cli.group import gradewire
 from gradewire_cli.options.common import JudgePrices

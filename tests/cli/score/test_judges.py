@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Command, read_rows, write_rows
+from tests.cli.judged import rows_of
 from tests.cli.score.judging_server import PROMPT, ROWS, JudgingStub, prompt_file
-from tests.cli.scoring.conftest import Command, read_rows, write_rows
-from tests.cli.scoring.judged import rows_of
 
 
 def test_what_a_judge_said_reaches_rows_and_summary(command: Command, tmp_path: Path) -> None:

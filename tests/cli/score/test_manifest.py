@@ -4,8 +4,8 @@ import hashlib
 import json
 from pathlib import Path
 
+from tests.cli.conftest import Command, answer, write_rows
 from tests.cli.score.test_costs import PRICES, ROWS, PaidStub
-from tests.cli.scoring.conftest import Command, answer, write_rows
 
 from gradewire.errors import AccessDenied
 from gradewire.testing import StubTransport

@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from tests.cli.scoring.conftest import Command, answer, read_rows, write_rows
+from tests.cli.conftest import Command, answer, read_rows, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from pyarrow import parquet
-from tests.cli.scoring.conftest import Command, answer, read_rows, write_rows
+from tests.cli.conftest import Command, answer, read_rows, write_rows
 
 from gradewire.errors import ServerFault
 from gradewire.testing import StubTransport

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import Command, answer, read_rows, write_rows
 from tests.cli.score.judging_server import listing
-from tests.cli.scoring.conftest import Command, answer, read_rows, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2, types_pb2

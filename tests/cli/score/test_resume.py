@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.scoring.conftest import Command, answer, write_rows
+from tests.cli.conftest import Command, answer, write_rows
 
 from gradewire import DeadlineExceeded
 from gradewire.testing import StubTransport

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from tests.cli.scoring.conftest import Command, answer, read_rows, write_rows
+from tests.cli.conftest import Command, answer, read_rows, write_rows
 
 from gradewire import DeadlineExceeded, InvalidRequest, NotReady, Overloaded, ServerUnreachable
 from gradewire.testing import StubTransport

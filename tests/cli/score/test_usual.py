@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.scoring.conftest import Command, answer, read_rows, write_rows
+from tests.cli.conftest import Command, answer, read_rows, write_rows
 from tests.client.test_options import BOTH, WHY
 
 from gradewire.testing import StubTransport

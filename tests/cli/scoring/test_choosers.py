@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.scoring.samples import pair
+from tests.cli.samples import pair
 
 from gradewire import AsyncClient, Compare, InvalidRequest, Winner
 from gradewire.testing import StubTransport, echo_comparisons

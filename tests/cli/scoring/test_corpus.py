@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Command, answer, write_rows
+from tests.cli.judged import rows_of
 from tests.cli.score.judging_server import ROWS, JudgingStub
-from tests.cli.scoring.conftest import Command, answer, write_rows
-from tests.cli.scoring.judged import rows_of
 
 from gradewire import AsyncClient
 from gradewire._calls.requests import JUDGE_CHUNK_ITEMS

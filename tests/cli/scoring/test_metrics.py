@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.scoring.conftest import Command, answer, read_rows, write_rows
-from tests.cli.scoring.judged import rows_of
+from tests.cli.conftest import Command, answer, read_rows, write_rows
+from tests.cli.judged import rows_of
 
 from gradewire.metrics import METRIC_TYPES
 from gradewire.testing import StubTransport

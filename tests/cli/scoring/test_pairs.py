@@ -3,7 +3,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.cli.scoring.samples import LengthChooser, pair
+from tests.cli.samples import LengthChooser, pair
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import Journal

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.conftest import Command, read_rows, write_rows
 from tests.cli.score.judging_server import ROWS, JudgingStub, judged
-from tests.cli.scoring.conftest import Command, read_rows, write_rows
 
 from gradewire import ServerUnreachable
 from gradewire.results import MetricScore, Status

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.cli.scoring.conftest import Command, read_rows, write_rows
+from tests.cli.conftest import Command, read_rows, write_rows
 from tests.cli.scoring.test_corpus import Recorder
 
 from gradewire_cli.group import gradewire

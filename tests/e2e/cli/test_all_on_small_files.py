@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.cli.scoring.conftest import read_rows, write_rows
+from tests.cli.conftest import read_rows, write_rows
 
 from gradewire.api import embedded_transport
 from gradewire.metrics import METRIC_TYPES

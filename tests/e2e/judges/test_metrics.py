@@ -226,13 +226,13 @@ def test_a_prompt_of_ones_own_travels_with_the_call(client: Client, server: Serv
     file.write_text(json.dumps(ITEMS[0]) + "\n")
     done = run_command("score", file, "--metrics", "judge_verdict", "--prompt", own, "--server", server.address)
     line = json.loads(done.stdout)["scores"]["judge_verdict"]["line"]
-    assert "prompt=own/1@" in line
+    assert "prompt=own/2@" in line
     report = client.score(ITEMS[:1], {"judge_verdict": JudgeVerdict(prompt=own.read_text())})
     provenance = report.provenance["judge_verdict"]
-    assert (provenance.line, provenance.prompt) == (line, "own/1")
+    assert (provenance.line, provenance.prompt) == (line, "own/2")
     # The server forgets it: its name alone says nothing there.
     unknown = client.score(ITEMS[:1], ["exact_match", line])[0].scores["judge_verdict"]
-    assert (unknown.status, "own/1" in unknown.message) == (Status.INVALID_PARAMETER, True)
+    assert (unknown.status, "own/2" in unknown.message) == (Status.INVALID_PARAMETER, True)
 
 
 def test_submissions_of_a_training_loop_and_async_calls(client: Client, server: ServerProcess) -> None:

@@ -37,7 +37,7 @@ def test_where_one_text_ends_is_a_part_of_it() -> None:
     assert len({joined(each) for each in [("a b", "", "c"), ("a", " b", "c"), ("a", "", " bc"), ("", "a b", "c")]}) == 4
 
 
-GOLDEN = Path(__file__).parents[3] / "models" / "repository" / "grader_input.golden.json"
+GOLDEN = Path(__file__).parents[2] / "models" / "repository" / "grader_input.golden.json"
 BEGIN, SEPARATOR = 2, 3  # of the tiny tokenizer
 WORDS = st.lists(st.integers(0, 59).map("w{}".format), max_size=80)
 

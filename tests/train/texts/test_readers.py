@@ -101,7 +101,7 @@ def pair(premise: str, hypothesis: str, label: object) -> Mapping[str, Any]:
 
 
 def test_pairs_of_one_premise_become_one_example_wherever_their_lines_are(tmp_path: Path) -> None:
-    found = read_nli(
+    found = pairs_of(
         tmp_path,
         pair("a dog runs", "an animal moves", "entailment"),
         pair("a man eats", "a person eats", 0),
@@ -117,7 +117,7 @@ def test_pairs_of_one_premise_become_one_example_wherever_their_lines_are(tmp_pa
 
 
 def test_a_premise_without_contradiction_gets_anothers_hypothesis(tmp_path: Path) -> None:
-    found = read_nli(
+    found = pairs_of(
         tmp_path, *(pair(f"premise {number}", f"hypothesis {number}", "entailment") for number in range(20))
     )
     assert len(found) == 20
@@ -131,7 +131,7 @@ def test_what_only_contradicts_is_left_out(tmp_path: Path) -> None:
 
 
 def test_triplets_under_other_names(tmp_path: Path) -> None:
-    found = read_nli(
+    found = pairs_of(
         tmp_path,
         {"a": "one", "positive": "1", "negatives": ["two", "three"]},
         {"a": "four", "positive": "4", "negative": "five"},

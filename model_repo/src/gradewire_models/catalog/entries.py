@@ -12,7 +12,7 @@ from gradewire_models.catalog.calibration import StoredCalibration
 
 @dataclass(frozen=True, slots=True)
 class Bertscore:
-    """What BERTScore has to know of an encoder; measured by benchmarks/research/bertscore_facts.py.
+    """What BERTScore has to know of an encoder; measured by benchmarks/agreement/bertscore_facts.py.
 
     Attributes:
         layer: Whose token vectors are compared where a request names none; 1 is the first.

@@ -17,7 +17,7 @@ from gradewire_cli.rows.formats import Record
 from gradewire_cli.rows.official import inspect_ai
 from gradewire_cli.rows.official.inspect_ai import UnreadableMemberError, inspect_records, load_member, open_archive
 
-LOG = Path(__file__).parents[4] / "support/harness_logs/inspect/eval/sums.eval"
+LOG = Path(__file__).parents[3] / "support/harness_logs/inspect/eval/sums.eval"
 NAME = "samples/1_epoch_1.json"
 
 
@@ -126,7 +126,7 @@ def test_a_member_that_is_not_what_its_checksum_says_is_damaged() -> None:
             load_member(archive, NAME)
 
 
-LOGS = Path(__file__).parents[4] / "support/harness_logs/inspect"
+LOGS = Path(__file__).parents[3] / "support/harness_logs/inspect"
 NAMES = ("all_fail", "choices", "free_answers", "sums")
 FREE = json.loads((LOGS / "json/free_answers.json").read_text())
 

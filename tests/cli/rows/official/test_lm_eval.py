@@ -14,7 +14,7 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import Record
 from gradewire_cli.rows.official.lm_eval import last_user_message, lm_eval_records, prompt_of, right_positions
 
-LOGS = Path(__file__).parents[4] / "support/harness_logs/lm_eval"
+LOGS = Path(__file__).parents[3] / "support/harness_logs/lm_eval"
 SAMPLES = [json.loads(line) for path in sorted(LOGS.iterdir()) for line in path.read_text().splitlines()]
 
 

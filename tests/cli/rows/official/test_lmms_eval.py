@@ -13,7 +13,7 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import Record
 from gradewire_cli.rows.official.lmms_eval import lmms_eval_records
 
-LOGS = Path(__file__).parents[4] / "support/harness_logs/lmms_eval"
+LOGS = Path(__file__).parents[3] / "support/harness_logs/lmms_eval"
 SAMPLES = [json.loads(line) for path in sorted(LOGS.iterdir()) for line in path.read_text().splitlines()]
 LETTERS = str(LOGS / "20261124_080000_samples_gw_letters.jsonl")
 PICTURES = str(LOGS / "20261124_080000_samples_gw_pictures.jsonl")

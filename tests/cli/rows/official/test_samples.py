@@ -136,7 +136,7 @@ def test_one_file_by_two_names_is_refused(run: Path) -> None:
 
 
 def test_of_several_files_those_without_the_filter_are_left_out_and_told(capsys: pytest.CaptureFixture[str]) -> None:
-    logs = Path(__file__).parents[4] / "support/harness_logs/lm_eval"
+    logs = Path(__file__).parents[3] / "support/harness_logs/lm_eval"
     files = official_files({"official": "lm-eval", "sample_filter": "strict"})
     assert files is not None
     (found,) = files.found([str(logs)])

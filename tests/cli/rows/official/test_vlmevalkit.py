@@ -20,7 +20,7 @@ from gradewire_cli.rows.formats import Record
 from gradewire_cli.rows.official import vlmevalkit
 from gradewire_cli.rows.official.vlmevalkit import vlmevalkit_records, workbook_records
 
-LOGS = Path(__file__).parents[4] / "support/harness_logs/vlmevalkit"
+LOGS = Path(__file__).parents[3] / "support/harness_logs/vlmevalkit"
 KINDS = ("xlsx", "tsv", "json")
 
 
@@ -219,7 +219,7 @@ def test_what_is_no_workbook_is_refused(tmp_path: Path, content: bytes | None, m
 
 
 def test_an_archive_of_something_else_is_refused() -> None:
-    log = Path(__file__).parents[4] / "support/harness_logs/inspect/eval/sums.eval"
+    log = Path(__file__).parents[3] / "support/harness_logs/inspect/eval/sums.eval"
     with pytest.raises(InputError, match="cannot be read as a workbook"):
         list(workbook_records(str(log)))
 

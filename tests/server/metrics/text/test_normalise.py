@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 import pytest
-from benchmarks.research import antonyms as writer
+from benchmarks.data import antonyms as writer
 from hypothesis import given
 from hypothesis import strategies as st
 from lemminflect import config, getAllLemmas

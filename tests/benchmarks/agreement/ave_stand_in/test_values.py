@@ -1,7 +1,7 @@
 """Dates and numbers in another form, which a person would call the same."""
 
 import pytest
-from benchmarks.research.ave_stand_in.values import other_value_form
+from benchmarks.agreement.ave_stand_in.values import other_value_form
 from hypothesis import given
 from hypothesis import strategies as st
 

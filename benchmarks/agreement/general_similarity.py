@@ -1,6 +1,6 @@
 """What training does to an encoder's general sense of similarity: sets that have nothing to do with short answers.
 
-`python -m benchmarks.research.general_similarity --model all-MiniLM-L6-v2 --model sfve-mini [--words
+`python -m benchmarks.agreement.general_similarity --model all-MiniLM-L6-v2 --model sfve-mini [--words
 gensim-4.4.0-….whl]` prints Spearman's correlation of cosines with grades for each built model, and each model's
 difference to the first, with 95 % intervals by bootstrap over groups.
 

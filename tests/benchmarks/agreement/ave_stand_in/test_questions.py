@@ -1,7 +1,7 @@
 """What questions ask for."""
 
 import pytest
-from benchmarks.research.ave_stand_in.questions import asked
+from benchmarks.agreement.ave_stand_in.questions import asked
 from hypothesis import given
 from hypothesis import strategies as st
 

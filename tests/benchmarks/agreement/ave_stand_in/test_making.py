@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from benchmarks.research.ave_stand_in import LabelledAnswer, StandIn, exact_match, stand_in
-from tests.benchmarks.research.ave_stand_in.words import WORDS, FewWords
+from benchmarks.agreement.ave_stand_in import LabelledAnswer, StandIn, exact_match, stand_in
+from tests.benchmarks.agreement.ave_stand_in.words import WORDS, FewWords
 
 from gradewire_stats.calibration.labelled_rows import half_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.cli.scoring.conftest import answer
+from tests.cli.conftest import answer
 
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2, types_pb2

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.support.syncs import syncs  # noqa: F401 - a fixture
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_cli.group import gradewire

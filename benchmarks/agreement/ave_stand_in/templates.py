@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from benchmarks.research.ave_stand_in.questions import QuestionKind
+    from benchmarks.agreement.ave_stand_in.questions import QuestionKind
 
 PLAIN: Mapping[QuestionKind, tuple[str, ...]] = {
     "person": ("It was {p}.", "That would be {p}.", "{p} is the one.", "The person is {p}."),

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.research.ave_stand_in.__main__ import main
+from benchmarks.agreement.ave_stand_in.__main__ import main
 from click.testing import CliRunner, Result
-from tests.cli.scoring.conftest import answer, read_rows, write_rows
+from tests.cli.conftest import answer, read_rows, write_rows
 from tests.support.debian.wordnet import wordnet_files
 
 from gradewire.testing import StubTransport

@@ -1,12 +1,12 @@
 """Sentences that say an answer."""
 
 import pytest
-from benchmarks.research.ave_stand_in.descriptions import described
-from benchmarks.research.ave_stand_in.questions import asked
-from benchmarks.research.ave_stand_in.templates import PLAIN, WORDY
+from benchmarks.agreement.ave_stand_in.descriptions import described
+from benchmarks.agreement.ave_stand_in.questions import asked
+from benchmarks.agreement.ave_stand_in.templates import PLAIN, WORDY
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.benchmarks.research.ave_stand_in.words import WORDS
+from tests.benchmarks.agreement.ave_stand_in.words import WORDS
 
 
 @pytest.mark.parametrize(

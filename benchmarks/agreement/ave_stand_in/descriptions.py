@@ -6,14 +6,14 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.research.ave_stand_in.questions import AUXILIARIES, Question, asked
-from benchmarks.research.ave_stand_in.templates import PLAIN, QUOTED, WORDY
-from benchmarks.research.ave_stand_in.values import DAY, MONTH
+from benchmarks.agreement.ave_stand_in.questions import AUXILIARIES, Question, asked
+from benchmarks.agreement.ave_stand_in.templates import PLAIN, QUOTED, WORDY
+from benchmarks.agreement.ave_stand_in.values import DAY, MONTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.research.ave_stand_in.words import WordForms
+    from benchmarks.agreement.ave_stand_in.words import WordForms
 
 _DAY_OF_MONTH = re.compile(rf"\b(?:(?:{MONTH})\.?\s+{DAY}|{DAY}\s+(?:of\s+)?(?:{MONTH}))\b", re.IGNORECASE)
 _PERIOD = re.compile(rf"(?:the\s+)?(?:(?:{MONTH})\.?,?\s+)?(?:1[0-9]|20)[0-9]{{2}}s?|(?:{MONTH})", re.IGNORECASE)

@@ -7,12 +7,12 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.research.ave_stand_in.values import other_value_form
+from benchmarks.agreement.ave_stand_in.values import other_value_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from benchmarks.research.ave_stand_in.words import Thesaurus, WordForms
+    from benchmarks.agreement.ave_stand_in.words import Thesaurus, WordForms
 
 # "the birth of Jesus": what stands before one of these is the head, and has the number.
 _AFTER_THE_HEAD = frozenset(

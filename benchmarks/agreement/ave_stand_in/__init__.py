@@ -5,7 +5,7 @@ form that means the same. SFVE's paper (section 3.3) had a language model write 
 here templates and dictionaries do it, so every row says how it was made and can be made again.
 """
 
-from benchmarks.research.ave_stand_in.making import LabelledAnswer, StandIn, StandInRow, exact_match, stand_in
-from benchmarks.research.ave_stand_in.words import Thesaurus, WordForms
+from benchmarks.agreement.ave_stand_in.making import LabelledAnswer, StandIn, StandInRow, exact_match, stand_in
+from benchmarks.agreement.ave_stand_in.words import Thesaurus, WordForms
 
 __all__ = ["LabelledAnswer", "StandIn", "StandInRow", "Thesaurus", "WordForms", "exact_match", "stand_in"]

@@ -2,7 +2,7 @@
 
 Needs gradewire[server] and WordNet's files:
 
-    .venv/bin/python -m benchmarks.research.ave_stand_in answers.jsonl --out standin.jsonl
+    .venv/bin/python -m benchmarks.agreement.ave_stand_in answers.jsonl --out standin.jsonl
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from benchmarks.research.ave_stand_in import LabelledAnswer, StandIn, WordForms, stand_in
-from benchmarks.research.ave_stand_in.making import MAX_WORDS
+from benchmarks.agreement.ave_stand_in import LabelledAnswer, StandIn, WordForms, stand_in
+from benchmarks.agreement.ave_stand_in.making import MAX_WORDS
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.output_check import check_outputs
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     epilog=f"""{ALIAS_HELP}
 \b
 Examples:
-  python -m benchmarks.research.ave_stand_in evouna.jsonl --where model=fid --out standin.jsonl
+  python -m benchmarks.agreement.ave_stand_in evouna.jsonl --where model=fid --out standin.jsonl
   gradewire bench ave standin.jsonl --half b
 
 Part 1 is a row as it is: a short prediction that is no exact match of a reference. Part 2 says the prediction in three

@@ -1,10 +1,10 @@
 """References in another form."""
 
 import pytest
-from benchmarks.research.ave_stand_in.shifts import KEPT, Shift, shifted
+from benchmarks.agreement.ave_stand_in.shifts import KEPT, Shift, shifted
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.benchmarks.research.ave_stand_in.words import WORDS, FewWords
+from tests.benchmarks.agreement.ave_stand_in.words import WORDS, FewWords
 
 
 def shifts(reference: str, *, of_person: bool = False) -> set[tuple[str, str]]:

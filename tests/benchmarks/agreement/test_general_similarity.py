@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.research.general_similarity import (
+from benchmarks.agreement.general_similarity import (
     OWN_PAIRS,
     SimilaritySet,
     correlation,
