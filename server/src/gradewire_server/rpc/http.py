@@ -29,7 +29,7 @@ from gradewire_server.tenants.tokens import Authentication
 
 _log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS: Final = 64
+MAX_CONNECTIONS: Final = 32
 MAX_HEAD_BYTES: Final = 16 << 10
 """Request line and headers together."""
 REQUEST_S: Final = 5.0
@@ -117,7 +117,9 @@ class HttpSide(ThreadingTCPServer):
             self._open += 1
             self._asking[request] = None
             if self._open > MAX_CONNECTIONS:  # also where all the others have asked: then it is the new one itself
-                _cut(next(iter(self._asking)))
+                oldest = next(iter(self._asking))
+                del self._asking[oldest]
+                _cut(oldest)
         super().process_request(request, client_address)
 
     @override

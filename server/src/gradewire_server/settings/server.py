@@ -172,14 +172,13 @@ class Settings:
     engine: EngineConfig
     backend: Annotated[
         Literal["embedded", "triton"],
-        Setting("backend", "Where encoders run: in this process, or in NVIDIA Triton.", after="preload"),
+        Setting("backend", "Where encoders run: in this process, or in NVIDIA Triton."),
     ] = "embedded"
     judge_prompt_directory: Annotated[
         OptionalDirectory,
         Setting(
             "judge_prompt_directory",
             "Directory of further prompt files (*.toml), which requests may name; read at start.",
-            after="judge_deadline_s",
         ),
     ] = None
     given: Mapping[str, Any] = field(repr=False)

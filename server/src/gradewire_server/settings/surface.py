@@ -38,13 +38,11 @@ class Setting:
         help: One sentence.
         default: Makes the value of a server where nobody gives one, if that is not the field's own default. A field
             that has none is unset.
-        after: Name of the setting that this one is listed behind; empty: in the order of the fields.
     """
 
     name: str
     help: str
     default: Callable[[], Any] | None = None
-    after: str = ""
 
 
 MIB: Final = 1 << 20
@@ -160,19 +158,7 @@ def setting_fields(group: type) -> Iterator[SettingField]:
 
 def all_setting_fields(group: type) -> dict[str, SettingField]:
     """Of a group and those inside it, by the setting's name, in the order in which they are listed."""
-    found: dict[str, SettingField] = {}
-    late: list[SettingField] = []
-    for each in _walk(group):
-        if each.setting.after:
-            late.append(each)
-        else:
-            found[each.setting.name] = each
-    for each in late:
-        names = list(found)
-        place = names.index(each.setting.after) + 1
-        items = list(found.items())
-        found = dict([*items[:place], (each.setting.name, each), *items[place:]])
-    return found
+    return {each.setting.name: each for each in _walk(group)}
 
 
 def _walk(group: type) -> Iterator[SettingField]:
