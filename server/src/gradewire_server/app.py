@@ -174,7 +174,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             lifecycle,
             telemetry,
             request_log,
-            authentication=authentication,
+            authentication=None if authentication.is_open else authentication,
             tracer=tracer,
             process="" if position is None else f"{position.index}/{position.count}",
         )

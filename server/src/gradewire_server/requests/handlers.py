@@ -3,10 +3,11 @@
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
-from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
+from gradewire_proto.v1 import judging_pb2, models_pb2, scoring_pb2
 from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure
 from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
@@ -177,12 +178,23 @@ class Handlers:
 
     Attributes:
         context: Limits, permits and all else that the handlers share.
+        score: Scores items x metrics, as `ScoreHandler.run`.
+        compare: Compares the answers of pairs, as `ScoreHandler.run`.
+        complete: Has a judge write, as `requests.judging.complete`.
+        decide: Has a judge decide, as `requests.judging.decide`.
+        prepare: Registers references and fills the cache, as `requests.prepare.prepare`.
     """
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
-        self._score = ScoreHandler(context, ITEMS)
+        self._score: ScoreHandler[scoring_pb2.ScoreRequest, scoring_pb2.ScoreResponse] = ScoreHandler(context, ITEMS)
+        self._compare: ScoreHandler[judging_pb2.CompareRequest, judging_pb2.CompareResponse]
         self._compare = ScoreHandler(context, PAIRS)
+        self.score = self._score.run
+        self.compare = self._compare.run
+        self.complete = partial(complete, context)
+        self.decide = partial(decide, context)
+        self.prepare = partial(prepare, context)
         self._views: OrderedDict[str, Handlers] = OrderedDict()
 
     def within(self, namespace: str) -> "Handlers":
@@ -207,69 +219,6 @@ class Handlers:
     def _idle(self) -> bool:
         return self._score.idle and self._compare.idle
 
-    async def score(
-        self,
-        request: scoring_pb2.ScoreRequest,
-        *,
-        deadline_s: float | None = None,
-        size_bytes: int | None = None,
-        caller: Caller = LOCAL,
-    ) -> scoring_pb2.ScoreResponse:
-        """Scores items x metrics; the reply is in the order of the items.
-
-        Args:
-            request: As gradewire.v1.Scoring.Score says.
-            deadline_s: Seconds from now.
-            size_bytes: Size of the request on the wire where it is known, which saves measuring it.
-            caller: Who asks.
-
-        Raises:
-            InvalidRequestError: Names the field at fault.
-            NothingLoadedError: No metric of the request can be computed here.
-            OverloadedError: Too much is in flight for it to be done in time.
-            DeadlineExceededError: The deadline passed before scoring began.
-        """
-        reply: scoring_pb2.ScoreResponse = await self._score.run(
-            request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller
-        )
-        return reply
-
-    async def compare(
-        self,
-        request: judging_pb2.CompareRequest,
-        *,
-        deadline_s: float | None = None,
-        size_bytes: int | None = None,
-        caller: Caller = LOCAL,
-    ) -> judging_pb2.CompareResponse:
-        """Compares the answers of pairs, as gradewire.v1.Judging.Compare says; arguments and errors as `score`."""
-        reply: judging_pb2.CompareResponse = await self._compare.run(
-            request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller
-        )
-        return reply
-
-    async def complete(
-        self,
-        request: judging_pb2.CompleteRequest,
-        *,
-        deadline_s: float | None = None,
-        size_bytes: int | None = None,
-        caller: Caller = LOCAL,
-    ) -> judging_pb2.CompleteResponse:
-        """Has a judge write, as gradewire.v1.Judging.Complete says; arguments and errors as `score`."""
-        return await complete(self.context, request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller)
-
-    async def decide(
-        self,
-        request: judging_pb2.DecideRequest,
-        *,
-        deadline_s: float | None = None,
-        size_bytes: int | None = None,
-        caller: Caller = LOCAL,
-    ) -> judging_pb2.DecideResponse:
-        """Has a judge decide, as gradewire.v1.Judging.Decide says; arguments and errors as `score`."""
-        return await decide(self.context, request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller)
-
     def compare_stream(
         self,
         requests: AsyncIterator[judging_pb2.CompareStreamRequest],
@@ -292,12 +241,6 @@ class Handlers:
         Without `deadline_s` the stream may run for as long as it likes; the items of each message get the default.
         """
         return ScoreStream(self.context, ITEMS, deadline_s=deadline_s, caller=caller).run(requests)
-
-    def prepare(
-        self, request: references_pb2.PrepareRequest, *, deadline_s: float | None = None, caller: Caller = LOCAL
-    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        """Registers references and fills the cache, telling of progress; errors as `score`, raised while iterating."""
-        return prepare(self.context, request, deadline_s=deadline_s, caller=caller)
 
     def _forget_views(self) -> None:
         """Lets go of namespaces that were not in use for longest, but for those that still have work to wait for."""

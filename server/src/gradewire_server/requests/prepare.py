@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_proto.wire_rules import digest_entries, name_set, split_pin, with_digest
-from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, ReferenceEntry, Status, quoted
 from gradewire_server.domain.metric import ParameterError
 from gradewire_server.metrics.common import check_references
@@ -235,7 +235,11 @@ async def plan_generation(context: RequestContext, request: references_pb2.Prepa
 
 
 async def prepare(
-    context: RequestContext, request: references_pb2.PrepareRequest, *, deadline_s: float | None, caller: Caller
+    context: RequestContext,
+    request: references_pb2.PrepareRequest,
+    *,
+    deadline_s: float | None = None,
+    caller: Caller = LOCAL,
 ) -> AsyncGenerator[references_pb2.PrepareProgress]:
     """Yields progress, the last message with `complete`; without `deadline_s` it may take as long as it needs.
 

@@ -7,13 +7,13 @@ import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from google.protobuf.message import Message
 
 from gradewire_proto.spans import record_result
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
-from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult, Status
 from gradewire_server.requests.admission import Admission, Work, work_of
 from gradewire_server.requests.context import CountResult, NamedSet, RequestContext
@@ -258,6 +258,7 @@ class ItemScoring:
 
 
 RequestT = TypeVar("RequestT", scoring_pb2.ScoreRequest, judging_pb2.CompareRequest)
+ReplyT = TypeVar("ReplyT", bound=Message)
 _PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
 
 _LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before the score was done; allow more time or send less")
@@ -268,7 +269,7 @@ _MAX_MARGIN_S: Final = 1.0
 _MAX_MARGIN_SHARE: Final = 0.2
 
 
-class ScoreHandler:
+class ScoreHandler(Generic[RequestT, ReplyT]):
     """Answers unary requests of one form; keeps scoring tasks that have outlived their deadline until they end."""
 
     def __init__(self, context: RequestContext, form: CallForm) -> None:
@@ -286,8 +287,28 @@ class ScoreHandler:
         if self._cancelled:
             await asyncio.wait(self._cancelled)
 
-    async def run(self, request: RequestT, *, deadline_s: float | None, size_bytes: int | None, caller: Caller) -> Any:
-        """Answers one request; arguments and errors as `Handlers.score`."""
+    async def run(
+        self,
+        request: RequestT,
+        *,
+        deadline_s: float | None = None,
+        size_bytes: int | None = None,
+        caller: Caller = LOCAL,
+    ) -> ReplyT:
+        """Grade the items or pairs of a request; the reply has their order.
+
+        Args:
+            request: As gradewire.v1.Scoring.Score and gradewire.v1.Judging.Compare say.
+            deadline_s: Seconds from now; None: the default.
+            size_bytes: Size of the request on the wire where it is known, which saves measuring it.
+            caller: The caller.
+
+        Raises:
+            InvalidRequestError: Names the field at fault.
+            NothingLoadedError: No metric of the request can be computed here.
+            OverloadedError: Too much is in flight for it to be done in time.
+            DeadlineExceededError: The deadline passed before scoring began.
+        """
         context, form = self._context, self._form
         started = time.monotonic()
         rows = form.rows_of(request)
@@ -313,7 +334,7 @@ class ScoreHandler:
                     await self._until(ends_s, replies, len(plans), run)
                 size.check()
         reply.server_s = time.monotonic() - started
-        return reply
+        return cast("ReplyT", reply)
 
     def _total_s(self, deadline_s: float | None) -> float:
         deadlines = self._context.deadlines

@@ -1,5 +1,6 @@
 """One call: its method, the rights and quota of its caller, and the Prometheus metrics of calls."""
 
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from operator import attrgetter
@@ -378,3 +379,23 @@ def _denied(caller: Caller, what: str, scope: Scope) -> PermissionDeniedError:
     return PermissionDeniedError(
         f"{what}: needs a token with the scope {scope}; this one of {caller.key} has {good_for}"
     )
+
+
+def run_sized(name: str) -> Callable[[Any, Any, RpcCall], Awaitable[Message]]:
+    """Run the handlers' method `name` on a request, with the deadline, the size and the caller of its call."""
+
+    def run(handlers: Any, request: Any, call: RpcCall) -> Awaitable[Message]:
+        handler: Callable[..., Awaitable[Message]] = getattr(handlers, name)
+        return handler(request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes, caller=call.caller)
+
+    return run
+
+
+def run_stream(name: str) -> Callable[[Any, Any, RpcCall], AsyncGenerator[Message]]:
+    """Run the handlers' method `name`, which answers with a stream, with the deadline and the caller of its call."""
+
+    def run(handlers: Any, requests: Any, call: RpcCall) -> AsyncGenerator[Message]:
+        handler: Callable[..., AsyncGenerator[Message]] = getattr(handlers, name)
+        return handler(requests, deadline_s=call.deadline_s, caller=call.caller)
+
+    return run

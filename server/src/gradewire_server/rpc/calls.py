@@ -39,7 +39,7 @@ from gradewire_proto.wire_rules import (
     STOPPING_KEY,
 )
 from gradewire_server.concurrency import Phase
-from gradewire_server.domain.caller import Caller, Scope, ask_for
+from gradewire_server.domain.caller import Caller, Scope, anonymous_caller, ask_for
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
@@ -232,26 +232,6 @@ _CHECKS: Final = 10
 ResultT = TypeVar("ResultT")
 
 
-def run_sized(name: str) -> Callable[[Handlers, Any, RpcCall], Awaitable[Message]]:
-    """Run the handlers' method `name` on a request, with the deadline, the size and the caller of its call."""
-
-    def run(handlers: Handlers, request: Any, call: RpcCall) -> Awaitable[Message]:
-        handler: Callable[..., Awaitable[Message]] = getattr(handlers, name)
-        return handler(request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes, caller=call.caller)
-
-    return run
-
-
-def run_stream(name: str) -> Callable[[Handlers, Any, RpcCall], AsyncGenerator[Message]]:
-    """Run the handlers' method `name`, which answers with a stream, with the deadline and the caller of its call."""
-
-    def run(handlers: Handlers, requests: Any, call: RpcCall) -> AsyncGenerator[Message]:
-        handler: Callable[..., AsyncGenerator[Message]] = getattr(handlers, name)
-        return handler(requests, deadline_s=call.deadline_s, caller=call.caller)
-
-    return run
-
-
 class Calls:
     """Wraps the servicers' functions into gRPC's method handlers, and knows which calls are in flight.
 
@@ -283,7 +263,7 @@ class Calls:
         self._lifecycle = lifecycle
         self._telemetry = telemetry
         self._request_log = log
-        self._authentication = authentication or Authentication()
+        self._authentication = authentication
         self.receiver = Receiver()
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
@@ -397,7 +377,8 @@ class Calls:
     def _handlers(self, method: Method[Any], call: RpcCall) -> Handlers:
         """What a call ends in: the handlers of its caller's namespace, where its token is good for the method."""
         check_scope(call.caller, method)
-        return self._lifecycle.handlers().within(call.caller.namespace)
+        handlers = self._lifecycle.handlers()
+        return handlers.within(call.caller.namespace) if call.caller.namespace else handlers
 
     @property
     def _of_process(self) -> tuple[tuple[str, str], ...]:
@@ -421,7 +402,7 @@ class Calls:
         telemetry.in_flight.inc()
         code = "CANCELLED"
         try:
-            call.caller = _known(self._authentication.caller(authorization, call.record.peer))
+            call.caller = self._caller(authorization, call.record.peer)
             ask_for(call.caller.key)  # each call is a task of its own
             call.record.tenant = call.caller.tenant
             _check_deadline(call)
@@ -458,6 +439,15 @@ class Calls:
             if not self._in_flight:
                 self._idle.set()
 
+    def _caller(self, authorization: str, peer: str) -> Caller:
+        """Return the caller; raise UnauthenticatedError where a token is needed and was not given."""
+        if self._authentication is None:
+            return anonymous_caller(peer)
+        caller = self._authentication.caller(authorization, peer)
+        if caller is None:
+            raise UnauthenticatedError
+        return caller
+
     def _read_metadata(self, context: GrpcContext) -> tuple[str, str, str]:
         given = authorization = ""
         peer = context.peer()
@@ -472,13 +462,6 @@ class Calls:
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
         request_id.set(call_id)  # each call is a task of its own
         return call_id, authorization, peer
-
-
-def _known(caller: Caller | None) -> Caller:
-    """Return the caller; raise UnauthenticatedError where a token is needed and was not given."""
-    if caller is None:
-        raise UnauthenticatedError
-    return caller
 
 
 def _check_deadline(call: RpcCall) -> None:

@@ -19,8 +19,8 @@ from gradewire_proto.v1 import judging_pb2, models_pb2, monitoring_pb2, referenc
 from gradewire_proto.wire_rules import JUDGING, MODELS, MONITORING, REFERENCES, SCORING
 from gradewire_server.domain.caller import Scope
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.call import Method, RpcCall
-from gradewire_server.rpc.calls import ALL_SERVICES, Calls, Lifecycle, run_sized, run_stream
+from gradewire_server.rpc.call import Method, RpcCall, run_sized, run_stream
+from gradewire_server.rpc.calls import ALL_SERVICES, Calls, Lifecycle
 from gradewire_server.rpc.health import HealthGate, HealthService, foreign_handlers
 from gradewire_server.rpc.sockets import bind_error, most_connections
 from gradewire_server.settings.limits import Connections

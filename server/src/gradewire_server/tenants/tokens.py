@@ -6,13 +6,13 @@ import logging
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from gradewire_proto.wire_rules import token_of
-from gradewire_server.domain.caller import LOCAL, Caller
+from gradewire_server.domain.caller import LOCAL, Caller, anonymous_caller
 from gradewire_server.tenants.quota import TokenBucket
 from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tenant import MAX_FILE_BYTES, Tenant, TokensFileError, read_tenants
@@ -169,21 +169,21 @@ def _stamp(status: os.stat_result) -> _Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-_MAX_PEERS: Final = 4096
-
-
 class Authentication:
     """Find the caller of a call by its token; any thread may ask.
 
     Args:
         tokens: Each lets a call in that may do everything, in the server's own namespace.
         file: Further tokens, each of a tenant. Without tokens and without a file every call is let in.
+
+    Attributes:
+        is_open: Whether every call is let in.
     """
 
     def __init__(self, tokens: Sequence[str] = (), *, file: TokensFile | None = None) -> None:
         self._own = TokenTable({sha256(token.encode()).digest(): LOCAL for token in tokens})
         self._file = file
-        self._is_open = file is None and not tokens
+        self.is_open = file is None and not tokens
 
     def caller(self, authorization: str, peer: str) -> Caller | None:
         """Return the caller; None where a token is needed, and this is none.
@@ -192,15 +192,9 @@ class Authentication:
             authorization: The metadata value of that name; "" where there is none.
             peer: Address of the connection as gRPC writes it, ``ipv4:127.0.0.1:50514``.
         """
-        if self._is_open:
-            return _anonymous(peer)
+        if self.is_open:
+            return anonymous_caller(peer)
         given = token_of(authorization)
         if self._own.find(given) is not None:
-            return _anonymous(peer)
+            return anonymous_caller(peer)
         return None if self._file is None else self._file.table.find(given)
-
-
-@lru_cache(_MAX_PEERS)
-def _anonymous(peer: str) -> Caller:
-    """Return a caller whom only its host tells from others."""
-    return Caller(peer.rpartition(":")[0])
