@@ -6,7 +6,7 @@ The comment at the top of types.proto describes the lines ("Default: …") that 
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,14 +23,6 @@ _PYTHON: Final = {
     FieldDescriptorProto.TYPE_DOUBLE: ("float", "0.0"),
     FieldDescriptorProto.TYPE_STRING: ("str", '""'),
     FieldDescriptorProto.TYPE_UINT32: ("int", "0"),
-}
-_NEEDS: Final = {
-    "judge": "needs_judge: ClassVar[bool] = True",
-    "grader": "needs_grader: ClassVar[bool] = True",
-    "question": "needs_question: ClassVar[bool] = True",
-    "values": "needs_values: ClassVar[bool] = True",
-    "corpus": "needs_corpus: ClassVar[bool] = True",
-    "pair": "needs_pair: ClassVar[bool] = True",
 }
 
 
@@ -55,66 +47,38 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """A field of a metric's message.
+class Field:
+    """A field of a metric's or of a part's message.
 
     Attributes:
         name: Name on the wire and in Python.
         text: Description of the field, complete.
-        default: Default value in words; "" where there is none.
-        allowed: Allowed values in words.
         hint: Python type.
-        reads_prepared: Whether one of its values is "prepared".
+        default: Default value, of a parameter in words and of a part in Python; "" if there is none.
+        allowed: Allowed values of a parameter in words.
         same_as: Metric whose parameter of this name it repeats, or "".
     """
 
     name: str
     text: str
-    default: str
-    allowed: str
     hint: str
-    reads_prepared: bool
-    same_as: str
+    default: str
+    allowed: str = ""
+    same_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class MetricMessage:
-    """A metric: its name in MetricSpec, its Python class, its comment and its parameters."""
+class Message:
+    """A metric or a kind of parts: its name in the oneof, its Python class, its comment and its fields."""
 
     name: str
     class_name: str
     comment: Comment
-    parameters: Sequence[Parameter]
+    fields: Sequence[Field]
 
-    @property
-    def needs(self) -> list[str]:
-        """Needs of its items, as they are written."""
-        return [need for need in self.comment.tags.get("Needs", "").split(", ") if need]
-
-
-@dataclass(frozen=True, slots=True)
-class PartField:
-    """A field of a kind of parts: its Python type, its default ("" where it must be given) and its text."""
-
-    name: str
-    hint: str
-    default: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class PartsMessage:
-    """A kind of parts: its name in MetricResult, its Python class, its comment and its fields."""
-
-    name: str
-    class_name: str
-    comment: Comment
-    fields: Sequence[PartField]
-
-    @property
-    def metrics(self) -> list[str]:
-        """Names of the metrics that have such parts."""
-        return self.comment.tags.get("Of", self.name).split(", ")
+    def listed(self, tag: str, default: str = "") -> list[str]:
+        """Return the values of a line of the comment, which commas separate."""
+        return list(filter(None, self.comment.tags.get(tag, default).split(", ")))
 
 
 class Types:
@@ -135,48 +99,47 @@ class Types:
             ]
             for enum in file.enum_type
         }
-        self.metrics = [self._metric(field) for field in self._members("MetricSpec", "metric")]
-        self.parts = [self._parts(field) for field in self._members("MetricResult", "parts")]
+        self.metrics = [self._message(*member, self._parameter) for member in self._members("MetricSpec", "metric")]
+        self.parts = [self._message(*member, self._part) for member in self._members("MetricResult", "parts")]
 
-    def _members(self, message: str, oneof: str) -> list[FieldDescriptorProto]:
-        names = [each.name for each in self._messages[message].oneof_decl]
-        index = names.index(oneof)
-        return [
-            field
-            for field in self._messages[message].field
-            if field.HasField("oneof_index") and field.oneof_index == index
-        ]
+    def _members(self, message: str, oneof: str) -> Iterator[tuple[str, DescriptorProto]]:
+        index = [each.name for each in self._messages[message].oneof_decl].index(oneof)
+        for field in self._messages[message].field:
+            if field.HasField("oneof_index") and field.oneof_index == index:
+                yield field.name, self._messages[_last(field.type_name)]
 
     def _comment(self, *names: str) -> Comment:
         return Comment.parse(self._comments.get(".".join((self._package, *names)), ""))
 
-    def _metric(self, member: FieldDescriptorProto) -> MetricMessage:
-        message = self._messages[member.type_name.rpartition(".")[2]]
+    def _message(self, name: str, message: DescriptorProto, read: "ReadField") -> Message:
         comment = self._comment(message.name)
-        if not comment.text or "Range" not in comment.tags:
-            raise ValueError(f"{message.name}: its comment needs a text and a line 'Range: …'")
-        parameters = [self._parameter(message.name, field) for field in message.field]
-        return MetricMessage(member.name, message.name.removesuffix("Parameters"), comment, parameters)
+        needed = ["Range"] if message.name.endswith("Parameters") else []
+        if not comment.text or not set(needed) <= set(comment.tags):
+            lines = "".join(f" and a line '{tag}: …'" for tag in needed)
+            raise ValueError(f"{message.name}: its comment needs a text{lines}")
+        fields: list[Field] = []
+        for field in message.field:
+            fields.append(read(message, field, fields))
+        return Message(name, message.name.removesuffix("Parameters"), comment, fields)
 
-    def _parameter(self, message: str, field: FieldDescriptorProto) -> Parameter:
-        where = f"{message}.{field.name}"
-        comment, same_as = self._resolved(message, field.name)
+    def _parameter(self, message: DescriptorProto, field: FieldDescriptorProto, _before: Sequence[Field]) -> Field:
+        where = f"{message.name}.{field.name}"
+        comment, same_as = self._resolved(message.name, field.name)
         default, allowed = comment.tags.get("Default", ""), comment.tags.get("Allowed", "")
-        names: list[str] = []
         if field.type == FieldDescriptorProto.TYPE_ENUM:
-            enum = field.type_name.rpartition(".")[2]
+            enum = _last(field.type_name)
             names = allowed.split(", ") if allowed else self.choices[enum]
             hint = f"Literal[{', '.join(map(json.dumps, names))}]" if allowed else enum
             allowed = ", ".join(names)
             if default not in names or not set(names) <= set(self.choices[enum]):
-                raise ValueError(f"{where}: write a line 'Default: …' with one of {', '.join(names)}")
-        elif field.type == FieldDescriptorProto.TYPE_BOOL:
-            hint, default, allowed = "bool", "false", "false, true"
+                raise ValueError(f"{where}: write a line 'Default: …' with one of {allowed}")
         else:
             hint = _PYTHON[field.type][0]
+            if hint == "bool":
+                default, allowed = "false", "false, true"
         if not comment.text or not allowed:
             raise ValueError(f"{where}: its comment needs a text and a line 'Allowed: …'")
-        return Parameter(field.name, comment.text, default, allowed, hint, "prepared" in names, same_as)
+        return Field(field.name, comment.text, hint, default, allowed, same_as)
 
     def _resolved(self, message: str, field: str) -> tuple[Comment, str]:
         """Return a comment with that of the field that it names put in, and that field's metric if nothing is added."""
@@ -189,32 +152,30 @@ class Types:
         same_as = "" if more or own.tags or same[2] != field else same[1].removesuffix("Parameters")
         return Comment(text, {**other.tags, **own.tags}), same_as
 
-    def _parts(self, member: FieldDescriptorProto) -> PartsMessage:
-        message = self._messages[member.type_name.rpartition(".")[2]]
-        comment = self._comment(message.name)
-        fields: list[PartField] = []
-        for field in message.field:
-            defaulted = field.proto3_optional or (bool(fields) and bool(fields[-1].default))
-            fields.append(self._part_field(message, field, defaulted=defaulted))
-        if not comment.text:
-            raise ValueError(f"{message.name}: it needs a comment")
-        return PartsMessage(member.name, message.name, comment, fields)
-
-    def _part_field(self, message: DescriptorProto, field: FieldDescriptorProto, *, defaulted: bool) -> PartField:
+    def _part(self, message: DescriptorProto, field: FieldDescriptorProto, before: Sequence[Field]) -> Field:
         comment = self._comment(message.name, field.name)
-        entries = {entry.name: entry for entry in message.nested_type if entry.options.map_entry}
-        if entry := entries.get(field.type_name.rpartition(".")[2]):
+        entry = next((each for each in message.nested_type if each.name == _last(field.type_name)), None)
+        if entry is not None and entry.options.map_entry:
             key, value = (_PYTHON[each.type][0] for each in entry.field)
             hint, default = f"Mapping[{key}, {value}]", "field(default_factory=dict)"
         elif field.label == FieldDescriptorProto.LABEL_REPEATED:
             hint, default = f"tuple[{_PYTHON[field.type][0]}, ...]", "()"
         else:
             hint, default = _PYTHON[field.type]
-            if field.proto3_optional:
-                hint, default = f"{hint} | None", "None"
-            elif "Unknown" in comment.tags:
+            if field.proto3_optional or "Unknown" in comment.tags:
                 hint = f"{hint} | None"
-        return PartField(field.name, hint, default if defaulted else "", comment.text)
+            if field.proto3_optional:
+                default = "None"
+        # Python takes no field without a default after one that has it.
+        has_default = field.proto3_optional or (before and before[-1].default)
+        return Field(field.name, comment.text, hint, default if has_default else "")
+
+
+ReadField = Callable[[DescriptorProto, FieldDescriptorProto, Sequence[Field]], Field]
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def parts_module(types: Types) -> str:
@@ -245,12 +206,12 @@ def parts_module(types: Types) -> str:
 def parameters_module(types: Types) -> str:
     """Render the module with the texts of all parameters."""
     tables = "".join(
-        f'    "{metric.name}": (\n{"".join(map(_info, metric.parameters))}    ),\n'
-        if metric.parameters
+        f'    "{metric.name}": (\n{"".join(map(_info, metric.fields))}    ),\n'
+        if metric.fields
         else f'    "{metric.name}": (),\n'
         for metric in types.metrics
     )
-    comparisons = ", ".join(f'"{metric.name}"' for metric in types.metrics if "pair" in metric.needs)
+    comparisons = ", ".join(f'"{metric.name}"' for metric in types.metrics if "pair" in metric.listed("Needs"))
     return (
         HEADER.format("Texts of the metrics' parameters.") + "\nfrom collections.abc import Mapping\n"
         "from dataclasses import dataclass\n\n\n@dataclass(frozen=True, slots=True)\nclass ParameterInfo:\n"
@@ -268,14 +229,14 @@ def parameters_module(types: Types) -> str:
     )
 
 
-def _info(parameter: Parameter) -> str:
+def _info(parameter: Field) -> str:
     texts = (parameter.name, parameter.text, parameter.default, parameter.allowed)
     return f"        ParameterInfo(\n{''.join(map(_literal, texts))}        ),\n"
 
 
 def metrics_module(types: Types) -> str:
     """Render the client's module with a dataclass for each metric, and the choices of their parameters."""
-    used = {parameter.hint for metric in types.metrics for parameter in metric.parameters}
+    used = {parameter.hint for metric in types.metrics for parameter in metric.fields}
     enums = [name for name in types.choices if name in used]
     aliases = "".join(_alias(name, types.choices[name]) for name in enums)
     classes = "".join(map(_metric_class, types.metrics))
@@ -299,16 +260,18 @@ def _alias(name: str, choices: Sequence[str]) -> str:
     )
 
 
-def _metric_class(metric: MetricMessage) -> str:
-    fields = [(each.name, _attribute(each), each.hint) for each in metric.parameters]
-    if prepared := next((each.name for each in metric.parameters if each.reads_prepared), ""):
+def _metric_class(metric: Message) -> str:
+    fields = [(each.name, _attribute(each), each.hint) for each in metric.fields]
+    if prepared := next((each.name for each in metric.fields if "prepared" in each.allowed.split(", ")), ""):
         text = f"Set that {prepared}=prepared reads, which naming it means; None: the call's. A call has one."
         fields.append(("reference_set", text, "str"))
-    flags = [_NEEDS[need] for need in metric.needs if need in _NEEDS]
-    flags += [
-        f"least_references: ClassVar[int] = {need.split()[0]}" for need in metric.needs if need.endswith(" references")
-    ]
-    if any(each.name == "judge_model" for each in metric.parameters):
+    flags = []
+    for need in metric.listed("Needs"):
+        number, counted, _ = need.partition(" references")
+        flags.append(
+            f"least_references: ClassVar[int] = {number}" if counted else f"needs_{need}: ClassVar[bool] = True"
+        )
+    if any(each.name == "judge_model" for each in metric.fields):
         flags.append('judge_parameter: ClassVar[str] = "judge_model"')
     lines = [f'name: ClassVar[Literal["{metric.name}"]] = "{metric.name}"', *flags]
     lines += [f"{name}: {hint} | None = None" for name, _, hint in fields]
@@ -320,7 +283,7 @@ def _metric_class(metric: MetricMessage) -> str:
     )
 
 
-def _attribute(parameter: Parameter) -> str:
+def _attribute(parameter: Field) -> str:
     """Text of a parameter with what it takes, for a docstring."""
     default = f" Default: {parameter.default}." if parameter.default else ""
     if parameter.hint == "bool":
@@ -392,7 +355,7 @@ def _metric_rows(types: Types, page: str) -> Iterator[tuple[str, ...]]:
     yield "metric", "range", "reads, beside references and prediction", "verdict", "in short"
     yield ("---",) * 5
     for metric in types.metrics:
-        if "pair" not in metric.needs:
+        if "pair" not in metric.listed("Needs"):
             tags = metric.comment.tags
             short = _SENTENCE_END.split(metric.comment.text, maxsplit=1)[0].removesuffix(".")
             reads = _PAGE.sub(r"[\1](\2)", tags.get("Reads", ""))
@@ -409,7 +372,7 @@ def _part_rows(types: Types) -> Iterator[tuple[str, ...]]:
     yield ("---",) * 3
     for kind in types.parts:
         for position, field in enumerate(kind.fields):
-            metrics = ", ".join(f"`{name}`" for name in kind.metrics)
+            metrics = ", ".join(f"`{name}`" for name in kind.listed("Of", kind.name))
             yield "" if position else metrics, f"`{field.name}`", _python_words(field.text)
 
 
@@ -419,11 +382,11 @@ def _parameter_rows(types: Types) -> Iterator[tuple[str, ...]]:
     by_class = {metric.class_name: metric.name for metric in types.metrics}
     for metric in types.metrics:
         title = f"`{metric.name}`"
-        for each in metric.parameters:
+        for each in metric.fields:
             if not each.same_as:
                 yield title, f"`{each.name}`", each.default, each.allowed, _python_words(each.text)
                 title = ""
-        for other in dict.fromkeys(each.same_as for each in metric.parameters if each.same_as):
-            names = ", ".join(f"`{each.name}`" for each in metric.parameters if each.same_as == other)
+        for other in dict.fromkeys(each.same_as for each in metric.fields if each.same_as):
+            names = ", ".join(f"`{each.name}`" for each in metric.fields if each.same_as == other)
             yield title, names, "", "", f"as of `{by_class[other]}`"
             title = ""

@@ -89,7 +89,7 @@ def fitted(parts: tuple[ScoredRows, ...], recipe: Recipe, half: str, *, figures:
     }
     rows, warnings = together(*parts), tuple[str, ...]()
     if figures:
-        found = fit_correctness(rows, provenance=provenance, travels=False)
+        found = fit_correctness(rows, provenance=provenance, with_transfer=False)
         form, warnings = found.fit, found.warnings
     else:
         form = fitted_form(rows, provenance)

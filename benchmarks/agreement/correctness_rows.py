@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.common.rows import read_lines
 
-from gradewire_server.metrics.correctness.features import FEATURES, GRADER, SHAPE
-from gradewire_stats.calibration.labelled_rows import LabelledFeatures, Shapes, checked, half_of, question_key
-from gradewire_stats.calibration.stored_form import FittedFeature
+from gradewire_server.metrics.correctness.features import FEATURES, GRADER, INPUT_KIND
+from gradewire_stats.calibration.labelled_rows import InputKinds, LabelledFeatures, checked, half_of, question_key
+from gradewire_stats.calibration.stored_fit import FittedFeature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,7 +69,7 @@ class ScoredRows:
         if failed:
             raise ValueError(f"{len(failed)} rows of {data} have no features: {failed[0].get('error', failed[0])}")
         values = [[result["features"].get(column.name, nan) for column in COLUMNS] for result in results]
-        shapes = [[result["features"][name] for name in SHAPE] for result in results]
+        shapes = [[result["features"][name] for name in INPUT_KIND] for result in results]
         smile = [result["smile"] for result in results]
         known, kinds, scores_of_smile = (np.array(column, np.float64) for column in (values, shapes, smile))
         return cls(rows, source, known, kinds, scores_of_smile, results[0]["line"])
@@ -160,7 +160,7 @@ def together(*parts: ScoredRows) -> LabelledFeatures:
         np.concatenate([part.labels for part in parts]),
         [question for part in parts for question in part.questions],
         sources=[source for part in parts for source in part.sources],
-        shapes=Shapes(SHAPE, np.concatenate([part.shapes for part in parts])),
+        shapes=InputKinds(INPUT_KIND, np.concatenate([part.shapes for part in parts])),
     )
     return replace(rows, counting={DRAWN: DRAWN_SHARE})
 

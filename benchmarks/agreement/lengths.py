@@ -23,7 +23,8 @@ from benchmarks.common.kept_scores import note_sources, same_sources
 from benchmarks.common.rows import DATA_DIRECTORY, Row, items_of, read_lines
 
 from gradewire import Scorer
-from gradewire_stats.agreement import JudgedRows, agreement
+from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement_table import JudgedRows
 from gradewire_stats.calibration.labelled_rows import question_key
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows, sample_rows
 from tokenizers import Tokenizer
 
 from gradewire_models.repository.built import BuiltModel, default_repository, load_built
+from gradewire_server.encoders.cuda import ROWS, TOKENS, Buckets
 from gradewire_server.encoders.fair_queue import plan_runs
-from gradewire_server.encoders.local.cuda import ROWS, TOKENS, Buckets
 
 BUDGET_TOKENS = 16_384
 OVERHEAD_TOKENS = 512

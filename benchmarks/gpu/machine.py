@@ -11,7 +11,7 @@ from typing import Final
 from benchmarks.gpu.cards import Card, card_named
 
 from gradewire_models.runtime import onnxruntime
-from gradewire_server.encoders.local.cuda import Gpu, find_gpu
+from gradewire_server.encoders.cuda import Gpu, find_gpu
 from gradewire_server.settings.engine import GpuConfig
 
 _LIBRARIES: Final = ("cuda", "cudart", "cublas", "cublasLt", "cudnn", "cufft", "curand", "nvrtc")

@@ -18,8 +18,8 @@ from benchmarks.gpu.vllm_server import START_S, vllm_command, vllm_serving
 from numpy.typing import NDArray
 
 from gradewire_models.repository.built import load_built
-from gradewire_server.encoders.local.cuda import Gpu
-from gradewire_server.encoders.local.session import EncoderSession, Session, open_session
+from gradewire_server.encoders.cuda import Gpu
+from gradewire_server.encoders.local import EncoderSession, Session, open_session
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 
 Row = dict[str, Any]

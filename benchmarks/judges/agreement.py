@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
-PROMPTS = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "judged" / "prompts"
+PROMPTS = ROOT / "server" / "src" / "gradewire_server" / "metrics" / "prompts"
 BINARY_ROWS = ROOT / "examples" / "binary_questions.jsonl"
 MODELS = ("fid", "gpt35", "gpt4")
 ROWS_OF_A_CELL = 100

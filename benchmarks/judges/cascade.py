@@ -35,13 +35,12 @@ from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 
 from gradewire.metrics.line import parse_metric_line
 from gradewire_models.catalog.loading import find_model
-from gradewire_stats.calibration.cascade import fit_cascade, held_risks
-from gradewire_stats.calibration.cascade_rows import SHARES, judge_gains, judged_below
+from gradewire_stats.calibration.cascade import SHARES, fit_cascade, held_risks, judge_gains, judged_below
 from gradewire_stats.calibration.labelled_rows import FOLDS
 from gradewire_stats.calibration.probability import BAND_FOLDS, held_out_probabilities
 
 if TYPE_CHECKING:
-    from gradewire_stats.calibration.cascade_rows import CascadeRows
+    from gradewire_stats.calibration.cascade import CascadeRows
 
 MODEL = "all-MiniLM-L6-v2"
 FIT_HALF = "a"
@@ -141,7 +140,7 @@ def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Names
     gains = [gain for gain, share in found if share <= LEAST_CERTAIN]
     below = judged_below(gains)
     bands = _unjudged(coarse.where(coarse.halves == FIT_HALF))
-    fit = replace(fit_cascade(bands, _provenance(fit_half, line, options.date or "")), asked_below=below)
+    fit = replace(fit_cascade(bands, _provenance(fit_half, line, options.date or "")), judged_below=below)
     if options.write_fit:
         form = {**fit.form, "asked_below": below, "gains": [gain.to_dict() for gain in gains]}
         options.write_fit.write_text(json.dumps(form, separators=(",", ":")) + "\n", "utf-8")
@@ -206,7 +205,7 @@ def _visual_block(results: Path) -> str:
             gains_table(fit.gains),
             f"Bands of that half, read on the held-out one ({len(read)} answers):",
             risks_table(fit, held),
-            _visual_ways(name, fit.asked_below, held[[each.risk for each in held].index(0.2)].asked),
+            _visual_ways(name, fit.judged_below, held[[each.risk for each in held].index(0.2)].judged),
         ]
     return paragraphs(ways_table(found["held_out"]), *parts)
 

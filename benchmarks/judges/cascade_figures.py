@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradewire_stats.calibration.cascade_rows import CascadeRows
+    from gradewire_stats.calibration.cascade import CascadeRows
 
 RESAMPLES = 2000
 DELTA = 0.1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.common.rows import Row, read_lines
 
-from gradewire_stats.calibration.cascade_rows import CascadeRows
+from gradewire_stats.calibration.cascade import CascadeRows
 from gradewire_stats.calibration.labelled_rows import half_of
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradewire_stats.calibration.cascade import CascadeFit, HeldRisk
-    from gradewire_stats.calibration.cascade_rows import CascadeRows, JudgeGain
+    from gradewire_stats.calibration.cascade import CascadeFit, CascadeRows, HeldRisk, JudgeGain
 
 RISK = 0.05
 BUDGETS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

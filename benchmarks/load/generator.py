@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.load.frames import Ended, FramedConnection
 from benchmarks.load.memory import WORDS
 
-from gradewire_cli.load.open_loop import constant, open_loop
+from gradewire_cli.load.calls import constant, open_loop
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 SCORE: Final = "/gradewire.v1.Scoring/Score"

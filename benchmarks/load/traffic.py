@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import grpc
 from benchmarks.load.memory import WORDS
 
-from gradewire_cli.load.open_loop import constant, open_loop
+from gradewire_cli.load.calls import constant, open_loop
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 ITEMS = 32

@@ -9,8 +9,7 @@ from gradewire._transport.grpc_transport import GrpcTransport
 from gradewire.errors import GradewireError
 
 # Private: what is public repeats what failed, and says of it only what became of the last attempt.
-from gradewire.transport import Endpoint
-from gradewire_proto.v1 import scoring_pb2
+from gradewire.transport import SCORE, SCORE_STREAM, Endpoint, Q, R, RpcMethod
 
 
 class CountedTransport(GrpcTransport):
@@ -32,24 +31,28 @@ class CountedTransport(GrpcTransport):
         self.said: dict[str, str] = {}
 
     @override
-    async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
+    async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
+        if method != SCORE:
+            return await super().unary(method, request, timeout_s=timeout_s)
         self.attempts += 1
         try:
-            return await super().score(request, timeout_s=timeout_s)
+            return await super().unary(method, request, timeout_s=timeout_s)
         except GradewireError as error:
             self._count(error)
             raise
 
     @override
-    async def score_stream(
-        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        self.attempts += 1
+    async def stream(
+        self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[R]:
+        is_counted = method == SCORE_STREAM
+        self.attempts += is_counted
         try:
-            async for reply in super().score_stream(requests, timeout_s=timeout_s):
+            async for reply in super().stream(method, sent, timeout_s=timeout_s):
                 yield reply
         except GradewireError as error:
-            self._count(error)
+            if is_counted:
+                self._count(error)
             raise
 
     def _count(self, error: GradewireError) -> None:

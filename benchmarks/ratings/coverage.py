@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.ratings.tournaments import Field, World
 from scipy.stats import kendalltau
 
-from gradewire_cli.leaderboard.judging import LEAST_INSTRUCTIONS, LEAST_ROUND, ROUNDS
+from gradewire_cli.leaderboard.run import LEAST_INSTRUCTIONS, LEAST_ROUND, ROUNDS
 from gradewire_stats.ratings import (
     ChosenPair,
     Matches,
@@ -36,7 +36,7 @@ from gradewire_stats.ratings import (
     pair_counts,
     rate,
 )
-from gradewire_stats.ratings.bradley_terry import ELO_PER_NAT
+from gradewire_stats.ratings.strengths import ELO_PER_NAT
 
 _FURTHER = 400
 _MANY_INSTRUCTIONS = 200_000

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.ratings.tournaments import Field, World
 
 from gradewire_stats.ratings import ChosenPair, Matches, PairPool, next_pairs, pair_counts, rate
-from gradewire_stats.ratings.bradley_terry import ELO_PER_NAT
+from gradewire_stats.ratings.strengths import ELO_PER_NAT
 
 _BATCH = 24
 

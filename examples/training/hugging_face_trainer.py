@@ -19,6 +19,7 @@ from transformers import (
     set_seed,
 )
 
+from gradewire.integrations import ValidationSettings
 from gradewire.integrations.training.hugging_face import ValidationCallback
 
 
@@ -70,10 +71,8 @@ def main() -> None:
         for row in ROWS
     ]
     validation = ValidationCallback(
-        arguments.server,
-        arguments.metrics,
-        rows=ROWS,
-        directory=arguments.directory / "validation",
+        ValidationSettings(arguments.server, arguments.metrics, directory=arguments.directory / "validation"),
+        ROWS,
         processing_class=tokenizer,
         wait_s=arguments.wait_s,
     )

@@ -14,6 +14,7 @@ from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+from gradewire.integrations import ValidationSettings
 from gradewire.integrations.training.lightning import ValidationCallback
 
 
@@ -70,7 +71,9 @@ def main() -> None:
             TensorBoardLogger(arguments.directory, name="tensorboard", version=0),
         ],
         callbacks=[
-            ValidationCallback(arguments.server, arguments.metrics, directory=arguments.directory / "spool"),
+            ValidationCallback(
+                ValidationSettings(arguments.server, arguments.metrics, directory=arguments.directory / "spool")
+            ),
         ],
     )
     trainer.fit(AdderModule(), DataLoader(rows, batch_size=20, shuffle=True), DataLoader(rows, batch_size=20))

@@ -22,7 +22,6 @@ PROGRAMS = sorted(
 NEEDED: dict[str, tuple[str, ...]] = {
     "benchmarks/agreement/travel.py": ("--before", ".", "--drawn-evaluation", "."),
     "benchmarks/judges/attacks/pairs.py": ("--judges", "."),
-    "benchmarks/judges/attacks/unmasked.py": ("--judges", "."),
     "benchmarks/judges/pairs.py": ("--judges", "."),
     "benchmarks/peers/smile_vs_sentence_transformers.py": ("--checkpoint", "."),
     "benchmarks/agreement/bertscore_facts.py": ("nowhere/evouna_dev.jsonl",),

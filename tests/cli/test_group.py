@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from gradewire_cli import main
-from gradewire_stats.agreement import JudgedRows, MissingScipyError, agreement
+from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement_table import JudgedRows
+from gradewire_stats.point_estimates import MissingScipyError
 
 HEAVY = ("gradewire_server", "gradewire_models", "rich", "grpc", "scipy", "pyarrow", "onnxruntime")
 Main = Callable[..., tuple[int, str, str]]

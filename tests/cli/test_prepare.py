@@ -1,6 +1,6 @@
 """`gradewire prepare --generate`: what is asked, told and written."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from tests.client.judged_transport import JudgedTransport
 from tests.client.test_generate import PROMPT, write
 
 from gradewire.testing import StubTransport
+from gradewire.transport import Q, R, RpcMethod
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 
 ROWS = [
@@ -163,11 +164,12 @@ def test_standard_input_cannot_be_written_out(command: Command, tmp_path: Path) 
 
 def test_a_server_that_cannot_write_is_named(command: Command, tmp_path: Path) -> None:
     class Old(StubTransport):
-        async def prepare(
-            self, request: references_pb2.PrepareRequest, *, timeout_s: float
-        ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-            request.ClearField("generate")
-            async for step in super().prepare(request, timeout_s=timeout_s):
+        async def stream(
+            self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+        ) -> AsyncGenerator[R]:
+            assert isinstance(sent, references_pb2.PrepareRequest)
+            sent.ClearField("generate")
+            async for step in super().stream(method, sent, timeout_s=timeout_s):
                 yield step
 
     def never(_: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
-from gradewire_cli.problems import InputError, UnreachableError
-from gradewire_cli.redaction import redacted, redacted_url
+from gradewire_cli.problems import InputError, UnreachableError, redacted, redacted_url
 
 _PASSWORD = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C"), exclude_characters="/"), min_size=1)
 _VALUE = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")))

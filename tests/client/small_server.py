@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 
 from gradewire.testing import StubTransport, echo_comparisons, echo_scores
+from gradewire.transport import COMPARE, COMPARE_STREAM, PREPARE, SCORE, SCORE_STREAM
 from gradewire_proto.v1 import (
     judging_pb2,
     judging_pb2_grpc,
@@ -89,7 +90,7 @@ class _Servicer(
         fault = await self._begin(context)
         self.script.requests.append(request)
         await self._end(fault, context)
-        return await self.stub.score(request, timeout_s=10)
+        return await self.stub.unary(SCORE, request, timeout_s=10)
 
     async def ScoreStream(
         self, request_iterator: AsyncIterator[scoring_pb2.ScoreStreamRequest], context: grpc.aio.ServicerContext
@@ -97,7 +98,7 @@ class _Servicer(
         fault = await self._begin(context)
         self.script.streams += 1
         sent = 0
-        async for response in self.stub.score_stream(aiter(request_iterator)):
+        async for response in self.stub.stream(SCORE_STREAM, aiter(request_iterator)):
             if fault is not None and sent == fault.after_messages:
                 break
             yield response
@@ -109,7 +110,7 @@ class _Servicer(
     ) -> judging_pb2.CompareResponse:
         fault = await self._begin(context)
         await self._end(fault, context)
-        return await self.stub.compare(request, timeout_s=10)
+        return await self.stub.unary(COMPARE, request, timeout_s=10)
 
     async def CompareStream(
         self, request_iterator: AsyncIterator[judging_pb2.CompareStreamRequest], context: grpc.aio.ServicerContext
@@ -117,7 +118,7 @@ class _Servicer(
         fault = await self._begin(context)
         self.script.streams += 1
         sent = 0
-        async for response in self.stub.compare_stream(aiter(request_iterator)):
+        async for response in self.stub.stream(COMPARE_STREAM, aiter(request_iterator)):
             if fault is not None and sent == fault.after_messages:
                 break
             yield response
@@ -130,7 +131,7 @@ class _Servicer(
         fault = await self._begin(context)
         self.script.requests.append(request)
         await self._end(fault, context)
-        async for progress in self.stub.prepare(request, timeout_s=10):
+        async for progress in self.stub.stream(PREPARE, request, timeout_s=10):
             yield progress
 
     async def List(

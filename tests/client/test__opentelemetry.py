@@ -8,7 +8,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from gradewire._opentelemetry import EngineSpan, engine_span
+from gradewire._opentelemetry import engine_span
+from gradewire_proto.otel import OtelSpan
 from gradewire_proto.spans import current_span, record_batch, spanned
 
 
@@ -47,17 +48,16 @@ def test_parts_stand_under_the_applications_span_and_failures_are_told(exported:
 
 
 def test_a_batch_has_the_times_that_it_is_given_and_links_both_ways(exported: InMemorySpanExporter) -> None:
-    one, other = EngineSpan(None, "one"), EngineSpan(None, "other")
+    tracer = trace.get_tracer("app")
+    one, other = (OtelSpan(tracer, tracer.start_span(name)) for name in ("one", "other"))
     record_batch("batch", [one, other], start_ns=100, end_ns=200, attributes={})
     one.end()
     other.end()
 
     spans = by_name(exported)
     assert (spans["batch"].start_time, spans["batch"].end_time) == (100, 200)
-    assert [link.context.span_id for link in spans["batch"].links] == [other.context.span_id]
-    batch = spans["batch"].context
-    assert batch is not None
-    assert [link.context.span_id for link in spans["other"].links] == [batch.span_id]
+    assert [link.context for link in spans["batch"].links] == [spans["other"].context]
+    assert [link.context for link in spans["other"].links] == [spans["batch"].context]
 
 
 def test_without_a_recorded_span_nothing_is_traced(exported: InMemorySpanExporter) -> None:

@@ -12,6 +12,7 @@ from gradewire._calls.client_calls import JUDGE_DEADLINE_S
 from gradewire._calls.requests import JUDGE_CHUNK_ITEMS
 from gradewire.metrics.choice import MetricDefaults, choose_metrics, read_prompt_text, short_prompt
 from gradewire.testing import StubTransport, echo_scores
+from gradewire.transport import Q, R, RpcMethod
 from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import MAX_PROMPT_BYTES
 
@@ -169,9 +170,10 @@ def test_when_to_try_again_is_what_the_server_says_if_it_makes_sense(
 
 def test_a_prompt_is_part_of_where_a_score_comes_from() -> None:
     class Stub(StubTransport):
-        async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
-            reply = await super().score(request, timeout_s=timeout_s)
-            reply.provenance[0].prompt, reply.provenance[0].prompt_digest = "lave/1", "ab" * 32
+        async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
+            reply = await super().unary(method, request, timeout_s=timeout_s)
+            if isinstance(reply, scoring_pb2.ScoreResponse):
+                reply.provenance[0].prompt, reply.provenance[0].prompt_digest = "lave/1", "ab" * 32
             return reply
 
     with Client(transport=Stub(lambda request: echo_scores(request, score=lambda _: 1.0))) as client:
@@ -187,10 +189,11 @@ class Timed(StubTransport):
         self.timeouts_s: list[float] = []
         self.sizes: list[int] = []
 
-    async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
-        self.timeouts_s.append(timeout_s)
-        self.sizes.append(len(request.items))
-        return await super().score(request, timeout_s=timeout_s)
+    async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
+        if isinstance(request, scoring_pb2.ScoreRequest):
+            self.timeouts_s.append(timeout_s)
+            self.sizes.append(len(request.items))
+        return await super().unary(method, request, timeout_s=timeout_s)
 
 
 @pytest.mark.parametrize(
@@ -221,12 +224,11 @@ def test_requests_to_a_judge_are_small_enough_for_the_servers_longest_deadline()
 
 def test_a_stream_with_a_judge_may_be_silent_for_longer_than_the_clients_deadline() -> None:
     class Silent(StubTransport):
-        async def score_stream(
-            self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
-        ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-
-            async for reply in super().score_stream(requests, timeout_s=timeout_s):
-                if reply.items:
+        async def stream(
+            self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+        ) -> AsyncGenerator[R]:
+            async for reply in super().stream(method, sent, timeout_s=timeout_s):
+                if isinstance(reply, scoring_pb2.ScoreStreamResponse) and reply.items:
                     await asyncio.sleep(0.3)
                 yield reply
 

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
-from gradewire import AsyncClient, Client, InvalidRequest, Item, ReferenceEntry, Scorer
+from gradewire import AsyncClient, Client, InvalidRequest, Item, ReferenceEntry, Scorer, SubmitLimits
 from gradewire._calls.decode import decode_model_list
 from gradewire.options import USUAL_METRICS, usual_metrics
 from gradewire.testing import StubTransport, echo_scores
+from gradewire.transport import LIST_MODELS, Q, R, RpcMethod
 from gradewire_proto.v1 import models_pb2
 
 ROW: dict[str, Any] = {"references": ["a"], "prediction": "a"}
+
+
+_WRONG = [-1, 0, "5", None, float("nan"), float("-inf")]
 
 
 def stub() -> StubTransport:
@@ -20,11 +24,17 @@ def stub() -> StubTransport:
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-@pytest.mark.parametrize("name", ["deadline_s", "max_pending_items", "max_pending_bytes"])
-@pytest.mark.parametrize("value", [-1, 0, "5", None, float("nan"), float("-inf")])
-def test_constructors_check(kind: type[Client], name: str, value: Any) -> None:
+@pytest.mark.parametrize("value", _WRONG)
+def test_constructors_check(kind: type[Client], value: Any) -> None:
+    with pytest.raises(InvalidRequest, match=f"deadline_s={value!r}"):
+        kind(transport=stub(), deadline_s=value)
+
+
+@pytest.mark.parametrize("name", ["max_pending_items", "max_pending_bytes"])
+@pytest.mark.parametrize("value", _WRONG)
+def test_limits_of_submit_are_checked(name: str, value: Any) -> None:
     with pytest.raises(InvalidRequest, match=f"{name}={value!r}"):
-        kind(transport=stub(), **{name: value})
+        SubmitLimits(**{name: value})
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
@@ -147,9 +157,9 @@ class Listing(StubTransport):
 
     listed = 0
 
-    async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
-        self.listed += 1
-        return await super().list_models(timeout_s=timeout_s)
+    async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
+        self.listed += method == LIST_MODELS
+        return await super().unary(method, request, timeout_s=timeout_s)
 
 
 def stub_usual(models: models_pb2.ListModelsResponse) -> Listing:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.client.small_server import SmallServer
 
-from gradewire import AsyncClient, Client, Scorer, Tls
+from gradewire import AsyncClient, Client, Scorer, SubmitLimits, Tls
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2
 
@@ -26,7 +26,8 @@ def answer(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
 
 def test_a_client_in_use_is_pickled_with_all_its_settings(small_server: SmallServer) -> None:
     small_server.script.hold.clear()
-    with Client(small_server.address, token="s3cret", deadline_s=7, max_pending_items=3) as client:  # noqa: S106 - own
+    limits = SubmitLimits(max_pending_items=3)
+    with Client(small_server.address, token="s3cret", deadline_s=7, submit_limits=limits) as client:  # noqa: S106 - own
         futures = [client.submit([RIGHT]) for _ in range(3)]
         with sent(client) as copied:
             small_server.script.hold.set()

@@ -10,6 +10,7 @@ from grpc import aio
 from tests.support.servers.wire import Wire, wire_server
 
 from gradewire import AccessDenied, AsyncClient, ServerUnreachable
+from gradewire.transport import SCORE_STREAM
 from gradewire_gateway.rewards_transport import UpstreamTransport
 from gradewire_gateway.settings import UpstreamSettings
 from gradewire_gateway.upstream import Upstream
@@ -52,20 +53,14 @@ async def test_refusals_are_the_client_s_errors() -> None:
 
 
 async def test_a_stream_that_is_cut_while_it_is_written_is_tried_again() -> None:
-    class Cut:
-        """A channel whose streams end as gRPC lets them where a refusal meets a message on its way."""
+    def cut(*_: Any) -> Any:
+        raise aio.AioRpcError(
+            grpc.StatusCode.INTERNAL, aio.Metadata(), aio.Metadata(), details="Internal error from Core"
+        )
 
-        def __getattr__(self, name: str) -> Any:
-            return lambda *_args, **_options: self._call
-
-        def _call(self, _requests: Any, **_options: Any) -> Any:
-            raise aio.AioRpcError(
-                grpc.StatusCode.INTERNAL, aio.Metadata(), aio.Metadata(), details="Internal error from Core"
-            )
-
-    upstream: Any = SimpleNamespace(channel=Cut())
+    upstream: Any = SimpleNamespace(stream=cut)
     with pytest.raises(ServerUnreachable, match="while items were sent") as caught:
-        _ = [reply async for reply in UpstreamTransport(lambda: upstream, ()).score_stream(_nothing())]
+        _ = [reply async for reply in UpstreamTransport(lambda: upstream, ()).stream(SCORE_STREAM, _nothing())]
     assert caught.value.may_pass
 
 

@@ -40,7 +40,7 @@ def test_regenerating_changes_nothing(generate: Any) -> None:
             " Variant.\n Default: v9.\n",
             r"SmileParameters.preset: .* one of v1, fast, one_pass",
         ),
-        ("BleuParts", "", "BleuParts: it needs a comment"),
+        ("BleuParts", "", "BleuParts: its comment needs a text"),
     ],
 )
 def test_a_comment_that_lacks_something_is_named(generate: Any, path: str, text: str, message: str) -> None:

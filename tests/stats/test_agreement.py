@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sklearn_metrics
 
-from gradewire_stats.agreement import OF_SCORES, JudgedRows, agreement, agreement_with_evaluator
+from gradewire_stats.agreement import OF_SCORES, agreement, agreement_with_evaluator
+from gradewire_stats.agreement_table import JudgedRows
 from gradewire_stats.intervals import draws, interval, question_clusters
 from gradewire_stats.point_estimates import ALL_STATISTICS
 

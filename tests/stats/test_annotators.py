@@ -57,7 +57,7 @@ def test_kappa_of_a_draw_is_that_of_scikit_learn_on_the_drawn_items(
     matrix: list[list[float]], times: list[int]
 ) -> None:
     usable, weights, drawn = with_weights(matrix, times)
-    found = kappa_of_draws(usable, weights)
+    found = kappa_of_draws(usable, weights).values()
     for kappa, (first, second) in zip(found, combinations(drawn.T, 2), strict=True):
         both = ~np.isnan(first) & ~np.isnan(second)
         if len(np.unique(np.concatenate([first[both], second[both]]))) < 2:

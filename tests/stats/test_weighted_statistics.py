@@ -3,14 +3,13 @@
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from tests.support.examples import example_count
 
 from gradewire_stats import weighted_statistics
-from gradewire_stats.point_estimates import auc, point_values
+from gradewire_stats.point_estimates import auc, right
 
 VALUES = st.sampled_from([0.0, 0.1, 0.25, 0.25, 1 / 3, 0.5, 0.75, 0.9, 1.0])
 TABLES = st.lists(st.tuples(VALUES, st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 3)), min_size=1, max_size=25)
@@ -39,7 +38,7 @@ def test_every_statistic_of_a_draw_equals_scipy_on_the_repeated_rows(table: list
     draws = times[None, :]
     assert same(weighted_statistics.spearman(draws, order_x, order_y)[0], expected["spearman"])
     assert same(weighted_statistics.kendall(draws, order_x, order_y)[0], expected["kendall"])
-    assert same(weighted_statistics.auc(draws, order_x, y >= 0.5)[0], auc(drawn_x, drawn_y >= 0.5))
+    assert same(weighted_statistics.two_labels(draws, order_x, y >= 0.5)["auc"][0], auc(drawn_x, drawn_y >= 0.5))
     upper = y >= 0.5
     together = weighted_statistics.two_labels(draws, order_x, upper)
     drawn_upper = np.repeat(upper, times.astype(int))
@@ -59,7 +58,6 @@ def test_area_under_the_curve_equals_the_share_of_ordered_pairs(table: list[tupl
 def test_equal_scores_have_an_area_of_one_half_in_every_draw() -> None:
     order, draws = weighted_statistics.Ordering.of(np.zeros(40)), np.arange(120.0).reshape(3, 40) % 3
     positive = np.arange(40) % 5 > 0
-    assert weighted_statistics.auc(draws, order, positive).tolist() == [0.5] * 3
     assert weighted_statistics.two_labels(draws, order, positive)["auc"].tolist() == [0.5] * 3
 
 
@@ -76,25 +74,9 @@ def test_draws_do_not_touch_each_other() -> None:
         assert math.isnan(together[2]), "labels of the third draw are all alike"
 
 
-def test_point_values_by_hand() -> None:
-    # Scores 1 2 3 4 against labels 0 1 0 1: of the 4 (right, wrong) pairs 3 are in order, so AUC = 3/4;
-    # tau-b = (3 - 1) / sqrt((6 - 0)(6 - 2)) = 2 / sqrt(24); r = covariance 0.25 over sqrt(1.25 * 0.25).
-    values = point_values(np.array([1.0, 2, 3, 4]), np.array([0.0, 1, 1, 1]), np.array([0.0, 1, 0, 1]))
-    assert values["auc"] == pytest.approx(0.75)
-    assert values["kendall"] == pytest.approx(2 / math.sqrt(24))
-    assert values["pearson"] == pytest.approx(0.25 / math.sqrt(1.25 * 0.25))
-    assert values["accuracy"] == pytest.approx(0.75)
+def test_labels_beyond_one_are_neither_right_nor_wrong() -> None:
+    assert right(np.array([1.0, 5.0])) is None
 
 
-def test_labels_beyond_one_have_no_accuracy_and_no_auc() -> None:
-    values = point_values(np.array([0.1, 0.9]), np.array([0.0, 1.0]), np.array([1.0, 5.0]))
-    assert math.isnan(values["accuracy"])
-    assert math.isnan(values["auc"])
-    assert values["pearson"] == pytest.approx(1.0)
-
-
-def test_constant_labels_leave_correlations_undefined_but_not_accuracy() -> None:
-    values = point_values(np.array([0.1, 0.9]), np.array([1.0, 1.0]), np.array([1.0, 1.0]))
-    assert math.isnan(values["pearson"])
-    assert math.isnan(values["auc"])
-    assert values["accuracy"] == pytest.approx(1.0)
+def test_one_class_has_no_auc() -> None:
+    assert math.isnan(auc(np.array([0.1, 0.9]), np.array([True, True])))

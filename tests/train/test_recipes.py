@@ -15,11 +15,11 @@ from gradewire_train.errors import TrainingError
 from gradewire_train.examples import GROUPS, TASKS
 from gradewire_train.recipes import (
     CHOICES,
-    SECTIONS,
     Recipe,
     Texts,
     read_recipe,
     recipe_text,
+    sections,
     shipped_recipes,
     specs,
     with_settings,
@@ -44,7 +44,8 @@ def values(spec: Any) -> st.SearchStrategy[Any]:
 RECIPES = st.builds(
     Recipe,
     **{
-        name: st.builds(kind, **{n: values(spec) for n, spec in specs(kind).items()}) for name, kind in SECTIONS.items()
+        name: st.builds(kind, **{n: values(spec) for n, spec in specs(kind).items()})
+        for name, kind in sections(Recipe).items()
     },
     only=st.lists(st.sampled_from([*TASKS, *GROUPS]), max_size=3).map(tuple),
 )
@@ -103,7 +104,7 @@ def test_an_option_overrules_and_is_named_in_its_error() -> None:
 
 
 def test_every_setting_has_a_name_of_its_own_and_every_task_a_count() -> None:
-    names = [name for section in SECTIONS.values() for name in specs(section)]
+    names = [name for section in sections(Recipe).values() for name in specs(section)]
     assert len(set(names)) == len(names)
     assert {spec.name for spec in fields(Texts)} == set(TASKS)
 

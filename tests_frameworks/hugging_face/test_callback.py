@@ -16,8 +16,9 @@ from tests.client.small_server import SmallServer
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
 from gradewire import InvalidRequest
-from gradewire.integrations import StepState, ValidationScorer
+from gradewire.integrations import StepState, ValidationScorer, ValidationSettings
 from gradewire.integrations.training.hugging_face import ValidationCallback
+from gradewire.options import ScoreOptions
 
 NOBODY = "127.0.0.1:1"
 FEW = ROWS[:6]
@@ -58,8 +59,11 @@ def prediction(answers: list[str]) -> Any:
 
 
 def callback_of(address: str, tmp_path: Path, **settings: Any) -> ValidationCallback:
-    settings = {"rows": FEW, "directory": tmp_path / "spool", "processing_class": make_tokenizer(), **settings}
-    return ValidationCallback(address, "exact_match", **settings)
+    own = {name: settings.pop(name) for name in ("directory", "limits", "sinks") if name in settings}
+    options = {name: settings.pop(name) for name in ScoreOptions.__optional_keys__ & settings.keys()}
+    spool = ValidationSettings(address, "exact_match", **{"directory": tmp_path / "spool", **own}, options=options)
+    settings = {"rows": FEW, "processing_class": make_tokenizer(), **settings}
+    return ValidationCallback(spool, **settings)
 
 
 def test_a_causal_model_answers_after_each_evaluation(small_server: SmallServer, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.client.small_server import SmallServer
 from torch.utils.data import DataLoader
 
 from gradewire import InvalidRequest
-from gradewire.integrations import StepState, ValidationScorer
+from gradewire.integrations import StepState, ValidationScorer, ValidationSettings
 from gradewire.integrations.training.lightning import ValidationCallback
 
 NOBODY = "127.0.0.1:1"
@@ -72,7 +72,7 @@ def logged(tmp_path: Path, version: int = 0) -> list[dict[str, str]]:
 
 
 def test_scores_are_logged_under_their_steps(small_server: SmallServer, tmp_path: Path) -> None:
-    callback = ValidationCallback(small_server.address, "exact_match", directory=tmp_path / "spool")
+    callback = ValidationCallback(ValidationSettings(small_server.address, "exact_match", directory=tmp_path / "spool"))
     fit(callback, tmp_path)
     rows = logged(tmp_path)
     assert [(row["step"], row["validation/exact_match/mean"]) for row in rows] == [("2", "0.0"), ("4", "1.0")]
@@ -82,7 +82,9 @@ def test_scores_are_logged_under_their_steps(small_server: SmallServer, tmp_path
 
 
 def test_several_loaders_have_names_of_their_own(small_server: SmallServer, tmp_path: Path) -> None:
-    callback = ValidationCallback(small_server.address, "exact_match", directory=tmp_path / "spool", name="held_out")
+    callback = ValidationCallback(
+        ValidationSettings(small_server.address, "exact_match", directory=tmp_path / "spool"), name="held_out"
+    )
     fit(callback, tmp_path, loaders=[loader(), loader(4)])
     with ValidationScorer(small_server.address, "exact_match", directory=tmp_path / "spool") as scorer:
         results = scorer.results()
@@ -97,13 +99,16 @@ def test_several_loaders_have_names_of_their_own(small_server: SmallServer, tmp_
 def test_a_dead_server_ends_no_training_and_the_next_one_logs_its_steps(
     small_server: SmallServer, tmp_path: Path
 ) -> None:
-    callback = ValidationCallback(NOBODY, "exact_match", directory=tmp_path / "spool", deadline_s=0.2, close_s=0.5)
+    callback = ValidationCallback(
+        ValidationSettings(NOBODY, "exact_match", directory=tmp_path / "spool", options={"deadline_s": 0.2}),
+        close_s=0.5,
+    )
     fit(callback, tmp_path)
     assert not (tmp_path / "csv/version_0/metrics.csv").exists()
     with ValidationScorer(NOBODY, directory=tmp_path / "spool") as scorer:
         assert scorer.counts() == {StepState.NOT_SCORED: 2}
         scorer.close(0)
-    fit(ValidationCallback(small_server.address, "rouge_l", directory=tmp_path / "spool"), tmp_path)
+    fit(ValidationCallback(ValidationSettings(small_server.address, "rouge_l", directory=tmp_path / "spool")), tmp_path)
     rows = logged(tmp_path, version=1)
     assert {row["step"]: row["validation/exact_match/mean"] for row in rows if row["validation/exact_match/mean"]} == {
         "2": "0.0",
@@ -115,7 +120,7 @@ def test_a_dead_server_ends_no_training_and_the_next_one_logs_its_steps(
 
 
 def test_a_module_without_items_is_told_before_the_training_starts(small_server: SmallServer, tmp_path: Path) -> None:
-    callback = ValidationCallback(small_server.address, "exact_match", directory=tmp_path / "spool")
+    callback = ValidationCallback(ValidationSettings(small_server.address, "exact_match", directory=tmp_path / "spool"))
     with pytest.raises(InvalidRequest, match='validation_step returned no "items"'):
         fit(callback, tmp_path, module=Module("predictions"))
     assert callback.scorer is None, "the directory is free again"
@@ -123,9 +128,7 @@ def test_a_module_without_items_is_told_before_the_training_starts(small_server:
 
 def test_items_may_be_made_from_outputs_and_batches(small_server: SmallServer, tmp_path: Path) -> None:
     callback = ValidationCallback(
-        small_server.address,
-        "exact_match",
-        directory=tmp_path / "spool",
+        ValidationSettings(small_server.address, "exact_match", directory=tmp_path / "spool"),
         items=lambda outputs, batch: [{**row, "question": str(len(batch))} for row in outputs["predictions"]],
     )
     fit(callback, tmp_path, module=Module("predictions"))

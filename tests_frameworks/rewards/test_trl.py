@@ -60,7 +60,7 @@ def test_grpo_trains_and_leaves_out_what_has_no_reward(small_server: SmallServer
     small_server.script.score = share_of_vowels
     transport = HoldingTransport(GrpcTransport(Endpoint(small_server.address)), is_late, 60.0)
     given: list[list[float | None]] = []
-    with RewardScorer(transport=transport, deadline_s=1, failures=FailureHandling(max_failure_rate=1)) as scorer:
+    with RewardScorer(transport, deadline_s=1, failures=FailureHandling(max_failure_rate=1)) as scorer:
         reward = kind(scorer)
         values_of = reward._values
 
@@ -85,7 +85,7 @@ def test_grpo_trains_and_leaves_out_what_has_no_reward(small_server: SmallServer
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 def test_too_many_failures_stop_the_training(small_server: SmallServer, tmp_path: Path) -> None:
     transport = HoldingTransport(GrpcTransport(Endpoint(small_server.address)), lambda _: True, 60.0)
-    with RewardScorer(transport=transport, deadline_s=0.2, failures=FailureHandling(window=32)) as scorer:
+    with RewardScorer(transport, deadline_s=0.2, failures=FailureHandling(window=32)) as scorer:
         scorer.score([RewardSample("a cat", ["a cat"])] * 31)
         with pytest.raises(RewardFailureRate, match="TIMEOUT"):
             trainer(TrlReward(scorer), tmp_path).train()

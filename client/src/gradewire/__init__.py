@@ -9,6 +9,7 @@ with Client("127.0.0.1:50051") as client:
 ```
 """
 
+from gradewire._calls.submit import SubmitLimits
 from gradewire.api import AsyncScorer, Client, Scorer
 from gradewire.async_api import AsyncClient
 from gradewire.errors import (
@@ -101,6 +102,7 @@ __all__ = [
     "ServerFault",
     "ServerUnreachable",
     "Status",
+    "SubmitLimits",
     "Synthetic",
     "SyntheticGeneration",
     "Timing",

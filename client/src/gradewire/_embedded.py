@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from gradewire._fork_safety import keep_for_good
 from gradewire._tracing import engine_trace
 from gradewire._transport.failures import error_for
 from gradewire.errors import InvalidRequest, NotReady
-from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
+from gradewire.transport import COMPARE, COMPARE_STREAM, LIST_MODELS, PREPARE, SCORE, SCORE_STREAM, Q, R, RpcMethod
 from gradewire_server.backends import open_handlers
 from gradewire_server.encoders.factory import check_installed
 from gradewire_server.lexicon import Thesaurus
@@ -52,54 +52,22 @@ class EmbeddedTransport:
     def __reduce__(self) -> tuple[type[Self], tuple[dict[str, Any]]]:
         return type(self), (self._given,)
 
-    async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
-        """As Scoring.Score."""
+    async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
+        """Return the reply of the handler."""
         handlers = await self._open()
         with _translated(), engine_trace():
-            return await handlers.score(request, deadline_s=timeout_s)
+            reply: R = await _call(handlers, method)(request, deadline_s=timeout_s)
+        return reply
 
-    async def score_stream(
-        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        """As Scoring.ScoreStream."""
+    async def stream(
+        self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[R]:
+        """Yield the replies of the handler."""
         handlers = await self._open()
         with _translated(), engine_trace():
-            async with contextlib.aclosing(handlers.score_stream(requests, deadline_s=timeout_s)) as responses:
-                async for response in responses:
-                    yield response
-
-    async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
-        """As Judging.Compare."""
-        handlers = await self._open()
-        with _translated(), engine_trace():
-            return await handlers.compare(request, deadline_s=timeout_s)
-
-    async def compare_stream(
-        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
-        """As Judging.CompareStream."""
-        handlers = await self._open()
-        with _translated(), engine_trace():
-            async with contextlib.aclosing(handlers.compare_stream(requests, deadline_s=timeout_s)) as responses:
-                async for response in responses:
-                    yield response
-
-    async def prepare(
-        self, request: references_pb2.PrepareRequest, *, timeout_s: float
-    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        """As References.Prepare."""
-        handlers = await self._open()
-        with _translated(), engine_trace():
-            async with contextlib.aclosing(handlers.prepare(request, deadline_s=timeout_s)) as steps:
-                async for progress in steps:
-                    yield progress
-
-    async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
-        """As Models.List."""
-        del timeout_s  # a look at what is in memory
-        handlers = await self._open()
-        with _translated():
-            return await handlers.list_models()
+            async with contextlib.aclosing(_call(handlers, method)(sent, deadline_s=timeout_s)) as replies:
+                async for reply in replies:
+                    yield reply
 
     async def close(self) -> None:
         """Closes engine and stores."""
@@ -122,6 +90,19 @@ class EmbeddedTransport:
         except ValueError as error:  # a setting that only the part which uses it can check
             self._holder = None
             raise InvalidRequest(f"the engine in this process cannot start: {error}") from error
+
+
+def _call(handlers: Handlers, method: RpcMethod[Q, R]) -> Callable[..., Any]:
+    """Return the handler of a method; it takes what is sent, and `deadline_s`."""
+    by_method: dict[RpcMethod[Any, Any], Callable[..., Any]] = {
+        SCORE: handlers.score,
+        SCORE_STREAM: handlers.score_stream,
+        COMPARE: handlers.compare,
+        COMPARE_STREAM: handlers.compare_stream,
+        PREPARE: handlers.prepare,
+        LIST_MODELS: lambda _request, deadline_s: handlers.list_models(),  # noqa: ARG005 - a look at what is in memory
+    }
+    return by_method[method]
 
 
 class _Holder:

@@ -43,8 +43,7 @@ class Client(ClientBase):
         tls: How to encrypt; None: no encryption.
         connections: How many to spread calls over; 0: one, and as many as the processes of the server need.
         transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
-        max_pending_items: Items that `submit` lets wait and be in work.
-        max_pending_bytes: The same in bytes of their texts, as UTF-8.
+        submit_limits: How much `submit` lets wait.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.

@@ -12,7 +12,7 @@ from gradewire._calls.client_calls import ClientCalls, ProcessCalls, connect
 from gradewire._calls.compare import ChosenComparison
 from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.requests import ProgressCallback
-from gradewire._calls.submit import MAX_PENDING_BYTES, MAX_PENDING_ITEMS, SubmitCallback
+from gradewire._calls.submit import SubmitCallback, SubmitLimits
 from gradewire.items import ItemLike, ItemsLike
 from gradewire.metrics import ComparisonLike
 from gradewire.metrics.choice import MetricsLike
@@ -22,7 +22,6 @@ from gradewire.options import (
     PrepareOptions,
     ScoreOptions,
     check_deadline,
-    check_most,
     rows_of,
 )
 from gradewire.pairs import Comparison, PairLike, PairsLike
@@ -41,7 +40,7 @@ T = TypeVar("T")
 class ClientBase:
     """What both clients are made with; each says in `_start` where its calls run."""
 
-    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
+    def __init__(  # noqa: PLR0913 - all optional and named
         self,
         address: str = "127.0.0.1:50051",
         *,
@@ -50,14 +49,10 @@ class ClientBase:
         tls: Tls | None = None,
         connections: int = 0,
         transport: Transport | None = None,
-        max_pending_items: int = MAX_PENDING_ITEMS,
-        max_pending_bytes: int = MAX_PENDING_BYTES,
+        submit_limits: SubmitLimits | None = None,
     ) -> None:
         check_deadline(deadline_s)
-        check_most("max_pending_items", max_pending_items)
-        check_most("max_pending_bytes", max_pending_bytes)
-        carrier = transport or Endpoint(address, token, tls, connections)
-        self.__setstate__(_Settings(carrier, deadline_s, max_pending_items, max_pending_bytes))
+        self.__setstate__(_Settings(transport or Endpoint(address, token, tls, connections), deadline_s, submit_limits))
 
     def __getstate__(self) -> "_Settings":
         return self._settings
@@ -76,12 +71,10 @@ class _Settings:
 
     carrier: Transport | Endpoint
     deadline_s: float
-    max_pending_items: int
-    max_pending_bytes: int
+    submit_limits: SubmitLimits | None
 
     def make_calls(self) -> ClientCalls:
-        carrier = connect(self.carrier) if isinstance(self.carrier, Endpoint) else self.carrier
-        return ClientCalls(carrier, self.deadline_s, self.max_pending_items, self.max_pending_bytes)
+        return ClientCalls(connect(self.carrier), self.deadline_s, self.submit_limits)
 
 
 class AsyncClient(ClientBase):
@@ -94,8 +87,7 @@ class AsyncClient(ClientBase):
         tls: How to encrypt; None: no encryption.
         connections: How many to spread calls over; 0: one, and as many as the processes of the server need.
         transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
-        max_pending_items: Items that `submit` lets wait and be in work.
-        max_pending_bytes: The same in bytes of their texts, as UTF-8.
+        submit_limits: How much `submit` lets wait; None: `SubmitLimits()`.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.

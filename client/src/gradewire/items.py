@@ -42,7 +42,7 @@ def image_messages(values: object) -> list[types_pb2.Image]:
     if isinstance(values, str) and not values.strip():
         return []
     listed = values if isinstance(values, list | tuple) else [values]
-    return [_message(place, value) for place, value in enumerate(listed) if not is_missing(value)]
+    return [_message(position, value) for position, value in enumerate(listed) if not is_missing(value)]
 
 
 def local_picture(named: str, folder: Path) -> bytes | str:
@@ -99,38 +99,38 @@ def _named_reasons() -> Iterator[None]:
         raise UnreadableValueError("no file can be found by this name") from error
 
 
-def _message(place: int, value: Any) -> types_pb2.Image:
+def _message(position: int, value: Any) -> types_pb2.Image:
     if isinstance(value, Mapping):
         # No path: rows come from strangers, who may name any file of this machine.
         value = value.get("bytes")
         if value is None:
-            raise UnreadableValueError(f"[{place}] is a mapping without bytes: give those of the file that it names")
+            raise UnreadableValueError(f"[{position}] is a mapping without bytes: give those of the file that it names")
     if isinstance(value, bytes | bytearray | memoryview):
         return types_pb2.Image(data=bytes(value))
     if isinstance(value, str):
         try:
             return types_pb2.Image(uri=value)
         except (TypeError, ValueError):
-            raise UnreadableValueError(f"[{place}] is an address that cannot be encoded: give bytes") from None
+            raise UnreadableValueError(f"[{position}] is an address that cannot be encoded: give bytes") from None
     if isinstance(value, PathLike):
         try:
             return types_pb2.Image(data=Path(value).read_bytes())
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
-            raise UnreadableValueError(f"[{place}] cannot be read: {why}") from error
+            raise UnreadableValueError(f"[{position}] cannot be read: {why}") from error
     if callable(getattr(value, "save", None)) and hasattr(value, "mode"):  # of Pillow's, which is not imported here
-        return types_pb2.Image(data=_png(place, value))
-    raise UnreadableValueError(f"[{place}] is a {type(value).__name__}: give bytes, a pathlib.Path or a URI")
+        return types_pb2.Image(data=_png(position, value))
+    raise UnreadableValueError(f"[{position}] is a {type(value).__name__}: give bytes, a pathlib.Path or a URI")
 
 
-def _png(place: int, picture: Any) -> bytes:
+def _png(position: int, picture: Any) -> bytes:
     file = io.BytesIO()
     try:
         (picture.convert("RGB") if picture.mode in _JPEGS_MODES else picture).save(file, "PNG")
     # Whatever decoders raise over a file that is read only now.
     except Exception as error:
         raise UnreadableValueError(
-            f"[{place}] is a picture of mode {picture.mode} that cannot be written as PNG ({error}): convert it to "
+            f"[{position}] is a picture of mode {picture.mode} that cannot be written as PNG ({error}): convert it to "
             "RGB, or give the file's bytes"
         ) from error
     return file.getvalue()
@@ -229,7 +229,7 @@ def encode_item(index: int, item: object, *, max_bytes: int, images: bool = Fals
 
 def encode_row(form: RowForm[M], index: int, row: object, *, max_bytes: int, images: bool = False) -> M | ItemProblem:
     """As `encode_item`, for rows of any form."""
-    place = f"{form.plural}[{index}]"
+    position = f"{form.plural}[{index}]"
     if isinstance(row, form.kind):
         row = {field.name: getattr(row, field.name) for field in fields(form.kind)}
     elif not isinstance(row, Mapping):
@@ -238,26 +238,26 @@ def encode_row(form: RowForm[M], index: int, row: object, *, max_bytes: int, ima
             if is_table(row)
             else f"give a mapping or a gradewire.{form.kind.__name__}"
         )
-        return ItemProblem("", f"{place} is a {type(row).__name__}: {way_out}")
+        return ItemProblem("", f"{position} is a {type(row).__name__}: {way_out}")
     values = field_values(row, form.names)
     try:
         pictures = image_messages(row.get("images")) if images else ()
     except UnreadableValueError as error:
-        return ItemProblem(_printable(values.get("id", "")), f"{place}.images{_printable(error)}")
+        return ItemProblem(_printable(values.get("id", "")), f"{position}.images{_printable(error)}")
     message = _message_of(form, values)
     if message is None:
         try:
             values = as_texts(values)
         except UnreadableValueError as error:
-            return ItemProblem(_printable(values.get("id", "")), f"{place}.{_printable(error)}")
+            return ItemProblem(_printable(values.get("id", "")), f"{position}.{_printable(error)}")
         message = _message_of(form, values)
     if message is None:
-        return ItemProblem(_printable(values.get("id", "")), _find_problem(form, place, row, values))
+        return ItemProblem(_printable(values.get("id", "")), _find_problem(form, position, row, values))
     message.images.extend(pictures)
     if (size := message.ByteSize()) <= max_bytes:
         return message
     way_out = "send fewer or smaller pictures" if pictures else "shorten it"
-    problem = f"{place} takes {size} bytes, at most {max_bytes} fit into a message: {way_out}"
+    problem = f"{position} takes {size} bytes, at most {max_bytes} fit into a message: {way_out}"
     return ItemProblem(message.id, problem, too_large=True)
 
 
@@ -275,14 +275,14 @@ def _message_of(form: RowForm[M], values: Mapping[str, Any]) -> M | None:
     return None if holds_bytes(values) else message
 
 
-def _find_problem(form: RowForm[M], place: str, row: Mapping[Any, Any], values: Mapping[str, Any]) -> str:
+def _find_problem(form: RowForm[M], row_name: str, row: Mapping[Any, Any], values: Mapping[str, Any]) -> str:
     for name in form.needed:
         if name not in values:
             there = ", ".join(sorted(map(_printable, row))) or "nothing"
             found = column_of(row, name)
             problem = f"is {row[found]}" if found in row else f"is missing (there is: {there})"
             hint = "give a list of strings" if name in LIST_FIELDS else 'write "" for an empty answer'
-            return f"{place}.{found} {problem}: {hint}"
+            return f"{row_name}.{found} {problem}: {hint}"
     for name, value in values.items():
         for position, text in enumerate(value if isinstance(value, list | tuple) else [value]):
             field = f"{name}[{position}]" if name in LIST_FIELDS else name
@@ -290,10 +290,10 @@ def _find_problem(form: RowForm[M], place: str, row: Mapping[Any, Any], values: 
                 text.encode()
             except UnicodeEncodeError as error:
                 return (
-                    f"{place}.{field} holds a lone surrogate (U+{ord(text[error.start]):04X} at character "
+                    f"{row_name}.{field} holds a lone surrogate (U+{ord(text[error.start]):04X} at character "
                     f"{error.start}), which is no text: decode the source as UTF-8"
                 )
-    return f"{place} cannot be encoded: check the types of its fields"
+    return f"{row_name} cannot be encoded: check the types of its fields"
 
 
 def holds_bytes(values: Mapping[str, Any]) -> bool:

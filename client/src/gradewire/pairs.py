@@ -174,6 +174,6 @@ def _order(order: OrderVerdict) -> dict[str, Any]:
     return row
 
 
-def _probabilities(told: Comparison | OrderVerdict) -> dict[str, float]:
+def _probabilities(received: Comparison | OrderVerdict) -> dict[str, float]:
     names = ("probability_a", "probability_b", "probability_tie")
-    return {name: value for name in names if (value := getattr(told, name)) is not None}
+    return {name: value for name in names if (value := getattr(received, name)) is not None}

@@ -12,13 +12,14 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, cast
 
 from gradewire.errors import DeadlineExceeded, InvalidRequest
 from gradewire.metrics import metric_of
 from gradewire.metrics.choice import short_prompt
 from gradewire.metrics.line import format_metric_line
 from gradewire.pairs import Winner
+from gradewire.transport import COMPARE, COMPARE_STREAM, LIST_MODELS, SCORE, SCORE_STREAM, Q, R, RpcMethod
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import digest_entries
 
@@ -31,8 +32,7 @@ _WINNERS: Mapping[Winner, "judging_pb2.Winner.ValueType"] = {
     "b": judging_pb2.WINNER_B,
     "tie": judging_pb2.WINNER_TIE,
 }
-
-Reply = TypeVar("Reply", scoring_pb2.ScoreResponse, judging_pb2.CompareResponse)
+_LONG_S = 3600.0
 
 
 def echo_scores(
@@ -104,16 +104,38 @@ class StubTransport:
         self._models = models or models_pb2.ListModelsResponse(server_version="stub")
         self.closed = False
 
-    async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
-        """The function's reply, DeadlineExceeded when it takes too long."""
-        if self._answer is None:
-            raise InvalidRequest("this stub scores nothing: give it a function, StubTransport(answer)")
-        return await _in_time(self._answer(request), timeout_s)
+    async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
+        """Return the function's reply; raises DeadlineExceeded when it takes too long."""
+        if method == LIST_MODELS:
+            reply: Any = self._models
+        elif method == SCORE:
+            if self._answer is None:
+                raise InvalidRequest("this stub scores nothing: give it a function, StubTransport(answer)")
+            reply = self._answer(cast("scoring_pb2.ScoreRequest", request))
+        else:
+            if self._compare is None:
+                raise InvalidRequest("this stub compares nothing: give it a function, StubTransport(compare=…)")
+            reply = self._compare(cast("judging_pb2.CompareRequest", request))
+        return cast("R", await _in_time(reply, timeout_s))
 
-    async def score_stream(
-        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
+    async def stream(
+        self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[R]:
+        """Yield one reply for each message of items or pairs; of `prepare` one that says that all is done."""
+        replies: Any = sent
+        if method == SCORE_STREAM:
+            replies = self._scores(replies, timeout_s or _LONG_S)
+        elif method == COMPARE_STREAM:
+            replies = self._comparisons(replies, timeout_s or _LONG_S)
+        else:
+            yield cast("R", _prepared(replies))
+            return
+        async for reply in replies:
+            yield reply
+
+    async def _scores(
+        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], timeout_s: float
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        """One reply per message of items."""
         config = scoring_pb2.ScoreStreamConfig()
         started = 0
         async for message in requests:
@@ -126,23 +148,16 @@ class StubTransport:
             request = scoring_pb2.ScoreRequest(
                 items=message.items.items, metrics=config.metrics, reference_set=config.reference_set
             )
-            reply = await self.score(request, timeout_s=timeout_s or 3600.0)
+            reply = await self.unary(SCORE, request, timeout_s=timeout_s)
             for item in reply.items:
                 item.index += started
                 item.complete = True
             started += len(reply.items)
             yield scoring_pb2.ScoreStreamResponse(items=reply.items)
 
-    async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
-        """The reply of `compare`, DeadlineExceeded when it takes too long."""
-        if self._compare is None:
-            raise InvalidRequest("this stub compares nothing: give it a function, StubTransport(compare=…)")
-        return await _in_time(self._compare(request), timeout_s)
-
-    async def compare_stream(
-        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], *, timeout_s: float | None = None
+    async def _comparisons(
+        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], timeout_s: float
     ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
-        """One reply per message of pairs."""
         parameters = types_pb2.CompareParameters()
         started = 0
         async for message in requests:
@@ -152,42 +167,35 @@ class StubTransport:
                 yield judging_pb2.CompareStreamResponse(provenance=provenance)
                 continue
             request = judging_pb2.CompareRequest(pairs=message.pairs.pairs, parameters=parameters)
-            reply = await self.compare(request, timeout_s=timeout_s or 3600.0)
+            reply = await self.unary(COMPARE, request, timeout_s=timeout_s)
             for pair in reply.pairs:
                 pair.index += started
             started += len(reply.pairs)
             yield judging_pb2.CompareStreamResponse(pairs=reply.pairs)
-
-    async def prepare(
-        self, request: references_pb2.PrepareRequest, *, timeout_s: float
-    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        """One message: complete. Where a judge is to write, the reference stands for itself."""
-        del timeout_s
-        progress = references_pb2.PrepareProgress(
-            reference_set=request.reference_set,
-            entries_done=len(request.entries),
-            entries_total=len(request.entries),
-            synthetic_answers_stored=sum(len(entry.synthetic_answers) for entry in request.entries),
-            complete=True,
-            provenance=[_provenance(spec, request.reference_set) for spec in request.metrics],
-        )
-        if request.immutable and not (request.entries and request.expected_digest):
-            progress.corpus_digest = request.expected_digest or digest_entries(request.entries)
-        if request.HasField("generate"):
-            _generate(request, progress)
-        yield progress
-
-    async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
-        """The list that the constructor was given."""
-        del timeout_s
-        return self._models
 
     async def close(self) -> None:
         """Sets `closed`."""
         self.closed = True
 
 
-async def _in_time(reply: Reply | Awaitable[Reply], timeout_s: float) -> Reply:
+def _prepared(request: references_pb2.PrepareRequest) -> references_pb2.PrepareProgress:
+    """Return the one message: complete. Where a judge is to write, the reference stands for itself."""
+    progress = references_pb2.PrepareProgress(
+        reference_set=request.reference_set,
+        entries_done=len(request.entries),
+        entries_total=len(request.entries),
+        synthetic_answers_stored=sum(len(entry.synthetic_answers) for entry in request.entries),
+        complete=True,
+        provenance=[_provenance(spec, request.reference_set) for spec in request.metrics],
+    )
+    if request.immutable and not (request.entries and request.expected_digest):
+        progress.corpus_digest = request.expected_digest or digest_entries(request.entries)
+    if request.HasField("generate"):
+        _generate(request, progress)
+    return progress
+
+
+async def _in_time(reply: Any, timeout_s: float) -> Any:
     if not inspect.isawaitable(reply):
         return reply
     try:

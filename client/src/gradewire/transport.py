@@ -4,10 +4,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from google.protobuf.message import Message
 
 from gradewire.errors import InvalidRequest
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
+from gradewire_proto.wire_rules import JUDGING, MODELS, REFERENCES, SCORING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,36 +100,80 @@ class RequestTrace(Protocol):
         """Notes the gRPC code by which the request ended; OK where it is not called and no error passes."""
 
 
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class RpcMethod(Generic[Q, R]):
+    """A method of a gRPC service.
+
+    Attributes:
+        service: Full name of its service, ``gradewire.v1.Scoring``.
+        name: ``Score``.
+        request_type: Message class of its requests.
+        reply_type: Message class of its replies.
+        client_streaming: True if a call has many requests.
+        server_streaming: True if a call has many replies.
+    """
+
+    service: str
+    name: str
+    request_type: type[Q]
+    reply_type: type[R]
+    client_streaming: bool = False
+    server_streaming: bool = False
+
+    @property
+    def path(self) -> str:
+        """Path of gRPC and of HTTP, ``/gradewire.v1.Scoring/Score``."""
+        return f"/{self.service}/{self.name}"
+
+    @property
+    def streams(self) -> bool:
+        """True if a call has many requests or many replies."""
+        return self.client_streaming or self.server_streaming
+
+
+SCORE: Final = RpcMethod(SCORING, "Score", scoring_pb2.ScoreRequest, scoring_pb2.ScoreResponse)
+SCORE_STREAM: Final = RpcMethod(
+    SCORING,
+    "ScoreStream",
+    scoring_pb2.ScoreStreamRequest,
+    scoring_pb2.ScoreStreamResponse,
+    client_streaming=True,
+    server_streaming=True,
+)
+COMPARE: Final = RpcMethod(JUDGING, "Compare", judging_pb2.CompareRequest, judging_pb2.CompareResponse)
+COMPARE_STREAM: Final = RpcMethod(
+    JUDGING,
+    "CompareStream",
+    judging_pb2.CompareStreamRequest,
+    judging_pb2.CompareStreamResponse,
+    client_streaming=True,
+    server_streaming=True,
+)
+PREPARE: Final = RpcMethod(
+    REFERENCES, "Prepare", references_pb2.PrepareRequest, references_pb2.PrepareProgress, server_streaming=True
+)
+LIST_MODELS: Final = RpcMethod(MODELS, "List", models_pb2.ListModelsRequest, models_pb2.ListModelsResponse)
+"""The methods that a client calls."""
+
+
 class Transport(Protocol):
     """Carries messages; checks, chunks and repeats nothing that its medium does not repeat by itself.
 
-    All methods run on the event loop of the client that owns the transport. Failures are raised as errors of
+    Both calls run on the event loop of the client that owns the transport. Failures are raised as errors of
     `gradewire.errors`. After a fork the transport is used again in the child, on another loop, and opens itself anew.
     """
 
-    async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
-        """Scores the items of one request."""
+    async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
+        """Return the reply to one request."""
 
-    def score_stream(
-        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        """Sends a stream of items, yields a stream of results."""
-
-    async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
-        """Compares the pairs of one request."""
-
-    def compare_stream(
-        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
-        """Sends a stream of pairs, yields a stream of results."""
-
-    def prepare(
-        self, request: references_pb2.PrepareRequest, *, timeout_s: float
-    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        """Prepares the references of one request; yields its progress."""
-
-    async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
-        """Lists the models, metrics and limits of the server."""
+    def stream(
+        self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[R]:
+        """Send one request, or a stream of them where the method takes one, and yield the replies."""
 
     async def close(self) -> None:
-        """Frees all resources; a closed transport is not used again."""
+        """Free all resources; a closed transport is not used again."""

@@ -14,8 +14,8 @@ from typing_extensions import override
 from gradewire_cli.lazy_commands import LazyGroup
 from gradewire_cli.problems import fail, silence_stdout
 from gradewire_proto.exit_codes import ExitCode
-from gradewire_proto.telemetry.opening import providers_of
-from gradewire_proto.telemetry.settings import TelemetrySettings
+from gradewire_proto.tracing import open_tracing
+from gradewire_proto.tracing_settings import TracingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,28 +33,26 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
     """
     command = next((text for text in arguments if not text.startswith("-")), "")
     # One run is one trace, which somebody asked for: all of it is kept.
-    settings = TelemetrySettings(sample_ratio=1.0)
-    if command not in _TRACED or not settings.is_on() or find_spec("opentelemetry") is None:
+    settings = TracingSettings(sample_ratio=1.0)
+    is_traced = command in _TRACED and settings.is_on() and find_spec("opentelemetry") is not None
+    if not is_traced or find_spec("opentelemetry.sdk") is None:
         yield
         return
-    if find_spec("opentelemetry.sdk") is None:
+    tracing = open_tracing(settings, "gradewire")
+    if tracing is None:
         yield
         return
     from opentelemetry import trace  # noqa: PLC0415 - see the docstring
     from opentelemetry._logs import set_logger_provider  # noqa: PLC0415 - as above
 
-    providers = providers_of(settings, "gradewire", draws_ids=True)
-    if providers is None:
-        yield
-        return
-    trace.set_tracer_provider(providers.traces)
-    if providers.logs is not None:
-        set_logger_provider(providers.logs)
+    trace.set_tracer_provider(tracing.traces)
+    if tracing.logs is not None:
+        set_logger_provider(tracing.logs)
     try:
-        with providers.tracer.start_as_current_span(f"gradewire {command} (command)"):
+        with tracing.tracer.start_as_current_span(f"gradewire {command} (command)"):
             yield
     finally:
-        providers.close()
+        tracing.close()
 
 
 _COMMANDS = {
@@ -63,14 +61,14 @@ _COMMANDS = {
     "bulk": ("gradewire_cli.bulk.command", "Score large inputs on Ray, in parts that a break does not lose."),
     "calibrate": ("gradewire_cli.calibrate.command", "Fit thresholds on labelled answers."),
     "compare": ("gradewire_cli.compare.command", "Compare models or runs without labels."),
-    "gateway": ("gradewire_cli.gateway", "Answer HTTP in front of a server."),
+    "gateway": ("gradewire_cli.serving", "Answer HTTP in front of a server."),
     "leaderboard": ("gradewire_cli.leaderboard.command", "Rate models by verdicts on pairs of their answers."),
     "models": ("gradewire_cli.models", "Build, list and verify encoders and judges."),
     "prepare": ("gradewire_cli.prepare", "Get references ready before answers come."),
     "prompt": ("gradewire_cli.prompt", "Look at what judges are shown."),
     "score": ("gradewire_cli.score.command", "Score the answers of a file."),
-    "serve": ("gradewire_cli.serve", "Start a server."),
-    "triton": ("gradewire_cli.triton", "Run the real Triton server on this machine."),
+    "serve": ("gradewire_cli.serving", "Start a server."),
+    "triton": ("gradewire_cli.serving", "Run the real Triton server on this machine."),
 }
 
 
@@ -136,4 +134,4 @@ def main() -> NoReturn:
         # Files are named where they are opened and written; what has no name is standard output, on a full disk say.
         silence_stdout()
         fail(error, ExitCode.UNUSABLE, hint="" if error.filename else "writing to standard output")
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(code if isinstance(code, int) else ExitCode.DONE)

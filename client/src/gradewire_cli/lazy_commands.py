@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import click
 from typing_extensions import override
@@ -54,9 +54,7 @@ class LazyGroup(click.Group):
                 raise
             extra = _OWN_EXTRAS.get(cmd_name, extra)
             raise InputError(f"{cmd_name} needs {error.name}: pip install 'gradewire[{extra}]'") from error
-        command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{cmd_name} is not a command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     @override
@@ -85,24 +83,6 @@ class MountedGroup(click.Group):
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return self._commands_of().get_command(ctx, cmd_name)
-
-
-_EMBEDDED = {
-    "engine": "gradewire._embedded",
-    "fits": "gradewire_cli.server_fits",
-    "prompts": "gradewire_cli.server_prompts",
-    "serving": "gradewire_cli.server_settings",
-}
-"""The modules that reach server and models, by short name."""
-
-
-def embedded_module(name: Literal["engine", "fits", "prompts", "serving"] = "engine") -> ModuleType:
-    """Import a module that loads the server's libraries, when it is first needed.
-
-    Raises:
-        InputError: The server's part is not installed; says how to get it.
-    """
-    return server_module(_EMBEDDED[name])
 
 
 def server_module(name: str) -> ModuleType:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from typing_extensions import override
 
-from gradewire_cli.lazy_commands import MountedGroup, embedded_module
-from gradewire_cli.options.connection import connection_of, connection_options
+from gradewire_cli.lazy_commands import MountedGroup, server_module
+from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from gradewire.results import Limits, MetricInfo, ModelInfo, ModelList
     from gradewire.transport import Transport
-    from gradewire_cli.options.connection import ConnectionOptions
 
 
 def server_text(listed: ModelList, place: str) -> str:
@@ -33,11 +32,11 @@ def _lines(listed: ModelList, place: str) -> Iterator[str]:
         yield from _model(model)
     yield "metrics:"
     for metric in listed.metrics:
-        yield from _metric(metric)
+        yield from _metric(metric, f": {metric.minimum:g} to {metric.maximum:g}")
     if listed.comparisons:
         yield "comparisons of two answers:"
     for comparison in listed.comparisons:
-        yield from _comparison(comparison)
+        yield from _metric(comparison)
     yield "limits of a request:"
     yield from _limits(listed.limits)
 
@@ -68,19 +67,8 @@ def _sight(model: ModelInfo) -> str:
     return "sees no pictures" if model.kind == "judge" and model.state == "LOADED" else ""
 
 
-def _metric(metric: MetricInfo) -> Iterator[str]:
-    asks = " (asks a judge)" if metric.needs_judge else ""
-    yield f"  {metric.name}/{metric.version}: {metric.minimum:g} to {metric.maximum:g}{asks}"
-    yield from _missing(metric)
-
-
-def _comparison(comparison: MetricInfo) -> Iterator[str]:
-    asks = " (asks a judge)" if comparison.needs_judge else ""
-    yield f"  {comparison.name}/{comparison.version}{asks}"
-    yield from _missing(comparison)
-
-
-def _missing(metric: MetricInfo) -> Iterator[str]:
+def _metric(metric: MetricInfo, scale: str = "") -> Iterator[str]:
+    yield f"  {metric.name}/{metric.version}{scale}{' (asks a judge)' if metric.needs_judge else ''}"
     if not metric.available:
         yield f"    cannot be computed there: {metric.missing or 'the server does not say why'}"
 
@@ -107,7 +95,7 @@ def _mounted() -> click.Command:
     Raises:
         InputError: The server's part is not installed.
     """
-    command: click.Command = embedded_module().models_group().commands["list"]
+    command: click.Command = server_module("gradewire._embedded").models_group().commands["list"]
     return command
 
 
@@ -145,26 +133,19 @@ def list_command(ctx: click.Context, /, **options: Any) -> None:
     if connection.server is not None:
         with one_line_errors():
             listed = asyncio.run(_listed(connection, ctx.obj))
-        click.echo(server_text(listed, connection.place), nl=False)
+        click.echo(server_text(listed, connection.description), nl=False)
         return
     local = _mounted()
     taken = {str(parameter.name) for parameter in local.params}
     ctx.invoke(local, **{name: value for name, value in options.items() if name in taken})
     with one_line_errors():
-        if missing := embedded_module().missing_synonyms():
+        if missing := server_module("gradewire._embedded").missing_synonyms():
             click.echo(f"metric meteor cannot be computed here: {missing}")
 
 
 async def _listed(connection: ConnectionOptions, transport: Transport | None) -> ModelList:
     async with connection.open(transport) as client:
         return await client.models()
-
-
-def _commands() -> click.Group:
-    group = embedded_module().models_group()
-    if not isinstance(group, click.Group):
-        raise TypeError("the commands of the model repository are not a group")
-    return group
 
 
 class _ModelsGroup(MountedGroup):
@@ -185,7 +166,7 @@ class _ModelsGroup(MountedGroup):
 @click.group(
     "models",
     cls=_ModelsGroup,
-    commands_of=_commands,
+    commands_of=lambda: server_module("gradewire._embedded").models_group(),
     epilog="""\b
 Examples:
   gradewire models list

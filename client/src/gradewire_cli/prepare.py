@@ -1,7 +1,6 @@
 """`gradewire prepare`: gets the references of a file ready before answers come."""
 
 import asyncio
-import contextlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -17,17 +16,14 @@ from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.journal import check_outputs, replacing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, input_options
-from gradewire_cli.scoring.corpus import FileReferences
 from gradewire_cli.scoring.metrics import over_a_file, written_metrics
-from gradewire_cli.scoring.plan import judge_remarks
+from gradewire_cli.scoring.plan import FileReferences, judge_remarks
 from gradewire_proto.exit_codes import ExitCode
 
 _METRIC = "synthetic"
-# Formats whose unreadable rows are pieces of JSON, or are meant to be.
-
 
 generate_options = option_group(
     click.option(
@@ -114,10 +110,9 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
         InputError: It cannot be written.
     """
     column = source.options.columns.get("synthetic_answers", "synthetic_answers")
-    part = _part_of(path)
     whole = unread = left_out = rows = 0
     try:
-        with part.open("wb") as stream:
+        with replacing(path, unfinished=_part_of(path)) as part, part.open("wb") as stream:
             for record in source.records():
                 found = answers.get(record.index, ())
                 if record.fields is not None:
@@ -133,10 +128,7 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
                     continue
                 stream.write(line + b"\n")
                 rows += 1
-        part.replace(path)
     except (OSError, UnicodeEncodeError) as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
         reason = error.strerror if isinstance(error, OSError) else "a text in it is no Unicode"
         raise InputError(
             f"{path}: {reason or error}; the set holds the answers, the same command writes them"
@@ -224,11 +216,11 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _failure_lines(found: FileReferences, failures: Sequence[EntryFailure]) -> list[str]:
-    return [f"{found.places[failure.index]}: {failure.status} {failure.message}" for failure in failures]
+    return [f"{found.positions[failure.index]}: {failure.status} {failure.message}" for failure in failures]
 
 
 async def _prepared(
-    opening: AbstractAsyncContextManager[AsyncClient],
+    connection: AbstractAsyncContextManager[AsyncClient],
     found: FileReferences,
     options: Mapping[str, Any],
     generation: SyntheticGeneration | None,
@@ -240,7 +232,7 @@ async def _prepared(
     quiet = options["quiet"]
     prepared = found.has_synthetic or generation is not None
     began = time.monotonic()
-    async with opening as client:
+    async with connection as client:
         metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
             # It may be one for tests alone.

@@ -9,7 +9,7 @@ import click
 
 from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
-from gradewire_cli.lazy_commands import embedded_module
+from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.common import INPUT_FILE
 from gradewire_cli.options.metrics import GivenPrompt, read_bytes, read_prompt_file, with_prompts
 from gradewire_cli.problems import InputError, one_line_errors
@@ -102,7 +102,7 @@ def prompt_command() -> None:
 def list_command() -> None:
     """List the prompts that are known here: NAME/VERSION, digest, what they are, how they can be asked."""
     with one_line_errors():
-        files = embedded_module("prompts").prompt_files()
+        files = server_module("gradewire_cli.server_prompts").prompt_files()
     width = max(len(file.title) for file in files)
     for file in files:
         shown = ", ".join(f"{len(each)} {kind}" for kind, each in file.demonstrations.items()) or "none"
@@ -115,7 +115,7 @@ def list_command() -> None:
 def export_command(name: str) -> None:
     """Print the prompt file of a metric (lave), or of NAME/VERSION: the beginning of one of your own."""
     with one_line_errors():
-        file = embedded_module("prompts").find_prompt_file(name)
+        file = server_module("gradewire_cli.server_prompts").find_prompt_file(name)
     sys.stdout.buffer.write(file.text.encode())
     sys.stdout.buffer.flush()
 
@@ -125,7 +125,7 @@ def export_command(name: str) -> None:
 def check_command(file: Path) -> None:
     """Check a prompt file and say what is in it."""
     with one_line_errors():
-        read = embedded_module("prompts").read_prompt_file(read_bytes(file), str(file))
+        read = server_module("gradewire_cli.server_prompts").read_prompt_file(read_bytes(file), str(file))
     click.echo(f"{read.title} for {read.metric}, digest {read.digest}")
     for name, variant in read.variants.items():
         steps = ", then ".join(
@@ -162,13 +162,13 @@ def show_command(
         asked = _metric(metric, [read_prompt_file(prompt_path)] if prompt_path else [], judge)
         source = input_file(options)
         row = _row(source, index)
-        prompts = embedded_module("prompts")
+        prompts = server_module("gradewire_cli.server_prompts")
         shows_images = bool(getattr(asked, "image", None))
         item, lack = item_with_picture(row, source.folder if shows_images else None)
         view = prompts.view_prompt(asked.to_spec(), _message(row, item, images=shows_images))
         named = str(getattr(asked, "model", None) or "").partition("@")[0]
         tokenizer = prompts.judge_tokenizer(named)
-        place = f"{row.place} (id {row.id})" + (f", {lack}" if lack else "")
+        place = f"{row.position} (id {row.id})" + (f", {lack}" if lack else "")
         for line in shown_rounds(view, tokenizer, prompts.round_tokens, place=place, ids=ids):
             click.echo(printable(line))
 
@@ -195,5 +195,5 @@ def _row(source: InputFile, index: int) -> Row:
 def _message(row: Row, item: Mapping[str, Any], *, images: bool) -> types_pb2.Item:
     message = encode_item(row.index, item, max_bytes=_MAX_ITEM_BYTES, images=images)
     if isinstance(message, ItemProblem):
-        raise InputError(f"{row.place}: {message.message}")
+        raise InputError(f"{row.position}: {message.message}")
     return message

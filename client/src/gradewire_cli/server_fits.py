@@ -55,9 +55,9 @@ def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]
 
 def correctness_shape() -> tuple[str, ...]:
     """Names of the numbers among its features by which `correctness` tells what kind of item an item is."""
-    from gradewire_server.metrics.correctness.features import SHAPE  # noqa: PLC0415 - for fitting alone
+    from gradewire_server.metrics.correctness.features import INPUT_KIND  # noqa: PLC0415 - for fitting alone
 
-    return SHAPE
+    return INPUT_KIND
 
 
 def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """What judges are shown, as the server's own code says it; imported when asked for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,6 @@ from gradewire_server.prompt_view import (
     PromptRound,
     PromptView,
     PromptViewError,
-    RoundCost,
     RoundTokens,
     open_tokenizer,
 )
@@ -24,23 +24,7 @@ from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConf
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
 
-__all__ = [
-    "JudgeMeter",
-    "JudgeTokenizer",
-    "PromptFile",
-    "PromptRound",
-    "PromptView",
-    "RoundCost",
-    "RoundTokens",
-    "find_prompt_file",
-    "judge_meter",
-    "judge_tokenizer",
-    "prompt_files",
-    "prompt_viewer",
-    "read_prompt_file",
-    "round_tokens",
-    "view_prompt",
-]
+__all__ = ["JudgeMeter", "JudgeTokenizer", "PromptRound", "PromptView", "RoundTokens"]
 
 
 def prompt_files() -> tuple[PromptFile, ...]:
@@ -59,26 +43,20 @@ def find_prompt_file(name: str) -> PromptFile:
 
 def read_prompt_file(data: bytes, place: str) -> PromptFile:
     """Reads and checks a prompt file; raises InvalidRequest that names what is wrong with it."""
-    try:
+    with _refused(f"{place}: "):
         return read_prompt(data)
-    except PromptError as error:
-        raise InvalidRequest(f"{place}: {error}") from error
 
 
 def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
     """What a judge is asked of an item; raises InvalidRequest where it can be asked nothing."""
-    try:
+    with _refused():
         return _prompt_viewer(spec, _library())(item)
-    except PromptViewError as error:
-        raise InvalidRequest(str(error)) from error
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], PromptView | None]:
     """The same for many items, None for one that cannot be read; raises InvalidRequest where the metric is wrong."""
-    try:
+    with _refused():
         view = _prompt_viewer(spec, _library())
-    except PromptViewError as error:
-        raise InvalidRequest(str(error)) from error
 
     def viewed(item: types_pb2.Item) -> PromptView | None:
         try:
@@ -94,18 +72,14 @@ def judge_tokenizer(name: str) -> JudgeTokenizer:
     engine = _settings().engine
     judge = engine.judge
     config = judge.embedded or EmbeddedJudgeConfig(default_judge_repository(engine.model_repository))
-    try:
+    with _refused():
         return open_tokenizer(config, name or judge.default or default_judge().name)
-    except PromptViewError as error:
-        raise InvalidRequest(str(error)) from error
 
 
 def round_tokens(tokenizer: JudgeTokenizer, asked: PromptRound) -> RoundTokens | None:
     """A round's tokens, None where they are not counted; raises InvalidRequest where it does not fit."""
-    try:
+    with _refused():
         return tokenizer.tokens(asked)
-    except PromptViewError as error:
-        raise InvalidRequest(str(error)) from error
 
 
 def judge_meter(name: str, *, elsewhere: bool, settings: Mapping[str, Any] = MappingProxyType({})) -> JudgeMeter:
@@ -127,14 +101,19 @@ def judge_meter(name: str, *, elsewhere: bool, settings: Mapping[str, Any] = Map
 
 def _library() -> PromptLibrary:
     directory = _settings().judge_prompt_directory
-    try:
+    with _refused():
         return open_prompts(directory and directory.expanduser())
-    except PromptDirectoryError as error:
-        raise InvalidRequest(str(error)) from error
 
 
 def _settings(values: Mapping[str, Any] = MappingProxyType({})) -> Settings:
-    try:
+    with _refused():
         return Settings.load(**values)
-    except SettingsError as error:
-        raise InvalidRequest(str(error)) from error
+
+
+@contextmanager
+def _refused(named: str = "") -> Iterator[None]:
+    """Turn the server's own errors into InvalidRequest, whose message begins with `named`."""
+    try:
+        yield
+    except (PromptError, PromptViewError, PromptDirectoryError, SettingsError) as error:
+        raise InvalidRequest(f"{named}{error}") from error

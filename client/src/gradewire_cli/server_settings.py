@@ -3,7 +3,8 @@
 What computes is imported by the process that serves, so the supervisor of several ones stays small.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -13,20 +14,21 @@ from gradewire_server.processes.supervisor import run as supervise
 from gradewire_server.settings.server import Settings, setting_infos
 from gradewire_server.settings.surface import SettingInfo, SettingsError
 
-__all__ = ["SettingInfo", "load", "print_settings", "run_server", "setting_infos"]
+__all__ = ["SettingInfo", "print_settings", "run_server", "setting_infos"]
 
 
-def load(values: Mapping[str, Any]) -> Settings:
-    """Read all settings; raises InvalidRequest where a value cannot be used."""
+@contextmanager
+def _refused() -> Iterator[None]:
     try:
-        return Settings.load(**values)
+        yield
     except SettingsError as error:
         raise InvalidRequest(str(error)) from error
 
 
 def print_settings(values: Mapping[str, Any]) -> str:
     """All settings as TOML, secrets as stars; raises InvalidRequest where a value cannot be used."""
-    return load(values).to_toml()
+    with _refused():
+        return Settings.load(**values).to_toml()
 
 
 def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
@@ -43,16 +45,15 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
         InvalidRequest: A setting is unknown or has a value that cannot be used.
         MissingExtra: What the engine runs on is not installed.
     """
-    settings = load(values)
+    with _refused():
+        settings = Settings.load(**values)
     _check_rewards(settings)
 
     def started(port: int) -> None:
         ready(f"{settings.listen.host}:{port}")
 
-    try:
+    with _refused():
         count = settings.process_count
-    except SettingsError as error:
-        raise InvalidRequest(str(error)) from error
     if count > 1:
         return supervise(settings, values, started=started)
     from gradewire_server.app import run  # noqa: PLC0415 - as the module says

@@ -10,31 +10,12 @@ from numpy.typing import NDArray
 from gradewire_stats.agreement_table import (
     AgreementReport,
     CellAgreement,
-    Comparison,
     JudgedRows,
     MetricAgreement,
     parts_of,
 )
 from gradewire_stats.bootstrap import CellDraws, JointBootstrap, mean_over
-from gradewire_stats.intervals import CellsMean, Difference, Estimate
-from gradewire_stats.point_estimates import ALL_STATISTICS, MissingScipyError, Statistic, point_values
-
-__all__ = [
-    "ALL_STATISTICS",
-    "AgreementReport",
-    "CellAgreement",
-    "CellsMean",
-    "Comparison",
-    "Difference",
-    "Estimate",
-    "JudgedRows",
-    "MetricAgreement",
-    "MissingScipyError",
-    "Statistic",
-    "agreement",
-    "point_values",
-]
-
+from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
 
 COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 
@@ -87,12 +68,12 @@ def agreement(  # noqa: PLR0913 - one table, five optional choices about it
 def _metric_agreement(metric: str, table: list[CellDraws], statistics: Sequence[Statistic]) -> MetricAgreement:
     lines = []
     for cell in table:
-        part, sample = cell.part.part, cell.sample
+        part, sample = cell.part, cell.sample
         estimates = {statistic: cell.estimate(statistic) for statistic in statistics}
         counts = len(sample.scores), sample.failed, sample.judged
         names = part.level, part.dataset, part.model, part.group
         lines.append(CellAgreement(*names, *counts, estimates, questions=cell.questions("pearson")))
-    finest = [cell for cell in table if cell.part.part.level == "cell"]
+    finest = [cell for cell in table if cell.part.level == "cell"]
     return MetricAgreement(metric, lines, {statistic: mean_over(finest, statistic) for statistic in statistics})
 
 

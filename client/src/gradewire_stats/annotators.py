@@ -1,15 +1,15 @@
 """Labels of several annotators: one label out of many, Krippendorff's alpha and Cohen's kappa."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_stats.bootstrap_samples import CELLS_AT_A_TIME, RANK_DRAWS, scale_of, standard
-from gradewire_stats.intervals import Estimate, draws, estimate, joined
+from gradewire_stats.intervals import Estimate, drawn_values, draws, estimate
 from gradewire_stats.point_estimates import RIGHT_FROM
 from gradewire_stats.weighted_statistics import Ordering
 
@@ -126,7 +126,9 @@ def pairs_of(ratings: NDArray[np.float64]) -> list[tuple[int, int]]:
     return list(combinations(range(columns), 2)) if columns <= MAX_COLUMNS else []
 
 
-def kappa_of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def kappa_of_draws(
+    ratings: NDArray[np.float64], weights: NDArray[np.float64]
+) -> dict[tuple[int, int], NDArray[np.float64]]:
     """Kappa of every pair of annotators.
 
     Args:
@@ -134,9 +136,11 @@ def kappa_of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -
         weights: float64[draws, items], how often each item was drawn.
 
     Returns:
-        float64[draws] for each of `pairs_of`; NaN where a pair has no item in common or all labels are alike.
+        float64[draws] by pair of `pairs_of`; NaN where a pair has no item in common or all labels are alike.
     """
-    return [_of_pair(ratings[:, first], ratings[:, second], weights) for first, second in pairs_of(ratings)]
+    return {
+        (first, second): _of_pair(ratings[:, first], ratings[:, second], weights) for first, second in pairs_of(ratings)
+    }
 
 
 def _of_pair(
@@ -165,6 +169,7 @@ def _of_pair(
     return np.concatenate(found)
 
 
+_Values = dict[Any, NDArray[np.float64]]
 LabelRule = Literal["mean", "majority", "lave"]
 # More labels of one item are taken for a mistake in the file: the matrix has a column for each.
 MAX_ANNOTATORS = 1000
@@ -295,35 +300,28 @@ def annotator_agreement(
         NaN where a figure is not defined: fewer than two labels of any item, or all labels alike. No intervals for
         fewer than `LEAST_QUESTIONS` items, of a pair for fewer in common.
     """
-    usable = ratings[(~np.isnan(ratings)).sum(axis=1) >= 2]
+    given = ~np.isnan(ratings)
+    usable = ratings[given.sum(axis=1) >= 2]
     items = len(usable)
-    found: dict[str, list[NDArray[np.float64]]] = {}
-    kappas: list[list[NDArray[np.float64]]] = []
-    whole = np.ones((1, items))
-    point = alpha_of_draws(usable, whole)
-    if items:
-        for weights in draws(np.zeros(items, dtype=np.intp), resamples=min(resamples, RANK_DRAWS), seed=seed):
-            for level, alphas in alpha_of_draws(usable, weights).items():
-                found.setdefault(level, []).append(alphas)
-            kappas.append(kappa_of_draws(usable, weights))
+    chunks = draws(np.zeros(items, dtype=np.intp), resamples=min(resamples, RANK_DRAWS) if items else 0, seed=seed)
+    drawn = drawn_values(chunks, lambda weights: _of_draws(usable, weights))
+    point = _of_draws(usable, np.ones((1, items)))
+    nothing = np.array([])
     return AnnotatorAgreement(
         items=items,
-        annotators=int((~np.isnan(ratings)).sum(axis=1).max(initial=0)),
-        alpha={
-            level: estimate(float(point[level][0]), joined(found.get(level, [])), questions=items) for level in LEVELS
-        },
-        pairs=_pairs(usable, kappas),
+        annotators=int(given.sum(axis=1).max(initial=0)),
+        alpha={level: estimate(float(point[level][0]), drawn.get(level, nothing), questions=items) for level in LEVELS},
+        pairs=sorted(_pairs(usable, point, drawn), key=lambda pair: -pair.items),
     )
 
 
-def _pairs(ratings: NDArray[np.float64], draws_of_pairs: list[list[NDArray[np.float64]]]) -> list[PairAgreement]:
-    given = ~np.isnan(ratings)
-    values = kappa_of_draws(ratings, np.ones((1, len(ratings))))
-    found = []
-    for number, (first, second) in enumerate(pairs_of(ratings)):
-        items = int((given[:, first] & given[:, second]).sum())
-        drawn = joined([part[number] for part in draws_of_pairs])
-        if items:
-            kappa = estimate(float(values[number][0]), drawn, questions=items)
-            found.append(PairAgreement(first + 1, second + 1, items, kappa))
-    return sorted(found, key=lambda pair: -pair.items)
+def _of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -> _Values:
+    """Alpha by level, and kappa by pair of columns."""
+    return {**alpha_of_draws(ratings, weights), **kappa_of_draws(ratings, weights)}
+
+
+def _pairs(ratings: NDArray[np.float64], point: _Values, drawn: _Values) -> Iterator[PairAgreement]:
+    for first, second in pairs_of(ratings):
+        if items := int((~np.isnan(ratings[:, first]) & ~np.isnan(ratings[:, second])).sum()):
+            kappa = estimate(float(point[first, second][0]), drawn[first, second], questions=items)
+            yield PairAgreement(first + 1, second + 1, items, kappa)

@@ -17,10 +17,10 @@ from gradewire_stats.intervals import (
     Difference,
     Estimate,
     difference,
+    drawn_values,
     draws,
     estimate,
     free_clusters,
-    joined,
     question_clusters,
     strata_of,
 )
@@ -242,16 +242,16 @@ def _draws(rows: AveRows, options: AveOptions, *, resamples: int, seed: int) -> 
     _check(rows, options)
     names = sorted(set(rows.datasets))
     clusters = question_clusters(rows.datasets, rows.questions or [""] * len(rows.labels))
-    strata = strata_of(rows.datasets, clusters) if len(clusters) else np.empty(0, dtype=np.intp)
-    own = strata[clusters] if len(clusters) else strata
+    strata = strata_of(rows.datasets, clusters)
+    own = strata[clusters]
     point = _of_draws(rows, options, np.ones((1, len(clusters))), own)
-    chunks = [
-        _of_draws(rows, options, weights[:, clusters], own)
-        for weights in draws(strata, resamples=min(resamples, RANK_DRAWS), seed=seed)
-    ]
+    drawn = drawn_values(
+        draws(strata, resamples=min(resamples, RANK_DRAWS), seed=seed),
+        lambda weights: _of_draws(rows, options, weights[:, clusters], own),
+    )
     return _Draws(
         point={name: float(values[0]) for name, values in point.items()},
-        drawn={name: joined([chunk[name] for chunk in chunks]) for name in point},
+        drawn={name: drawn.get(name, np.array([])) for name in point},
         datasets=names,
         questions=_questions(rows, clusters, strata),
     )

@@ -1,8 +1,9 @@
 """One bootstrap over questions for all metrics, parts and comparisons of a table."""
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from gradewire_stats.bootstrap_samples import (
 from gradewire_stats.intervals import (
     CellsMean,
     Estimate,
+    check_lengths,
     difference,
     draws,
     estimate,
@@ -41,7 +43,54 @@ from gradewire_stats.point_estimates import (
     right,
 )
 
-Draws = dict[Statistic, NDArray[np.float64]]
+
+@dataclass(slots=True, eq=False)
+class CellDraws:
+    """One metric on the rows of a part that it scored: its point values, and its values in all draws.
+
+    Attributes:
+        part: Which rows these are of.
+        sample: The rows, with the questions of the part numbered from 0.
+        wanted: Statistics that are asked for.
+        values: Point values by statistic.
+        sums: Number of the column of `JudgedPart` that each sum stands in.
+        ranked: The same rows in order, where a statistic of ranks is wanted.
+        questions_of: Questions that a draw can take otherwise: of all rows, of those with a verdict, of pairs.
+    """
+
+    part: Part
+    sample: Sample
+    wanted: set[Statistic] = field(default_factory=set)
+    values: dict[Statistic, float] = field(default_factory=dict)
+    sums: dict[str, int] = field(default_factory=dict)
+    ranked: RankedSample | None = None
+    questions_of: dict[str, int] = field(default_factory=dict)
+    _drawn: defaultdict[Statistic, list[NDArray[np.float64]]] = field(default_factory=lambda: defaultdict(list))
+
+    def take(self, sums: NDArray[np.float64], drawn: NDArray[np.float64]) -> None:
+        """Compute the values of further draws.
+
+        Args:
+            sums: float64[columns, draws], of the part.
+            drawn: float64[draws, questions of the part], those for which statistics of ranks are wanted.
+        """
+        values = additive_values({name: sums[column] for name, column in self.sums.items()}, self.wanted)
+        if self.ranked is not None and len(drawn):
+            values |= self.ranked.resample(drawn)
+        for statistic, column in values.items():
+            self._drawn[statistic].append(column)
+
+    def draws(self, statistic: Statistic) -> NDArray[np.float64]:
+        """Values of all draws, float64[draws]; NaN where undefined, shorter or empty where fewer could be computed."""
+        return joined(self._drawn[statistic])
+
+    def questions(self, statistic: Statistic) -> int:
+        """Questions behind a statistic that a draw can take otherwise."""
+        return self.questions_of["pairs" if statistic == "pairwise" else "judged" if statistic in OF_VERDICTS else ""]
+
+    def estimate(self, statistic: Statistic) -> Estimate:
+        """A statistic with its interval; all draws have to be taken."""
+        return estimate(self.values[statistic], self.draws(statistic), questions=self.questions(statistic))
 
 
 class JudgedPart:
@@ -49,94 +98,63 @@ class JudgedPart:
 
     A metric whose rows are the same alone and beside another one is one sample: failures are rare, so comparisons are
     nearly free.
-
-    Attributes:
-        part: Which rows.
-        samples: By number.
-        values: Point values by statistic, of each sample.
     """
 
     def __init__(self, columns: Columns, part: Part) -> None:
         self.part = part
-        self.samples: list[Sample] = []
-        self.values: list[dict[Statistic, float]] = []
         self._columns = columns
-        self._numbers: dict[tuple[str, bytes], int] = {}
-        self._wanted: list[set[Statistic]] = []
+        self._cells: dict[tuple[str, bytes], CellDraws] = {}
         # Questions of the part; samples number them from 0.
         self._clusters = np.unique(columns.clusters[part.rows])
         self._label_scale = scale_of(columns.rows.labels[part.rows])
-        self._sums: list[dict[str, int]] = []
         self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))
-        self._ranked: list[RankedSample | None] = []
-        self._questions: dict[tuple[int, str], int] = {}
 
-    def add(self, metric: str, statistics: Collection[Statistic], *, beside: str | None = None) -> int:
-        """Asks for statistics of a metric, on rows that `beside` scored too; returns the number of the sample."""
-        scored, judged = self._columns.usable(metric, self.part.rows, beside=beside)
+    def add(self, metric: str, statistics: Collection[Statistic], *, paired_with: str | None = None) -> CellDraws:
+        """Asks for statistics of a metric, on rows that `paired_with` scored too."""
+        scored, judged = self._columns.usable(metric, self.part.rows, paired_with=paired_with)
         key = (metric, np.packbits(np.concatenate([scored, judged])).tobytes())
-        number = self._numbers.setdefault(key, len(self.samples))
-        if number == len(self.samples):
+        if key not in self._cells:
             sample = self._columns.sample(metric, self.part.rows, scored=scored, judged=judged)
             local = np.searchsorted(self._clusters, sample.clusters)
-            self.samples.append(replace(sample, clusters=local))
-            self._wanted.append(set())
-        self._wanted[number] |= set(statistics)
-        return number
-
-    def questions(self, number: int, statistic: Statistic) -> int:
-        """Questions behind a statistic of a sample that a draw can take otherwise; the part has to be settled."""
-        column = "pairs" if statistic == "pairwise" else "judged" if statistic in OF_VERDICTS else ""
-        if (number, column) not in self._questions:
-            behind = self.samples[number].clusters
-            if column:
-                place = self._sums[number].get(column)
-                behind = behind[:0] if place is None else np.flatnonzero(self._sums_by_question[:, place])
-            self._questions[number, column] = free_clusters(self._clusters[behind], self._columns.strata)
-        return self._questions[number, column]
+            self._cells[key] = CellDraws(self.part, replace(sample, clusters=local))
+        self._cells[key].wanted |= set(statistics)
+        return self._cells[key]
 
     def settle(self) -> None:
         """Computes point values and what all draws share; to be called once, after the last `add`."""
         columns: dict[bytes, int] = {}
         kept: list[NDArray[np.float64]] = []
-        for sample, wanted in zip(self.samples, self._wanted, strict=True):
-            sums = sums_by_question(sample, wanted, label_scale=self._label_scale, count=len(self._clusters))
-            numbers: dict[str, int] = {}
+        for cell in self._cells.values():
+            sample = cell.sample
+            sums = sums_by_question(sample, cell.wanted, label_scale=self._label_scale, count=len(self._clusters))
             for name, column in sums.items():
                 # Metrics share counts and sums of labels: the same column is multiplied once.
-                numbers[name] = columns.setdefault(column.tobytes(), len(kept))
-                if numbers[name] == len(kept):
+                cell.sums[name] = columns.setdefault(column.tobytes(), len(kept))
+                if cell.sums[name] == len(kept):
                     kept.append(column)
-            self._sums.append(numbers)
-            self.values.append(
-                _point(sample, wanted, {name: column.sum(keepdims=True) for name, column in sums.items()})
+            cell.values = _point(
+                sample, cell.wanted, {name: column.sum(keepdims=True) for name, column in sums.items()}
             )
-            ranked = len(sample.scores) and not wanted.isdisjoint(RANK_STATISTICS)
-            self._ranked.append(RankedSample(sample, wanted) if ranked else None)
+            if len(sample.scores) and not cell.wanted.isdisjoint(RANK_STATISTICS):
+                cell.ranked = RankedSample(sample, cell.wanted)
+            behind = {name: np.flatnonzero(sums.get(name, ())) for name in ("judged", "pairs")} | {"": sample.clusters}
+            cell.questions_of = {
+                name: free_clusters(self._clusters[where], self._columns.strata) for name, where in behind.items()
+            }
         if kept:
             self._sums_by_question = np.stack(kept, axis=1)
 
-    def resample(self, weights: NDArray[np.float64], *, rank_draws: int) -> list[Draws]:
-        """Values of draws.
+    def take(self, weights: NDArray[np.float64], *, rank_draws: int) -> None:
+        """Compute the values of further draws.
 
         Args:
             weights: float64[draws, questions of the table], how often each was drawn.
             rank_draws: Draws, from the first on, for which statistics of ranks are wanted.
-
-        Returns:
-            For each sample, float64[draws] by statistic, shorter where fewer draws were taken; NaN where not defined.
         """
         drawn = np.take(weights, self._clusters, axis=1)
         sums = (drawn @ self._sums_by_question).T
-        found = []
-        for number, wanted in enumerate(self._wanted):
-            named = {name: sums[column] for name, column in self._sums[number].items()}
-            values = additive_values(named, wanted)
-            ranked = self._ranked[number]
-            if ranked is not None and rank_draws > 0:
-                values |= ranked.resample(drawn[:rank_draws])
-            found.append(values)
-        return found
+        for cell in self._cells.values():
+            cell.take(sums, drawn[:rank_draws])
 
 
 def _point(
@@ -150,102 +168,44 @@ def _point(
     return values
 
 
-class CellDraws:
-    """One sample of a part: its point values, and its values in all draws so far."""
-
-    def __init__(self, part: JudgedPart, number: int) -> None:
-        self.part = part
-        self.number = number
-        self._draws: dict[Statistic, list[NDArray[np.float64]]] = {}
-
-    @property
-    def sample(self) -> Sample:
-        """The rows."""
-        return self.part.samples[self.number]
-
-    @property
-    def values(self) -> dict[Statistic, float]:
-        """Point values; the part has to be settled."""
-        return self.part.values[self.number]
-
-    def take(self, found: Sequence[Draws]) -> None:
-        """Takes in what `JudgedPart.resample` found."""
-        for statistic, values in found[self.number].items():
-            self._draws.setdefault(statistic, []).append(values)
-
-    def draws(self, statistic: Statistic) -> NDArray[np.float64]:
-        """Values of all draws, float64[draws]; NaN where undefined, empty where it cannot be computed at all."""
-        return joined(self._draws.get(statistic, []))
-
-    def questions(self, statistic: Statistic) -> int:
-        """Questions behind a statistic that a draw can take otherwise."""
-        return self.part.questions(self.number, statistic)
-
-    def estimate(self, statistic: Statistic) -> Estimate:
-        """A statistic with its interval; all draws have to be taken."""
-        return estimate(self.values[statistic], self.draws(statistic), questions=self.questions(statistic))
-
-
 class PairDraws:
-    """Two metrics on the rows that both scored: their differences in all draws so far."""
+    """Two metrics on the rows that both scored, for the difference of their statistics."""
 
     def __init__(self, parts: Sequence[JudgedPart], names: tuple[str, str], statistics: Sequence[Statistic]) -> None:
         self._names = names
-        # Of each part that matters: the finest ones for the mean of cells, the last one for all rows.
-        self._places = [number for number, part in enumerate(parts) if part.part.level in {"cell", "all"}]
+        # The finest parts are for the mean of cells, the last one is for all rows.
         self._sides = [
-            [
-                CellDraws(parts[place], parts[place].add(name, statistics, beside=other))
-                for name, other in (names, names[::-1])
-            ]
-            for place in self._places
+            [part.add(name, statistics, paired_with=other) for name, other in (names, names[::-1])]
+            for part in parts
+            if part.part.level in {"cell", "all"}
         ]
-        self._statistics = statistics
-        # Differences are kept, not sides: a draw of a pair is two numbers, however many cells there are.
-        self._means: dict[Statistic, list[NDArray[np.float64]]] = {statistic: [] for statistic in statistics}
-        self._all: dict[Statistic, list[NDArray[np.float64]]] = {statistic: [] for statistic in statistics}
-
-    def take(self, found: Sequence[Sequence[Draws]]) -> None:
-        """Takes in what `JudgedPart.resample` found, for every part of the table."""
-        for statistic in self._statistics:
-            differences = [
-                _difference(found[place][first.number], found[place][second.number], statistic)
-                for place, (first, second) in zip(self._places, self._sides, strict=True)
-            ]
-            defined = [differences[cell] for cell in self._defined_cells(statistic)]
-            if defined:
-                self._means[statistic].append(_mean_of_draws(defined))
-            self._all[statistic].append(differences[-1])
 
     def comparison(self, statistic: Statistic) -> Comparison:
         """The difference in a statistic with its intervals; all draws have to be taken."""
-        cells = self._defined_cells(statistic)
-        last, everything = len(self._sides) - 1, self._sides[-1][0]
+        cells = [sides for sides in self._sides if sides[0].part.level == "cell"]
+        defined = [sides for sides in cells if not math.isnan(_point_difference(sides, statistic))]
+        everything = self._sides[-1][0]
         # Both sides have the same rows, hence the same questions.
-        questions = min((self._sides[cell][0].questions(statistic) for cell in cells), default=0)
-        mean = _mean_of_defined([self._point(cell, statistic) for cell in cells])
+        questions = min((first.questions(statistic) for first, _ in defined), default=0)
+        mean = _mean_of_defined([_point_difference(sides, statistic) for sides in defined])
+        drawn = _mean_of_draws([_difference(sides, statistic) for sides in defined])
         return Comparison(
             *self._names,
             statistic,
             rows=everything.sample.judged if statistic in VERDICT_STATISTICS else len(everything.sample.scores),
-            mean_of_cells=difference(mean, joined(self._means[statistic]), questions=questions),
+            mean_of_cells=difference(mean, drawn, questions=questions),
             all_rows=difference(
-                self._point(last, statistic), joined(self._all[statistic]), questions=everything.questions(statistic)
+                _point_difference(self._sides[-1], statistic),
+                _difference(self._sides[-1], statistic),
+                questions=everything.questions(statistic),
             ),
-            cells=len(cells),
-            cells_in_all=sum(first.part.part.level == "cell" for first, _ in self._sides),
+            cells=len(defined),
+            cells_in_all=len(cells),
         )
 
-    def _defined_cells(self, statistic: Statistic) -> list[int]:
-        return [
-            number
-            for number, (first, _) in enumerate(self._sides)
-            if first.part.part.level == "cell" and not math.isnan(self._point(number, statistic))
-        ]
 
-    def _point(self, number: int, statistic: Statistic) -> float:
-        first, second = self._sides[number]
-        return first.values[statistic] - second.values[statistic]
+def _point_difference(sides: Sequence[CellDraws], statistic: Statistic) -> float:
+    return sides[0].values[statistic] - sides[1].values[statistic]
 
 
 def mean_over(cells: Sequence[CellDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
@@ -263,12 +223,11 @@ def mean_over(cells: Sequence[CellDraws], statistic: Statistic, *, absolute: boo
     return CellsMean(**asdict(mean), cells=len(defined), cells_in_all=len(cells))
 
 
-def _difference(first: Draws, second: Draws, statistic: Statistic) -> NDArray[np.float64]:
-    if statistic not in first or statistic not in second:
-        return np.array([])
+def _difference(sides: Sequence[CellDraws], statistic: Statistic) -> NDArray[np.float64]:
+    first, second = (side.draws(statistic) for side in sides)
     # Kendall's tau ends early where labels have many levels, which failures can make different on the two sides.
-    shortest = min(len(first[statistic]), len(second[statistic]))
-    return first[statistic][:shortest] - second[statistic][:shortest]
+    shortest = min(len(first), len(second))
+    return first[:shortest] - second[:shortest]
 
 
 def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -302,20 +261,14 @@ class JointBootstrap:
         self._strata = strata_of(rows.datasets, clusters)
         columns = Columns(rows, clusters, self._strata, right(rows.labels))
         self._parts = [JudgedPart(columns, part) for part in parts]
-        self._cells: list[list[CellDraws]] = []
-        self._pairs: list[PairDraws] = []
 
     def cells(self, metric: str, statistics: Sequence[Statistic]) -> list[CellDraws]:
         """Asks for a metric in every part."""
-        table = [CellDraws(part, part.add(metric, statistics)) for part in self._parts]
-        self._cells.append(table)
-        return table
+        return [part.add(metric, statistics) for part in self._parts]
 
     def pair(self, names: tuple[str, str], statistics: Sequence[Statistic]) -> PairDraws:
         """Asks for the differences of two metrics on the rows that both scored."""
-        pair = PairDraws(self._parts, names, statistics)
-        self._pairs.append(pair)
-        return pair
+        return PairDraws(self._parts, names, statistics)
 
     def run(self, *, resamples: int, seed: int) -> None:
         """Computes point values and all draws; statistics of ranks see the first `RANK_DRAWS` draws."""
@@ -324,13 +277,9 @@ class JointBootstrap:
         done = 0
         with one_blas_thread():
             for weights in draws(self._strata, resamples=resamples, seed=seed):
-                found = [part.resample(weights, rank_draws=max(0, RANK_DRAWS - done)) for part in self._parts]
+                for part in self._parts:
+                    part.take(weights, rank_draws=max(0, RANK_DRAWS - done))
                 done += len(weights)
-                for table in self._cells:
-                    for cell, values in zip(table, found, strict=True):
-                        cell.take(values)
-                for pair in self._pairs:
-                    pair.take(found)
 
 
 def _check(rows: JudgedRows) -> None:
@@ -343,6 +292,4 @@ def _check(rows: JudgedRows) -> None:
     lengths |= {f"scores of {metric}": len(scores) for metric, scores in rows.scores.items()}
     lengths |= {f"verdicts of {metric}": len(rows.verdicts[metric]) for metric in rows.scores}
     lengths |= {"groups": len(rows.groups)} if rows.groups else {}
-    for name, length in lengths.items():
-        if length != count:
-            raise ValueError(f"there are {count} labels and {length} {name}")
+    check_lengths(count, "labels", lengths)

@@ -55,20 +55,20 @@ class Columns:
     positive: NDArray[np.bool_] | None
 
     def usable(
-        self, metric: str, part: NDArray[np.intp], *, beside: str | None
+        self, metric: str, part: NDArray[np.intp], *, paired_with: str | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which rows of a part have a score, and which of these a verdict: two bool[rows of the part].
 
         Args:
             metric: Which metric.
             part: int[rows of the part], positions in the table.
-            beside: A second metric that has to have them too; None for none.
+            paired_with: A second metric that has to have them too; None for none.
         """
         scored = np.isfinite(self.rows.scores[metric][part])
         judged = scored & ~np.isnan(self.rows.verdicts[metric][part])
-        if beside is not None:
-            scored &= np.isfinite(self.rows.scores[beside][part])
-            judged &= scored & ~np.isnan(self.rows.verdicts[beside][part])
+        if paired_with is not None:
+            scored &= np.isfinite(self.rows.scores[paired_with][part])
+            judged &= scored & ~np.isnan(self.rows.verdicts[paired_with][part])
         return scored, judged
 
     def sample(
@@ -240,7 +240,7 @@ class RankedSample:
         if "kendall" in self._wanted:
             values["kendall"] = self._kendall(drawn)
         if "auc" in self._wanted and self._sample.positive is not None:
-            values["auc"] = weighted_statistics.auc(drawn, self._scores, self._sample.positive)
+            values["auc"] = weighted_statistics.two_labels(drawn, self._scores, self._sample.positive)["auc"]
         return values
 
     def _of_two_labels(self, drawn: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:

@@ -13,6 +13,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gradewire_stats.intervals import numbered
+
 _FOLDS = 10
 LEAST_SAMPLED = 10
 """Sampled rows without which there is no interval worth the name."""
@@ -92,8 +94,8 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
     rest, taken = ~there, drawn & ~there
     if not (np.isfinite(f).all() and np.isfinite(y[there | taken]).all()):
         raise ValueError("a score is not a finite number: leave such rows out")
-    units = np.arange(len(f)) if contents is None else _numbers(contents)
-    unit_of_taken = _numbers(units[taken].tolist())
+    units = np.arange(len(f)) if contents is None else numbered(contents)
+    unit_of_taken = numbered(units[taken].tolist())
     count = int(unit_of_taken.max(initial=-1)) + 1
     if rest.any() and count < LEAST_SAMPLED:
         raise ValueError(f"{count} rows are sampled, {LEAST_SAMPLED} are needed: ask for a larger sample")
@@ -105,7 +107,7 @@ def estimated_mean(  # noqa: PLR0913 - two columns, which rows are which, and th
     unseen = _unseen_squares(y[there | taken], confidence)
     own = _standard_error(tuned.residuals, unit_of_taken, unseen, int(rest.sum()), len(f))
     weighed = unseen * max(1.0, rest.sum() / max(1, taken.sum())) ** 2
-    of_all = max(own, _clustered_error(shares - shares.mean(), weighed, units if groups is None else _numbers(groups)))
+    of_all = max(own, _clustered_error(shares - shares.mean(), weighed, units if groups is None else numbered(groups)))
     quantile = _quantile(confidence, count)
     return EstimatedMean(
         value=value,
@@ -135,12 +137,6 @@ class _Tuned:
     slope: float
     weight: float
     residuals: NDArray[np.float64]
-
-
-def _numbers(names: Sequence[Hashable]) -> NDArray[np.intp]:
-    """Numbers of names from 0 on, in the order in which they come."""
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
 
 
 def _tuned(

@@ -1,17 +1,32 @@
 """Draws of whole questions, and estimates with the intervals that they give."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+Key = TypeVar("Key", bound=Hashable)
 # Draws in work at a time keep numpy's overhead out of sight; fewer where there are many questions bound the memory.
 DRAWS_AT_A_TIME = 200
 WEIGHTS_AT_A_TIME = 1 << 22
 # Share of the defined values inside an interval.
 CONFIDENCE = 0.95
+
+
+def check_lengths(count: int, rows: str, lengths: Mapping[str, int]) -> None:
+    """Raise ValueError where a column is not as long as there are rows."""
+    for name, length in lengths.items():
+        if length != count:
+            raise ValueError(f"there are {count} {rows} and {length} {name}")
+
+
+def numbered(keys: Iterable[Hashable]) -> NDArray[np.intp]:
+    """Return the number of each key, from 0 without gaps, in the order in which keys come first."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
 
 
 def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDArray[np.intp]:
@@ -24,18 +39,14 @@ def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDAr
     Returns:
         int[rows], from 0 without gaps.
     """
-    numbers: dict[tuple[str, str] | int, int] = {}
-    clusters = np.empty(len(questions), dtype=np.intp)
-    for row, (dataset, question) in enumerate(zip(datasets, questions, strict=True)):
-        key = (dataset, question) if question.strip() else row
-        clusters[row] = numbers.setdefault(key, len(numbers))
-    return clusters
+    rows = enumerate(zip(datasets, questions, strict=True))
+    return numbered((dataset, question) if question.strip() else row for row, (dataset, question) in rows)
 
 
 def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np.intp]:
     """Numbers the data set of each question, int[questions]; `clusters` as `question_clusters` gives them."""
     numbers = {name: number for number, name in enumerate(sorted(set(datasets)))}
-    strata = np.zeros(int(clusters.max()) + 1, dtype=np.intp)
+    strata = np.zeros(int(clusters.max(initial=-1)) + 1, dtype=np.intp)
     strata[clusters] = [numbers[name] for name in datasets]
     return strata
 
@@ -83,6 +94,32 @@ def draws(
             for draw, taken in enumerate(drawn):
                 weights[draw, clusters] = np.bincount(taken, minlength=len(clusters)) * (len(clusters) / taken_each)
         yield weights
+
+
+def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return sums over drawn clusters divided by other sums over them, of clusters of one stratum.
+
+    Args:
+        above: float[clusters, figures], parts of the sums.
+        below: float[clusters, figures], parts of what they are divided by.
+        resamples: Number of draws.
+        seed: Same seed, same draws.
+
+    Returns:
+        float64[draws, figures]; NaN where a draw has nothing below.
+    """
+    strata = np.zeros(len(above), dtype=np.intp)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chunks = [(weights @ above) / (weights @ below) for weights in draws(strata, resamples=resamples, seed=seed)]
+    return np.concatenate(chunks) if chunks else np.empty((0, above.shape[1]))
+
+
+def drawn_values(
+    chunks: Iterable[NDArray[np.float64]], values: Callable[[NDArray[np.float64]], Mapping[Key, NDArray[np.float64]]]
+) -> dict[Key, NDArray[np.float64]]:
+    """Return float64[draws] of each figure that `values` gives for a chunk of draws; nothing where nothing is drawn."""
+    found = [values(weights) for weights in chunks]
+    return {name: np.concatenate([chunk[name] for chunk in found]) for name in (found[0] if found else ())}
 
 
 def joined(chunks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

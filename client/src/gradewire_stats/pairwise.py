@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.intervals import Estimate, draws, estimate, question_clusters
+from gradewire_stats.intervals import Estimate, check_lengths, estimate, question_clusters, ratio_draws
 
 Choice = Literal["A", "B", "tie"]
 LENGTH, RANDOM = "length", "random"
@@ -162,9 +162,7 @@ def _check(pairs: JudgedPairs) -> None:
     if pairs.lengths_words is not None:
         lengths |= {f"lengths of {side}": len(words) for side, words in zip("AB", pairs.lengths_words, strict=True)}
     lengths |= {"instructions": len(pairs.instructions)} if pairs.instructions else {}
-    for name, length in lengths.items():
-        if length != count:
-            raise ValueError(f"there are {count} pairs with votes and {length} {name}")
+    check_lengths(count, "pairs with votes", lengths)
     if taken := {LENGTH, RANDOM} & pairs.choices.keys():
         raise ValueError(f"{taken.pop()} is the name of a baseline: call the evaluator otherwise")
     allowed = {"A", "B", "tie"}
@@ -192,20 +190,14 @@ def _shares(masks: Sequence[_Masks], clusters: NDArray[np.intp], *, resamples: i
     """Right ones among those judged, for every mask, from the same draws."""
     if not len(clusters):
         return [estimate(np.nan, np.array([]), questions=0) for _ in masks]
-    one_stratum = np.zeros(int(clusters.max()) + 1, dtype=np.intp)
 
     def sums(columns: list[NDArray[np.bool_]]) -> NDArray[np.float64]:
-        return np.stack(
-            [np.bincount(clusters, weights=column, minlength=len(one_stratum)) for column in columns], axis=1
-        )
+        return np.stack([np.bincount(clusters, weights=column) for column in columns], axis=1)
 
     right, judged = sums([mask.right for mask in masks]), sums([mask.judged for mask in masks])
     with np.errstate(invalid="ignore", divide="ignore"):
         points = right.sum(axis=0) / judged.sum(axis=0)
-        drawn = [
-            (weights @ right) / (weights @ judged) for weights in draws(one_stratum, resamples=resamples, seed=seed)
-        ]
-    values = np.concatenate(drawn) if drawn else np.empty((0, len(masks)))
+    values = ratio_draws(right, judged, resamples=resamples, seed=seed)
     behind = np.count_nonzero(judged, axis=0)
     return [
         estimate(float(point), values[:, place], questions=int(behind[place])) for place, point in enumerate(points)

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Collection
 from contextlib import AbstractContextManager
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,31 +45,9 @@ def one_blas_thread() -> AbstractContextManager[object]:
     return limits
 
 
-Statistic = Literal[
-    "pearson",
-    "spearman",
-    "kendall",
-    "auc",
-    "accuracy",
-    "f1",
-    "macro_f1",
-    "precision",
-    "recall",
-    "positive_rate",
-    "human_rate",
-    "deviation",
-    "pairwise",
-]
-STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall", "accuracy", "auc")
-VERDICT_STATISTICS: tuple[Statistic, ...] = (
-    "accuracy",
-    "f1",
-    "macro_f1",
-    "precision",
-    "recall",
-    "positive_rate",
-    "deviation",
-)
+VerdictStatistic = Literal["accuracy", "f1", "macro_f1", "precision", "recall", "positive_rate", "deviation"]
+Statistic = Literal["pearson", "spearman", "kendall", "auc", "pairwise", "human_rate"] | VerdictStatistic
+VERDICT_STATISTICS: tuple[Statistic, ...] = get_args(VerdictStatistic)
 ALL_STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall", "auc", "pairwise", *VERDICT_STATISTICS)
 RIGHT_FROM = 0.5
 
@@ -136,31 +114,4 @@ def correlations(
         for name, function in functions.items():
             if name in statistics:
                 values[name] = float(function(scores, labels).statistic) if varied else math.nan
-    return values
-
-
-def point_values(
-    scores: NDArray[np.float64], verdicts: NDArray[np.float64], labels: NDArray[np.float64]
-) -> dict[Statistic, float]:
-    """Pearson, Spearman, Kendall's tau-b, accuracy and ROC-AUC of one metric.
-
-    Args:
-        scores: float64[rows] without NaN.
-        verdicts: float64[rows], 1 right, 0 wrong, NaN where the metric gives no verdict.
-        labels: float64[rows] without NaN.
-
-    Returns:
-        One value per statistic; NaN where it is not defined (constant scores or labels, one class only, no verdicts).
-
-    Raises:
-        MissingScipyError: scipy is not installed.
-    """
-    values: dict[Statistic, float] = dict.fromkeys(STATISTICS, math.nan)
-    values |= correlations(scores, labels, STATISTICS)
-    positive = right(labels)
-    if positive is not None and len(labels):
-        judged = ~np.isnan(verdicts)
-        if judged.any():
-            values["accuracy"] = float(np.mean((verdicts[judged] >= RIGHT_FROM) == positive[judged]))
-        values["auc"] = auc(scores, positive)
     return values

@@ -120,9 +120,9 @@ def _lines(
     return [
         EvaluatorOnModel(
             evaluator=metric,
-            model=cell.part.part.model,
+            model=cell.part.model,
             rows=cell.sample.judged,
-            failed=len(cell.part.part.rows) - cell.sample.judged,
+            failed=len(cell.part.rows) - cell.sample.judged,
             estimates={name: cell.estimate(name) for name in KNVQA_STATISTICS},
             rank=columns[place][number],
             model_rank=model_ranks[number][place],
@@ -142,7 +142,7 @@ def _ranks(values: Sequence[float]) -> list[int | None]:
 
 def _judged(rows: JudgedRows, metric: str, cell: CellDraws) -> NDArray[np.intp]:
     """Positions in the table of the rows that the metric has a verdict on."""
-    part = cell.part.part.rows
+    part = cell.part.rows
     return part[np.isfinite(rows.scores[metric][part]) & ~np.isnan(rows.verdicts[metric][part])]
 
 
@@ -248,10 +248,10 @@ def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) ->
 def _evaluator(metric: str, table: Sequence[CellDraws]) -> EvaluatorAccuracy:
     cells = [
         EvaluatorCell(
-            dataset=cell.part.part.dataset,
-            model=cell.part.part.model,
+            dataset=cell.part.dataset,
+            model=cell.part.model,
             judged=cell.sample.judged,
-            failed=len(cell.part.part.rows) - cell.sample.judged,
+            failed=len(cell.part.rows) - cell.sample.judged,
             accuracy=cell.estimate("positive_rate"),
             human=cell.estimate("human_rate"),
             deviation=cell.estimate("deviation"),

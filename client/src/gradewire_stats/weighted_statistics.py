@@ -161,17 +161,6 @@ def two_labels(
         }
 
 
-def auc(weights: NDArray[np.float64], x: Ordering, positive: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """ROC-AUC of every resample, float64[resamples]; NaN where a class is missing in the resample."""
-    right = x.totals(weights * positive)
-    wrong = x.totals(weights) - right
-    below = np.cumsum(wrong, axis=1)
-    wrongs = below[:, -1].copy()
-    below -= wrong / 2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.einsum("ij,ij->i", right, below) / (right.sum(axis=1) * wrongs))
-
-
 # Up to this many answers to a question are compared each with each, for all questions at once; more of them are counted
 # by sorting, question by question, because the number of pairs grows with the square.
 COMPARED_EACH = 32

@@ -1,15 +1,16 @@
-"""Spans for rooms that know nothing of OpenTelemetry: the current span, and names of spans, attributes and events."""
+"""Spans and evaluations for code that knows nothing of OpenTelemetry, and the names of spans, attributes and events."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Final, Protocol, Self, TypeAlias
 
 TRACEPARENT_KEY: Final = "traceparent"
 TRACESTATE_KEY: Final = "tracestate"
 """Headers of HTTP and metadata of gRPC by which W3C trace context travels."""
 EVENTS_KEY: Final = "x-gradewire-evaluation-events"
-"""Metadata of a call; with the value `BY_CALLER` its caller makes the events of its results, and the server none."""
+"""Metadata of a call; with the value `BY_CALLER` its caller emits the events of its results, and the server none."""
 BY_CALLER: Final = "caller"
 EVALUATED_KEY: Final = "x-gradewire-evaluated-span"
 """Metadata of a call: the span, written as a traceparent, whose answers the call grades; else it is the caller's."""
@@ -56,11 +57,11 @@ TOKENS: Final = "gradewire.tokens"
 CACHE_LEVEL: Final = "gradewire.cache.level"
 CACHE_HITS: Final = "gradewire.cache.hits"
 ANSWERED_FROM: Final = "gradewire.answered_from"
-"""With the lower-case name of a source behind it: how many texts that source answered."""
+"""Prefix of an attribute whose name ends with a source in lower case: the number of texts that it answered."""
 QUEUE_S: Final = "gradewire.queue_s"
 INFERENCE_S: Final = "gradewire.inference_s"
 SHARED_BY: Final = "gradewire.batch.shared_by"
-"""For how many traced pieces of work a batch was computed; others than traced ones are not counted."""
+"""Number of traced pieces of work for which a batch was computed."""
 FAILURES: Final = "gradewire.failures"
 
 CLIENT_SCORE: Final = "gradewire score"
@@ -81,7 +82,7 @@ CORPUS: Final = "corpus"
 CACHE: Final = "cache"
 BATCH: Final = "batch"
 JUDGE_RUN: Final = "judge run"
-"""Names of spans that stand for no call; those of calls are the method's."""
+"""Names of spans that stand for no call; a call has the name of its method."""
 
 
 Value: TypeAlias = str | int | float | bool | Sequence[str]
@@ -93,52 +94,101 @@ class Span(AbstractContextManager["Span"], Protocol):
     def child(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False, start_ns: int = 0
     ) -> Self:
-        """Begins a part of it.
+        """Start a part of it.
 
         Args:
-            name: Of the part.
-            attributes: Known from the start.
-            calls_out: Whether another process does it.
-            start_ns: When it began, nanoseconds since 1970; 0: now.
+            name: Name of the part.
+            attributes: Attributes that are known from the start.
+            calls_out: True if another process does the work.
+            start_ns: Start in nanoseconds since 1970; 0: now.
         """
 
     def set(self, name: str, value: Value) -> None:
-        """Sets an attribute."""
+        """Set an attribute."""
 
     def link(self, other: "Span") -> None:
-        """Refers to another span, of whatever trace."""
+        """Refer to another span, of any trace."""
 
     def fail(self, error_type: str) -> None:
-        """Says that it failed."""
+        """Mark it as failed."""
 
     def evaluated(self, metric: str, index: int | None, result: object) -> None:
-        """Takes a result of the call that it belongs to."""
+        """Take a result of the call that it belongs to."""
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """W3C trace context for a call that is made within it: names and values of headers."""
+        """Return W3C trace context for a call that is made within it: names and values of headers."""
 
     def end(self, end_ns: int = 0) -> None:
-        """Ends it, at nanoseconds since 1970; 0: now."""
+        """End it, at nanoseconds since 1970; 0: now."""
+
+
+_MAX_EXPLANATION: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One result of one metric, of which an event `gen_ai.evaluation.result` is made.
+
+    Attributes:
+        name: Name of the metric.
+        score: The score; None if there is none.
+        error_type: Status in capitals that says why there is no score; empty if there is one.
+        label: "correct", "incorrect", or the winner of a pair; empty if the metric gives no verdict.
+        explanation: Text that explains the score; may be empty.
+        item_index: Position of the item in its call; None if it is not known.
+        line: Line that reproduces the score; empty if it is not known.
+    """
+
+    name: str
+    score: float | None
+    error_type: str = ""
+    label: str = ""
+    explanation: str = ""
+    item_index: int | None = None
+    line: str = ""
+
+    def attributes(self) -> dict[str, str | float | int]:
+        """Return the attributes of the event; a result without a score never has a value or a label."""
+        found: dict[str, str | float | int] = {EVALUATION_NAME: self.name}
+        if self.score is None or self.error_type:
+            found[ERROR_TYPE] = self.error_type or "UNKNOWN"
+        else:
+            found[SCORE_VALUE] = self.score
+            if self.label:
+                found[SCORE_LABEL] = self.label
+        if self.explanation:
+            found[EXPLANATION] = self.explanation[:_MAX_EXPLANATION]
+        if self.item_index is not None:
+            found[ITEM_INDEX] = self.item_index
+        if self.line:
+            found[METRIC_LINE] = self.line
+        return found
+
+
+def explanation_of(warnings: Iterable[str], matched_reference: int | None, text: str) -> str:
+    """Return the explanation of a result, which holds nothing of a user's unless it is given as `text`."""
+    matched = [] if matched_reference is None else [f"reference {matched_reference} gave the score"]
+    return "; ".join([*matched, *warnings, *([text] if text else [])])
 
 
 CURRENT: Final[ContextVar[Span | None]] = ContextVar("span", default=None)
-"""Every task that a call starts inherits it."""
+"""Span in which a task works; each task that a call starts inherits it."""
 _NOTHING: Final[AbstractContextManager[None]] = nullcontext()
 
 
 def current_span() -> Span | None:
-    """The span that the asking task works in; None where the work is not traced, as nearly always."""
+    """Return the span in which the task works; None if the work is not traced, as nearly always."""
     return CURRENT.get()
 
 
 def spanned(name: str, attributes: Mapping[str, Value] | None = None) -> AbstractContextManager[Span | None]:
-    """A context for a part of the current span's work; gives None where there is none."""
+    """Return a context for a part of the current span's work; it gives None if there is no span."""
     span = CURRENT.get()
     return _NOTHING if span is None else span.child(name, attributes)
 
 
 def record_result(metric: str, index: int | None, result: object) -> None:
-    """Tells the current call's trace of a result."""
+    """Add a result to the trace of the current call."""
     span = CURRENT.get()
     if span is not None:
         span.evaluated(metric, index, result)
@@ -147,17 +197,17 @@ def record_result(metric: str, index: int | None, result: object) -> None:
 def record_batch(
     name: str, waiting: Iterable[Span | None], *, start_ns: int, end_ns: int, attributes: Mapping[str, Value]
 ) -> None:
-    """Tells of work that was done at once for all who wait for it.
+    """Record work that was done once for several spans.
 
     It is a part of the first of them; the others and it refer to each other, for it would count several times as a part
     of each.
 
     Args:
-        name: Of the work.
-        waiting: Spans of those who wait, None for one that is not traced.
-        start_ns: When it began, nanoseconds since 1970.
-        end_ns: When it ended, nanoseconds since 1970.
-        attributes: Of the work.
+        name: Name of the work.
+        waiting: Spans that wait for it; None stands for work that is not traced.
+        start_ns: Start in nanoseconds since 1970.
+        end_ns: End in nanoseconds since 1970.
+        attributes: Attributes of the work.
     """
     traced = list(dict.fromkeys(span for span in waiting if span is not None))
     if not traced:

@@ -1,32 +1,39 @@
-"""The gateway as an application: every path with its endpoint, `GET /healthz` and `GET /metrics`."""
+"""The gateway as an application: every path with its endpoint, and the middleware around all of them."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import logging
+import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any, Final
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gradewire_gateway.body import DisconnectedError
 from gradewire_gateway.chat import CHAT_PATH, MODELS_PATH, ChatCompletions, JudgeList
 from gradewire_gateway.decisions import DECISIONS_PATH, SYSTEM_ONE_PATH, DecisionEndpoint
 from gradewire_gateway.gateway import Gateway
-from gradewire_gateway.observing import Observed, RequestLog
+from gradewire_gateway.observing import RequestLog
 from gradewire_gateway.openapi import document
 from gradewire_gateway.page import page_routes
-from gradewire_gateway.problems import MemberErrors, Problem, ProblemError, problem_of
-from gradewire_gateway.requests import call_options, record_of
+from gradewire_gateway.problems import CLIENT_CLOSED, MemberErrors, Problem, ProblemError, problem_of
+from gradewire_gateway.requests import RequestRecord, call_options, new_record, record_of
 from gradewire_gateway.rewards import reward_endpoints
 from gradewire_gateway.settings import GatewaySettings
+from gradewire_gateway.tracing import end_request_span
 from gradewire_gateway.twins import StreamTwin, UnaryTwin
 from gradewire_gateway.wire import all_methods
+from gradewire_proto.wire_rules import REQUEST_ID_KEY
 
 _WAIT_S: Final = 2.0
 _ANSWERED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
@@ -99,48 +106,21 @@ def _routes(gateway: Gateway) -> list[Route]:
     async def openapi(_request: Request) -> Response:
         return JSONResponse(page, headers={"cache-control": "no-cache"})
 
-    twins = [
-        _route(method.path, (StreamTwin if method.streams else UnaryTwin)(gateway, method)) for method in all_methods()
+    endpoints: dict[str, ASGIApp] = {
+        **{method.path: (StreamTwin if method.streams else UnaryTwin)(gateway, method) for method in all_methods()},
+        CHAT_PATH: MemberErrors(ChatCompletions(gateway)),
+        SYSTEM_ONE_PATH: MemberErrors(DecisionEndpoint(gateway, SYSTEM_ONE_PATH)),
+        DECISIONS_PATH: MemberErrors(DecisionEndpoint(gateway, DECISIONS_PATH)),
+        **reward_endpoints(gateway),
+    }
+    return [
+        *(Route(path, app, methods=["POST"]) for path, app in endpoints.items()),
+        Route(MODELS_PATH, MemberErrors(JudgeList(gateway)), methods=["GET"]),
+        Route("/healthz", health.healthz),
+        Route("/openapi.json", openapi),
+        *([Route("/metrics", health.metrics)] if gateway.settings.metrics else []),
+        *page_routes(gateway),
     ]
-    shown: list[tuple[str, Callable[[Request], Awaitable[Response]]]] = [
-        ("/healthz", health.healthz),
-        ("/openapi.json", openapi),
-        *([("/metrics", health.metrics)] if gateway.settings.metrics else []),
-    ]
-    chat = [
-        _route(CHAT_PATH, MemberErrors(ChatCompletions(gateway))),
-        _route(MODELS_PATH, MemberErrors(JudgeList(gateway)), "GET"),
-        *(_route(path, MemberErrors(DecisionEndpoint(gateway, path))) for path in (SYSTEM_ONE_PATH, DECISIONS_PATH)),
-    ]
-    rewards = [_route(path, app) for path, app in reward_endpoints(gateway).items()]
-    figures = [Route(path, _named(path, endpoint), methods=["GET"]) for path, endpoint in shown]
-    return [*twins, *chat, *rewards, *figures, *page_routes(gateway)]
-
-
-def _route(path: str, app: ASGIApp, method: str = "POST") -> Route:
-    async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
-        record_of(scope).route = path
-        await app(scope, receive, send)
-
-    return Route(path, _Endpoint(endpoint), methods=[method])
-
-
-def _named(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    async def named(request: Request) -> Response:
-        record_of(request.scope).route = path
-        return await endpoint(request)
-
-    return named
-
-
-class _Endpoint:
-    """To Starlette a function is asked with a request; this is asked as ASGI is."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -151,3 +131,98 @@ async def _refused(request: Request, error: Exception) -> Response:
     said = {404: "there is no such path; GET /openapi.json lists those there are", 405: "this path takes other methods"}
     record.code = _WORDS.get(status, "internal")
     return Problem(status, record.code, said.get(status, "refused"), headers=headers).response(record.request_id)
+
+
+_log = logging.getLogger(__name__)
+_DEFECT: Final = Problem(500, "internal", "internal error; the gateway's log has the details under the request id")
+_HEADERS: Final = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
+
+
+class Observed:
+    """ASGI middleware, the outermost.
+
+    Args:
+        app: What answers.
+        gateway: Whose requests they are.
+        log: Told of each that has ended.
+    """
+
+    def __init__(self, app: ASGIApp, gateway: Gateway, log: RequestLog) -> None:
+        self._app = app
+        self._gateway = gateway
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request, whatever happens."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started_s = time.perf_counter()
+        record = new_record(scope)
+        telemetry, tracer = self._gateway.telemetry, self._gateway.tracer
+        span = record.span = None if tracer is None else tracer.begin(scope)
+        telemetry.in_flight.inc()
+        try:
+            await self._answer(scope, receive, _noting(record, send))
+        finally:
+            telemetry.in_flight.dec()
+            duration_s = time.perf_counter() - started_s
+            record.status = record.status or CLIENT_CLOSED
+            # No path has parameters, so a path with an endpoint is its route.
+            is_known = "endpoint" in scope and record.status != HTTPStatus.METHOD_NOT_ALLOWED
+            record.route = scope["path"] if is_known else ""
+            exemplar = span.exemplar() if span is not None and span.is_sampled else None
+            telemetry.finished(record.route, record.status, duration_s, exemplar)
+            if span is not None:
+                end_request_span(span, scope)
+            self._log.add(record, scope["method"], duration_s)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        record: RequestRecord = scope["gradewire"]
+        try:
+            self._check_name(scope)
+            with self._gateway.places.hold():
+                await self._app(scope, receive, send)
+        except DisconnectedError:
+            record.code = "cancelled"
+        except ProblemError as error:
+            await _refuse(error.problem, record, scope, receive, send)
+        except Exception:  # noqa: BLE001 - it is logged, and the caller is told where
+            _log.exception("request %s failed by a defect", record.request_id)
+            await _refuse(_DEFECT, record, scope, receive, send)
+
+    def _check_name(self, scope: Scope) -> None:
+        """Raises ProblemError where the caller addresses the gateway by a name that is not its own."""
+        names = self._gateway.settings.listen.allowed_names
+        name = _host_of(Headers(scope=scope).get("host", ""))
+        if names and name not in names:
+            detail = "the gateway does not go by the name in the header Host; http_api_names sets those that it goes by"
+            raise ProblemError(Problem(421, "permission_denied", detail, "host"))
+
+
+async def _refuse(problem: Problem, record: RequestRecord, scope: Scope, receive: Receive, send: Send) -> None:
+    record.code = problem.code
+    if not record.status:  # else the answer has begun, and all that is left is to end it
+        await problem.response(record.request_id)(scope, receive, send)
+
+
+def _noting(record: RequestRecord, send: Send) -> Send:
+    async def noting(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            record.status = message["status"]
+            headers = MutableHeaders(raw=message.setdefault("headers", []))
+            headers[REQUEST_ID_KEY] = record.request_id
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        else:
+            body: Any = message.get("body", b"")
+            record.reply_bytes += len(body)
+        await send(message)
+
+    return noting
+
+
+def _host_of(header: str) -> str:
+    """The name of ``NAME:PORT`` or ``[ADDRESS]:PORT``, in lower case."""
+    name = header.rpartition("]")[0].lstrip("[") if header.startswith("[") else header.partition(":")[0]
+    return name.lower()

@@ -12,7 +12,7 @@ from gradewire_gateway.body import Body
 from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import check_ok, invalid
 from gradewire_gateway.requests import call_options, record_of
-from gradewire_gateway.twins import JSON_TYPE, call_unary
+from gradewire_gateway.twins import call_unary, json_body
 from gradewire_gateway.wire import count_of, list_of, method_at, object_of, read_object, text_of
 from gradewire_proto.v1 import judging_pb2, models_pb2, types_pb2
 from gradewire_proto.wire_rules import JUDGING, MODELS
@@ -20,7 +20,7 @@ from gradewire_proto.wire_rules import JUDGING, MODELS
 _USABLE = (models_pb2.MODEL_STATE_LOADED, models_pb2.MODEL_STATE_BUILT)
 
 
-def completion_body(reply: judging_pb2.CompleteResponse, request_id: str) -> dict[str, Any]:
+def write_completion(reply: judging_pb2.CompleteResponse, request_id: str) -> dict[str, Any]:
     """A chat completion; raises ProblemError where the judge failed."""
     check_ok(reply)
     body: dict[str, Any] = {
@@ -85,7 +85,7 @@ _ONLY: Final[Mapping[str, tuple[Any, ...]]] = {
 """Fields that would change the answer, with the values that change nothing; null is one always."""
 
 
-def completion_of(body: Mapping[str, Any]) -> judging_pb2.CompleteRequest:
+def read_completion(body: Mapping[str, Any]) -> judging_pb2.CompleteRequest:
     """What a judge is asked; raises ProblemError, which names the field."""
     for name, values in _ONLY.items():
         given = body.get(name)
@@ -164,17 +164,12 @@ class ChatCompletions:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway, record = self._gateway, record_of(scope)
-        with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
-            body.check_type(JSON_TYPE)
-            options = call_options(scope, tell_peer=gateway.upstream.private)
-            data = await body.read()
-            record.request_bytes = body.size_bytes
-            request = await gateway.json.made_of(data, lambda data: completion_of(read_object(data)))
-            del data
+        gateway = self._gateway
+        async with json_body(gateway, scope, receive, lambda data: read_completion(read_object(data))) as given:
+            request, options, body = given
             reply = await call_unary(gateway, self._method, request, options, body)
             assert isinstance(reply, judging_pb2.CompleteResponse)  # noqa: S101 - for mypy: it is the method's
-        await JSONResponse(completion_body(reply, record.request_id))(scope, receive, send)
+        await JSONResponse(write_completion(reply, record_of(scope).request_id))(scope, receive, send)
 
 
 class JudgeList:

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from gradewire_gateway.body import Body
 from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import check_ok, invalid
-from gradewire_gateway.requests import call_options, record_of
-from gradewire_gateway.twins import JSON_TYPE, call_unary
+from gradewire_gateway.twins import call_unary, json_body
 from gradewire_gateway.upstream import CallOptions
 from gradewire_gateway.wire import list_of, method_at, object_of, read_object, text_of
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
@@ -427,12 +425,7 @@ class DecisionEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
         gateway = self._gateway
-        with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
-            body.check_type(JSON_TYPE)
-            options = call_options(scope, tell_peer=gateway.upstream.private)
-            data = await body.read()
-            record_of(scope).request_bytes = body.size_bytes
-            given, asked = await gateway.json.made_of(data, self._read)
+        async with json_body(gateway, scope, receive, self._read) as ((given, asked), options, body):
             decisions = await decide(gateway, asked, options, body)
         write = write_system_one if self._is_system_one else write_openai
         answer: dict[str, Any] = write(asked, given["questions"], decisions)

@@ -3,21 +3,12 @@
 from importlib.metadata import version
 from typing import Any, Final
 
-from gradewire_gateway.openapi_endpoints import (
-    CHAT_SCHEMAS,
-    DECISION_SCHEMAS,
-    PAGE_SCHEMAS,
-    REWARD_SCHEMAS,
-    chat_paths,
-    decision_paths,
-    page_paths,
-    reward_paths,
-)
+from gradewire_gateway.openapi_endpoints import PAGE_SCHEMAS, SCHEMAS, endpoint_paths, page_paths
 from gradewire_gateway.openapi_schemas import Schema, Schemas, described, reference
 from gradewire_gateway.problems import CODE_TABLE, MEDIA_TYPE
 from gradewire_gateway.requests import TIMEOUT_HEADER
 from gradewire_gateway.twins import LINES_TYPE
-from gradewire_gateway.wire import RpcMethod, all_methods
+from gradewire_gateway.wire import RpcMethod, all_methods, descriptor_of
 from gradewire_proto.wire_rules import REQUEST_ID_KEY
 
 _JSON: Final = "application/json"
@@ -48,12 +39,10 @@ def document(*, with_page: bool = True) -> dict[str, Any]:
     schemas = Schemas()
     paths = {method.path: {"post": _operation(method, schemas)} for method in all_methods()}
     paths |= {
-        **chat_paths(_problems()),
-        **decision_paths(_problems()),
+        **endpoint_paths(_problems()),
         **(page_paths(_problems()) if with_page else {}),
-        **reward_paths(_problems()),
-        "/healthz": {"get": _shown("health", "Whether the server takes calls.", _HEALTH, (401, 503))},
-        "/openapi.json": {"get": _shown("openapi", "This document.", {"type": "object"}, ())},
+        "/healthz": {"get": _own("health", "Whether the server takes calls.", _HEALTH, (401, 503))},
+        "/openapi.json": {"get": _own("openapi", "This document.", {"type": "object"}, ())},
     }
     return {
         "openapi": "3.1.0",
@@ -68,10 +57,8 @@ def document(*, with_page: bool = True) -> dict[str, Any]:
         "components": {
             "schemas": {
                 **dict(sorted(schemas.found.items())),
-                **CHAT_SCHEMAS,
-                **DECISION_SCHEMAS,
+                **SCHEMAS,
                 **(PAGE_SCHEMAS if with_page else {}),
-                **REWARD_SCHEMAS,
                 "Problem": _PROBLEM,
             },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -95,8 +82,8 @@ def document(*, with_page: bool = True) -> dict[str, Any]:
 
 
 def _operation(method: RpcMethod, schemas: Schemas) -> dict[str, Any]:
-    request = schemas.message(method.request)
-    reply = schemas.message(method.reply)
+    request = schemas.message(descriptor_of(method.request_type))
+    reply = schemas.message(descriptor_of(method.reply_type))
     return {
         "operationId": f"{method.service.rpartition('.')[2]}.{method.name}",
         "tags": [method.service],
@@ -118,7 +105,7 @@ def _content(schema: Schema, *, lines: bool) -> dict[str, Any]:
     return {LINES_TYPE: {"schema": {"type": "string", "description": note}, "x-item-schema": schema}}
 
 
-def _shown(name: str, summary: str, schema: Schema, problems: tuple[int, ...]) -> dict[str, Any]:
+def _own(name: str, summary: str, schema: Schema, problems: tuple[int, ...]) -> dict[str, Any]:
     responses: dict[str, Any] = {"200": {"description": summary, "content": {_JSON: {"schema": schema}}}}
     for status in problems:
         content = {_JSON: {"schema": schema}} if status == 503 else {MEDIA_TYPE: {"schema": reference("Problem")}}

@@ -120,7 +120,7 @@ def _choices(descriptor: Descriptor) -> Schema:
     groups = [
         [field.json_name for field in oneof.fields]
         for oneof in descriptor.oneofs
-        if not _says_presence(oneof.name, oneof.fields)
+        if not _documents_presence(oneof.name, oneof.fields)
     ]
     if not groups:
         return {}
@@ -135,7 +135,7 @@ def _at_most_one(names: list[str]) -> Schema:
     }
 
 
-def _says_presence(oneof: str, fields: Sequence[FieldDescriptor]) -> bool:
+def _documents_presence(oneof: str, fields: Sequence[FieldDescriptor]) -> bool:
     return len(fields) == 1 and oneof == f"_{fields[0].name}"
 
 

@@ -5,7 +5,7 @@ import base64
 import hashlib
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -13,17 +13,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-import grpc
 from google.protobuf.message import Message
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from gradewire_gateway.body import Body, DisconnectedError
-from gradewire_gateway.gateway import Gateway, calling
-from gradewire_gateway.problems import Problem, ProblemError, invalid, problem_of, too_busy
+from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.problems import Problem, ProblemError, invalid, too_busy
 from gradewire_gateway.requests import call_options, record_of
-from gradewire_gateway.twins import LINE_TYPES
+from gradewire_gateway.tracing import calling
+from gradewire_gateway.twins import LINE_TYPES, reply_of
 from gradewire_gateway.wire import RpcMethod, method_at
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.v1 import models_pb2, monitoring_pb2, scoring_pb2
@@ -81,19 +81,10 @@ class Access:
         options = call_options(request.scope, tell_peer=upstream.private)
         try:
             with calling(options, method.path) as traced:
-                await _asked(upstream.unary(method, message, traced))
+                await reply_of(upstream.unary(method, message, traced))
         except ProblemError as error:
             return error.problem
         return None
-
-
-async def _asked(call: asyncio.Task[Message]) -> None:
-    try:
-        await call
-    except grpc.aio.AioRpcError as error:
-        raise ProblemError(problem_of(error)) from error
-    except grpc.aio.UsageError as error:  # the channel was closed
-        raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again")) from error
 
 
 def _forbidden(refused: Problem | None) -> str:
@@ -127,8 +118,8 @@ class PageFile:
     media_type: str
     etag: str
 
-    def response(self, request: Request) -> Response:
-        """The file, or 304 where the browser has this very content."""
+    async def response(self, request: Request) -> Response:
+        """Return the file, or 304 if the browser has this very content."""
         headers = {"etag": self.etag, "cache-control": "no-cache", **_policy_headers()}
         if self.etag in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
             return Response(status_code=304, headers=headers)
@@ -274,22 +265,7 @@ def page_routes(gateway: Gateway) -> list[Route]:
         return []
     access, report = Access(gateway), Report(gateway)
     return [
-        *(_route(file.path, _sending(file)) for file in page_files()),
-        _route(ACCESS_PATH, access.shown),
-        _route(REPORT_PATH, report.made, "POST"),
+        *(Route(file.path, file.response) for file in page_files()),
+        Route(ACCESS_PATH, access.shown),
+        Route(REPORT_PATH, report.made, methods=["POST"]),
     ]
-
-
-def _sending(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
-    async def sending(request: Request) -> Response:
-        return file.response(request)
-
-    return sending
-
-
-def _route(path: str, endpoint: Callable[[Request], Awaitable[Response]], method: str = "GET") -> Route:
-    async def noted(request: Request) -> Response:
-        record_of(request.scope).route = path
-        return await endpoint(request)
-
-    return Route(path, noted, methods=[method])

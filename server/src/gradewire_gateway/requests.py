@@ -14,7 +14,7 @@ from gradewire_proto.spans import EVALUATED_KEY, EVENTS_KEY, TRACEPARENT_KEY, TR
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, REQUEST_ID_KEY
 
 if TYPE_CHECKING:
-    from gradewire_proto.telemetry.recorded import Recorded
+    from gradewire_proto.otel import OtelSpan
 
 TIMEOUT_HEADER: Final = "connect-timeout-ms"
 _KEY: Final = "gradewire"
@@ -46,7 +46,7 @@ class RequestRecord:
     status: int = 0
     request_bytes: int = 0
     reply_bytes: int = 0
-    span: "Recorded | None" = None
+    span: "OtelSpan | None" = None
 
 
 def new_record(scope: Scope) -> RequestRecord:
@@ -82,13 +82,13 @@ def call_options(scope: Scope, *, tell_peer: bool) -> CallOptions:
     span = record.span
     if span is None:
         metadata += _passed_on(headers, TRACEPARENT_KEY, TRACESTATE_KEY)
-    elif not span.call.sampled:
+    elif not span.is_sampled:
         metadata += span.metadata()
     elif EVALUATED_KEY not in headers:
         # To the server the caller would be this gateway.
         metadata += [(EVALUATED_KEY, value) for _, value in _passed_on(headers, TRACEPARENT_KEY)]
     metadata += _passed_on(headers, EVENTS_KEY, EVALUATED_KEY)
-    traced = span if span is not None and span.call.sampled else None
+    traced = span if span is not None and span.is_sampled else None
     return CallOptions(tuple(metadata), _timeout_s(headers), traced)
 
 

@@ -305,7 +305,7 @@ class RewardPosts:
             samples = _readable(lambda: self._form.read(posted))
             async with self._scorers.of(caller) as scorer:
                 rewards = await self._rewards(scorer, samples, timeout_s, body)
-            self._figures.count(record_of(scope).route, rewards)
+            self._figures.count(scope["path"], rewards)
             reply = _readable(lambda: _written(self._form.write(posted, rewards)))
         await reply(scope, receive, send)
 

@@ -1,49 +1,22 @@
-"""The transport of reward scorers: the gateway's own channel to the server."""
+"""The transport of reward scorers: the gateway's own channels to the server."""
 
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import cast
 
-import grpc
-from google.protobuf.message import Message
 from grpc import aio
 
-from gradewire import errors
+from gradewire._transport.failures import CUT_WHILE_WRITING, error_for
+from gradewire.errors import GradewireError, ServerUnreachable
+from gradewire.transport import Metadata, Q, R, RpcMethod
 from gradewire_gateway.problems import problem_of
-from gradewire_gateway.upstream import Upstream
-from gradewire_proto.v1 import (
-    judging_pb2,
-    judging_pb2_grpc,
-    models_pb2,
-    models_pb2_grpc,
-    references_pb2,
-    references_pb2_grpc,
-    scoring_pb2,
-    scoring_pb2_grpc,
-)
+from gradewire_gateway.upstream import CallOptions, Upstream
 from gradewire_proto.wire_rules import REQUEST_ID_KEY
-
-R = TypeVar("R", bound=Message)
-
-_PASSING: Final[dict[grpc.StatusCode, type[errors.TransportError]]] = {
-    grpc.StatusCode.UNAVAILABLE: errors.ServerUnreachable,
-    grpc.StatusCode.DEADLINE_EXCEEDED: errors.DeadlineExceeded,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.Overloaded,
-    grpc.StatusCode.CANCELLED: errors.Overloaded,
-}
-_LASTING: Final[dict[grpc.StatusCode, type[errors.RequestError]]] = {
-    grpc.StatusCode.INVALID_ARGUMENT: errors.InvalidRequest,
-    grpc.StatusCode.FAILED_PRECONDITION: errors.NotReady,
-    grpc.StatusCode.UNAUTHENTICATED: errors.AccessDenied,
-    grpc.StatusCode.PERMISSION_DENIED: errors.AccessDenied,
-}
-"""Any other code is a defect."""
-_CUT_WHILE_WRITING: Final = "Internal error from Core"
-"""What gRPC reports in place of the status of a stream that the server ends while a message is being written."""
 
 
 class UpstreamTransport:
-    """A `gradewire.transport.Transport` over a channel that it does not close.
+    """A `gradewire.transport.Transport` over channels that it does not close.
 
     Each call has a request id of its own, for it may carry items of several requests.
 
@@ -52,89 +25,48 @@ class UpstreamTransport:
         metadata: Token and host of the callers whose items it carries.
     """
 
-    def __init__(self, upstream: Callable[[], Upstream], metadata: tuple[tuple[str, str], ...]) -> None:
+    def __init__(self, upstream: Callable[[], Upstream], metadata: Metadata) -> None:
         self._upstream = upstream
         self._metadata = metadata
 
-    async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
-        """Calls Scoring.Score."""
-        stub: Any = scoring_pb2_grpc.ScoringStub(self._upstream().channel)
-        reply: scoring_pb2.ScoreResponse = await self._reply(stub.Score, request, timeout_s)
-        return reply
+    async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
+        """Return the reply of a process of the server."""
+        with _translated():
+            return cast("R", await self._upstream().unary(method, request, self._options(timeout_s)))
 
-    def score_stream(
-        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        """Calls Scoring.ScoreStream."""
-        stub: Any = scoring_pb2_grpc.ScoringStub(self._upstream().channel)
-        return self._replies(stub.ScoreStream, requests, timeout_s)
-
-    async def compare(self, request: judging_pb2.CompareRequest, *, timeout_s: float) -> judging_pb2.CompareResponse:
-        """Calls Judging.Compare."""
-        stub: Any = judging_pb2_grpc.JudgingStub(self._upstream().channel)
-        reply: judging_pb2.CompareResponse = await self._reply(stub.Compare, request, timeout_s)
-        return reply
-
-    def compare_stream(
-        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
-        """Calls Judging.CompareStream."""
-        stub: Any = judging_pb2_grpc.JudgingStub(self._upstream().channel)
-        return self._replies(stub.CompareStream, requests, timeout_s)
-
-    def prepare(
-        self, request: references_pb2.PrepareRequest, *, timeout_s: float
-    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        """Calls References.Prepare."""
-        stub: Any = references_pb2_grpc.ReferencesStub(self._upstream().channel)
-        return self._replies(stub.Prepare, request, timeout_s)
-
-    async def list_models(self, *, timeout_s: float) -> models_pb2.ListModelsResponse:
-        """Calls Models.List."""
-        stub: Any = models_pb2_grpc.ModelsStub(self._upstream().channel)
-        reply: models_pb2.ListModelsResponse = await self._reply(stub.List, models_pb2.ListModelsRequest(), timeout_s)
-        return reply
-
-    async def close(self) -> None:
-        """Does nothing: the channel is the gateway's."""
-
-    async def _reply(self, method: Callable[..., Any], request: Message, timeout_s: float) -> Any:
-        try:
-            return await method(request, timeout=timeout_s, metadata=self._call_metadata())
-        except aio.AioRpcError as error:
-            raise _failure(error) from error
-        except aio.UsageError as error:
-            raise _stopping() from error
-
-    async def _replies(
-        self, method: Callable[..., Any], sent: Message | AsyncIterable[Message], timeout_s: float | None
-    ) -> AsyncGenerator[Any]:
-        try:
-            call = method(sent, timeout=timeout_s, metadata=self._call_metadata())
+    async def stream(
+        self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[R]:
+        """Yield the replies of a process of the server."""
+        with _translated():
+            call = self._upstream().stream(method, sent, self._options(timeout_s))
             try:
                 async for reply in call:
                     yield reply
             finally:
                 call.cancel()
-        except aio.AioRpcError as error:
-            raise _failure(error) from error
-        except aio.UsageError as error:
-            raise _stopping() from error
 
-    def _call_metadata(self) -> tuple[tuple[str, str], ...]:
-        return ((REQUEST_ID_KEY, f"rewards-{secrets.token_hex(8)}"), *self._metadata)
+    async def close(self) -> None:
+        """Does nothing: the channels are the gateway's."""
 
-
-def _failure(error: aio.AioRpcError) -> errors.GradewireError:
-    code, problem = error.code(), problem_of(error)
-    if error.details() == _CUT_WHILE_WRITING:  # the next attempt is told the status
-        return errors.ServerUnreachable("the server ended the stream while items were sent; try again")
-    if code in _LASTING:
-        return _LASTING[code](problem.detail)
-    failure = _PASSING.get(code, errors.ServerFault)
-    return failure(problem.detail, retry_after_s=problem.retry_after_s)
+    def _options(self, timeout_s: float | None) -> CallOptions:
+        request_id = f"rewards-{secrets.token_hex(8)}"
+        return CallOptions(((REQUEST_ID_KEY, request_id), *self._metadata), timeout_s)
 
 
-def _stopping() -> errors.ServerUnreachable:
-    """The channel was closed."""
-    return errors.ServerUnreachable("the gateway is stopping; try again")
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise what a call fails with as an error of the client's."""
+    try:
+        yield
+    except aio.AioRpcError as error:
+        raise _failure(error) from error
+    except aio.UsageError as error:  # the channel was closed
+        raise ServerUnreachable("the gateway is stopping; try again") from error
+
+
+def _failure(error: aio.AioRpcError) -> GradewireError:
+    if error.details() == CUT_WHILE_WRITING:  # the next attempt is told the status
+        return ServerUnreachable("the server ended the stream while items were sent; try again")
+    problem = problem_of(error)
+    return error_for(error.code().name, problem.detail, "", retry_after_s=problem.retry_after_s)

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
-from gradewire_proto.telemetry.settings import TelemetrySettings
+from pydantic import TypeAdapter
+
+from gradewire_proto.tracing_settings import TracingSettings
 
 MIB: Final = 1 << 20
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -126,7 +128,7 @@ class GatewaySettings:
         rewards: How posts of frameworks for reinforcement learning are answered.
         metrics: Whether ``GET /metrics`` shows the gateway's figures.
         log_share: Share of successful requests that are logged, 0 to 1.
-        telemetry: Whether and where traces go.
+        tracing: Collector and share of traces.
         page: Whether ``GET /`` shows the page.
     """
 
@@ -136,7 +138,7 @@ class GatewaySettings:
     rewards: RewardPostSettings = RewardPostSettings()
     metrics: bool = True
     log_share: float = 1.0
-    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    tracing: TracingSettings = field(default_factory=TracingSettings)
     page: bool = True
 
     def to_message(self) -> dict[str, Any]:
@@ -146,14 +148,4 @@ class GatewaySettings:
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> Self:
         """Reads what `to_message` made, also after JSON."""
-        listen = {**message["listen"], "names": tuple(message["listen"]["names"])}
-        return cls(
-            upstream=UpstreamSettings(**message["upstream"]),
-            listen=ListenSettings(**listen),
-            bounds=Bounds(**message["bounds"]),
-            rewards=RewardPostSettings(**message["rewards"]),
-            metrics=message["metrics"],
-            log_share=message["log_share"],
-            telemetry=TelemetrySettings(**message["telemetry"]),
-            page=message["page"],
-        )
+        return TypeAdapter(cls).validate_python(message)

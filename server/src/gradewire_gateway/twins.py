@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Final, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -13,13 +13,15 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gradewire_gateway.body import Body, DisconnectedError
-from gradewire_gateway.gateway import Gateway, calling
+from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
+from gradewire_gateway.tracing import calling
 from gradewire_gateway.upstream import CallEndedError, CallOptions, done_writing, write
-from gradewire_gateway.wire import RpcMethod
+from gradewire_gateway.wire import RpcMethod, read_message
 
 JSON_TYPE = "application/json"
+T = TypeVar("T")
 
 
 class UnaryTwin:
@@ -36,17 +38,31 @@ class UnaryTwin:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway = self._gateway
-        bounds = gateway.settings.bounds
-        with Body(receive, Headers(scope=scope), bounds, gateway.budget) as body:
-            body.check_type(JSON_TYPE)
-            options = call_options(scope, tell_peer=gateway.upstream.private)
-            data = await body.read()
-            record_of(scope).request_bytes = body.size_bytes
-            request = await gateway.json.read(data, self._method.request_type)
-            del data
-            reply = await call_unary(gateway, self._method, request, options, body)
+        gateway, method = self._gateway, self._method
+        async with json_body(gateway, scope, receive, lambda data: read_message(data, method.request_type)) as given:
+            request, options, body = given
+            reply = await call_unary(gateway, method, request, options, body)
         await Response(await gateway.json.write(reply), media_type=JSON_TYPE)(scope, receive, send)
+
+
+@asynccontextmanager
+async def json_body(
+    gateway: Gateway, scope: Scope, receive: Receive, make: Callable[[bytes], T]
+) -> AsyncGenerator[tuple[T, CallOptions, Body]]:
+    """Read the JSON body of a request; give what `make` makes of it, the options of its call, and the body.
+
+    Raises:
+        ProblemError: The body or a header cannot be used.
+        DisconnectedError: The caller went away.
+    """
+    with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
+        body.check_type(JSON_TYPE)
+        options = call_options(scope, tell_peer=gateway.upstream.private)
+        data = await body.read()
+        record_of(scope).request_bytes = body.size_bytes
+        made = await gateway.json.made_of(data, make)
+        del data
+        yield made, options, body
 
 
 async def call_unary(
@@ -72,7 +88,7 @@ async def call_unary(
 async def _call(gateway: Gateway, method: RpcMethod, request: Message, options: CallOptions, body: Body) -> Message:
     call = gateway.upstream.unary(method, request, options)
     gone = asyncio.ensure_future(body.disconnected())
-    answer: asyncio.Future[Message] = asyncio.ensure_future(_reply(call))
+    answer: asyncio.Future[Message] = asyncio.ensure_future(reply_of(call))
     try:
         await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
@@ -84,7 +100,8 @@ async def _call(gateway: Gateway, method: RpcMethod, request: Message, options: 
         call.cancel()  # it may not have been waited for yet
 
 
-async def _reply(call: asyncio.Task[Message]) -> Message:
+async def reply_of(call: asyncio.Task[Message]) -> Message:
+    """Return the reply of a call; raise ProblemError if it fails."""
     try:
         return await call
     except grpc.aio.AioRpcError as error:
@@ -140,12 +157,10 @@ class StreamTwin:
         with calling(options, self._method.path) as traced:
             upstream = self._gateway.upstream
             if self._method.client_streaming:
-                writer = _Writer(self._gateway, self._method, body, upstream.bidirectional(self._method, traced))
+                sent = None
             else:
-                request = await self._gateway.json.read(await body.read(), self._method.request_type)
-                writer = _Writer(
-                    self._gateway, self._method, body, upstream.server_stream(self._method, request, traced)
-                )
+                sent = await self._gateway.json.read(await body.read(), self._method.request_type)
+            writer = _Writer(self._gateway, self._method, body, upstream.stream(self._method, sent, traced))
             sending = asyncio.create_task(writer.run())
             try:
                 async for reply in writer.call:

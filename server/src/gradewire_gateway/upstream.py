@@ -1,9 +1,8 @@
 """The server behind the gateway: a channel to each of its processes, and the calls on them."""
 
 import asyncio
-import json
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -12,29 +11,18 @@ import grpc
 from google.protobuf.message import Message
 from grpc import aio
 
+from gradewire._transport.connection_pool import ConnectionPool, ServerConnection
+from gradewire._transport.grpc_transport import open_channel
+from gradewire.transport import Endpoint, Tls
 from gradewire_gateway.settings import UpstreamSettings
 from gradewire_gateway.wire import RpcMethod
 from gradewire_proto.wire_rules import STOPPING_KEY
 
 if TYPE_CHECKING:
-    from gradewire_proto.telemetry.recorded import Recorded
+    from gradewire_proto.otel import OtelSpan
 
 StreamCall: TypeAlias = "aio.UnaryStreamCall[Any, Any] | aio.StreamStreamCall[Any, Any]"
 """A call with many replies."""
-_OPTIONS: Final[tuple[tuple[str, str | int], ...]] = (
-    ("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})),
-    ("grpc.enable_retries", 0),  # whether to ask again is for the caller, who is told when
-    ("grpc.max_send_message_length", -1),  # bodies are bounded, and the server says what it takes
-    ("grpc.max_receive_message_length", 64 << 20),
-    ("grpc.keepalive_time_ms", 60_000),
-    ("grpc.keepalive_timeout_ms", 20_000),
-    # Between attempts to connect calls fail at once, so a server is found again so long after it came back.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
-    ("grpc.dns_min_time_between_resolutions_ms", 2_000),
-)
-_AVOIDED_S: Final = 1.0
-"""Seconds for which a process is left alone that stops or cannot be reached."""
 _DOWN: Final = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 
 
@@ -50,55 +38,24 @@ class CallOptions:
 
     metadata: tuple[tuple[str, str], ...]
     timeout_s: float | None
-    span: "Recorded | None" = None
-
-
-@dataclass(slots=True, eq=False)
-class _Process:
-    """A process of the server.
-
-    Attributes:
-        channel: To it.
-        calls: In flight.
-        turn: Of its last call.
-        avoided_until_s: Monotonic seconds.
-    """
-
-    channel: aio.Channel
-    calls: int = 0
-    turn: int = 0
-    avoided_until_s: float = 0.0
-
-    @property
-    def takes_calls(self) -> bool:
-        """Whether it can be reached, as far as is known."""
-        return self.avoided_until_s <= time.monotonic() and self.channel.get_state(try_to_connect=True) not in _DOWN
-
-    def avoid(self) -> None:
-        """It stops or is lost: while there are others, calls go to them."""
-        self.avoided_until_s = time.monotonic() + _AVOIDED_S
-
-    def heard(self, trailing: Iterable[tuple[str, str | bytes]]) -> None:
-        """Takes what a reply says of it."""
-        if any(key == STOPPING_KEY for key, _ in trailing):
-            self.avoid()
+    span: "OtelSpan | None" = None
 
 
 class Upstream:
     """Calls the server, the process that has the fewest calls; made on the event loop that uses it, closed at its end.
 
     Args:
-        settings: Where the server is.
+        settings: Address, encryption, and files of the certificates.
 
     Raises:
-        OSError: A PEM file cannot be read.
+        InvalidRequest: A PEM file cannot be read.
     """
 
     def __init__(self, settings: UpstreamSettings) -> None:
         self.private = settings.private
-        self._processes = [_Process(_open(settings, target)) for target in settings.target.split(",")]
-        self._callables: dict[tuple[aio.Channel, str], Any] = {}
-        self._turns = 0
+        self._pool = ConnectionPool()
+        for target in settings.target.split(","):
+            self._pool.connections.append(ServerConnection(open_channel(Endpoint(target, tls=_tls(settings)))))
 
     @property
     def channel(self) -> aio.Channel:
@@ -107,8 +64,8 @@ class Upstream:
 
     async def close(self) -> None:
         """Closes the channels; calls in flight are cancelled."""
-        for process in self._processes:
-            await process.channel.close()
+        for connection in self._pool.connections:
+            await connection.channel.close()
 
     def unary(self, method: RpcMethod, request: Message, options: CallOptions) -> asyncio.Task[Message]:
         """Makes a call with one request and one reply, which is cancelled with the task.
@@ -118,80 +75,49 @@ class Upstream:
         """
         return asyncio.create_task(self._unary(method, request, options))
 
-    def server_stream(self, method: RpcMethod, request: Message, options: CallOptions) -> StreamCall:
-        """Begins a call with one request and many replies."""
-        process = self._take()
-        call: StreamCall = self._callable(process, method)(
-            request, timeout=options.timeout_s, metadata=options.metadata
-        )
-        self._count(process, call)
-        return call
+    def stream(
+        self, method: RpcMethod, sent: Message | AsyncIterator[Message] | None, options: CallOptions
+    ) -> StreamCall:
+        """Begin a call with many replies; of None the requests are written to it."""
+        connection = self._take()
+        call: StreamCall = connection.start(method, sent, timeout_s=options.timeout_s, metadata=options.metadata)
+        connection.calls += 1
 
-    def bidirectional(self, method: RpcMethod, options: CallOptions) -> "aio.StreamStreamCall[Any, Any]":
-        """Begins a call with many requests, which are written to it, and many replies."""
-        process = self._take()
-        call: aio.StreamStreamCall[Any, Any] = self._callable(process, method)(
-            timeout=options.timeout_s, metadata=options.metadata
-        )
-        self._count(process, call)
+        def on_end(_call: object) -> None:
+            connection.calls -= 1
+
+        call.add_done_callback(on_end)
         return call
 
     async def _unary(self, method: RpcMethod, request: Message, options: CallOptions) -> Message:
         ends_s = None if options.timeout_s is None else time.monotonic() + options.timeout_s
-        tried: list[_Process] = []
-        while True:
-            process = self._take(tried)
-            tried.append(process)
+        processes = len(self._pool.connections)
+        for tries_left in reversed(range(processes)):
+            connection = self._take()
             left_s = None if ends_s is None else ends_s - time.monotonic()
-            call = self._callable(process, method)(request, timeout=left_s, metadata=options.metadata)
-            process.calls += 1
+            call = connection.start(method, request, timeout_s=left_s, metadata=options.metadata)
+            connection.calls += 1
             try:
                 reply: Message = await call
-                if len(self._processes) > 1:
-                    process.heard(await call.trailing_metadata())
+                if processes > 1 and any(key == STOPPING_KEY for key, _ in await call.trailing_metadata()):
+                    self._pool.failed(connection)
             except aio.AioRpcError as error:
-                if error.code() is not grpc.StatusCode.UNAVAILABLE or len(tried) == len(self._processes):
+                if error.code() is not grpc.StatusCode.UNAVAILABLE or not tries_left:
                     raise
-                process.avoid()
+                self._pool.failed(connection)
             else:
                 return reply
             finally:
-                process.calls -= 1
+                connection.calls -= 1
+        raise AssertionError("a server has at least one process")
 
-    def _take(self, tried: Iterable[_Process] = ()) -> _Process:
-        """The process for the next call: one that takes calls and was not tried, where there is one, in turn."""
-        left = [each for each in self._processes if each not in tried] or self._processes
-        if len(left) > 1:
-            left = [each for each in left if each.takes_calls] or left
-        chosen = min(left, key=lambda each: (each.calls, each.turn))
-        self._turns += 1
-        chosen.turn = self._turns
-        return chosen
-
-    def _count(self, process: _Process, call: StreamCall) -> None:
-        process.calls += 1
-
-        def ended(_call: object) -> None:
-            process.calls -= 1
-
-        call.add_done_callback(ended)
-
-    def _callable(self, process: _Process, method: RpcMethod) -> Any:
-        channel = process.channel
-        found = self._callables.get((channel, method.path))
-        if found is None:
-            by_shape: dict[tuple[bool, bool], Any] = {
-                (False, False): channel.unary_unary,
-                (False, True): channel.unary_stream,
-                (True, True): channel.stream_stream,
-            }
-            make = by_shape[method.client_streaming, method.server_streaming]
-            found = self._callables[channel, method.path] = make(
-                method.path,
-                request_serializer=method.request_type.SerializeToString,
-                response_deserializer=method.reply_type.FromString,
-            )
-        return found
+    def _take(self) -> ServerConnection:
+        """Return the connection for the next call; while there are others, none that stops or cannot be reached."""
+        if len(self._pool.connections) > 1:
+            for each in self._pool.connections:
+                if each.channel.get_state(try_to_connect=True) in _DOWN:
+                    self._pool.failed(each)
+        return self._pool.least_loaded()
 
 
 class CallEndedError(Exception):
@@ -214,11 +140,8 @@ async def done_writing(call: "aio.StreamStreamCall[Any, Any]") -> None:
         raise CallEndedError from error
 
 
-def _open(settings: UpstreamSettings, target: str) -> aio.Channel:
+def _tls(settings: UpstreamSettings) -> Tls | None:
     if not settings.tls:
-        return aio.insecure_channel(target, options=_OPTIONS)
-    options = [*_OPTIONS]
-    if settings.server_name:
-        options.append(("grpc.ssl_target_name_override", settings.server_name))
-    files = [Path(path).read_bytes() if path else None for path in (settings.ca, settings.key, settings.cert)]
-    return aio.secure_channel(target, grpc.ssl_channel_credentials(*files), options=options)
+        return None
+    ca, cert, key = (Path(path) if path else None for path in (settings.ca, settings.cert, settings.key))
+    return Tls(root_certificates=ca, certificate_chain=cert, private_key=key, server_name=settings.server_name or None)

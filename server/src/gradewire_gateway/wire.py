@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, MethodDescriptor
@@ -17,48 +17,11 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 import gradewire_proto.v1
+from gradewire import transport
 from gradewire_gateway.problems import invalid
 
-
-@dataclass(frozen=True, slots=True)
-class RpcMethod:
-    """One method.
-
-    Attributes:
-        service: Full name of its service, ``gradewire.v1.Scoring``.
-        name: ``Score``.
-        request_type: Message class of its requests.
-        reply_type: Message class of its replies.
-        client_streaming: Whether there are many requests.
-        server_streaming: Whether there are many replies.
-    """
-
-    service: str
-    name: str
-    request_type: type[Message]
-    reply_type: type[Message]
-    client_streaming: bool
-    server_streaming: bool
-
-    @property
-    def path(self) -> str:
-        """Path of gRPC and of HTTP, ``/gradewire.v1.Scoring/Score``."""
-        return f"/{self.service}/{self.name}"
-
-    @property
-    def request(self) -> Descriptor:
-        """Describes its requests."""
-        return _plain(self.request_type)
-
-    @property
-    def reply(self) -> Descriptor:
-        """Describes its replies."""
-        return _plain(self.reply_type)
-
-    @property
-    def streams(self) -> bool:
-        """Whether its twin answers in lines."""
-        return self.client_streaming or self.server_streaming
+RpcMethod: TypeAlias = transport.RpcMethod[Any, Any]
+"""A method of any service."""
 
 
 @cache
@@ -80,7 +43,8 @@ def method_at(path: str) -> RpcMethod:
     return next(method for method in all_methods() if method.path == path)
 
 
-def _plain(kind: type[Message]) -> Descriptor:
+def descriptor_of(kind: type[Message]) -> Descriptor:
+    """Return what describes the messages of a class."""
     descriptor: Any = kind.DESCRIPTOR
     found: Descriptor = descriptor
     return found
@@ -92,7 +56,7 @@ def _descriptor(name: str) -> FileDescriptor:
 
 
 def _method(method: MethodDescriptor) -> RpcMethod:
-    return RpcMethod(
+    return transport.RpcMethod(
         method.containing_service.full_name,
         method.name,
         GetMessageClass(method.input_type),

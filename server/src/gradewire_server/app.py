@@ -37,7 +37,7 @@ from gradewire_server.settings.transport import ShutdownConfig
 from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tenant import TokensFileError
 from gradewire_server.tenants.tokens import Authentication, TokensFile
-from gradewire_server.tracing.opening import open_tracing
+from gradewire_server.tracing import open_call_tracer
 
 _log = logging.getLogger(__name__)
 
@@ -169,7 +169,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         on_drop=telemetry.log_dropped.inc,
     )
     async with AsyncExitStack() as stack:
-        tracer = await stack.enter_async_context(open_tracing(settings.tracing.telemetry(), registry))
+        tracer = await stack.enter_async_context(open_call_tracer(settings.tracing.settings(), registry))
         calls = Calls(
             lifecycle,
             telemetry,

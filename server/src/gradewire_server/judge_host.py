@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, disable_creat
 
 from gradewire_proto.spans import TRACEPARENT_KEY, TRACESTATE_KEY
 from gradewire_server.concurrency import Phase, Stop
-from gradewire_server.domain.caller import ask_for
+from gradewire_server.domain.caller import set_current_caller
 from gradewire_server.domain.items import Failure
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.ports import ModelStatus
@@ -46,8 +46,7 @@ from gradewire_server.processes.this_process import Reporting, StartMessage, Thi
 from gradewire_server.rpc.log import configure_log
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
-from gradewire_server.tracing.opening import open_tracing
-from gradewire_server.tracing.port import CallTracer, TraceHeaders
+from gradewire_server.tracing import CallTracer, TraceHeaders, open_call_tracer
 
 _LOOK_EVERY_S: Final = 0.1
 """Less than a judge's worker takes to restart, so that health shows each restart."""
@@ -124,7 +123,7 @@ class JudgeHost:
         return judge if isinstance(judge, Failure | Stopping) else judge.status
 
     async def _ask(self, request: HostRequest, context: _Context) -> HostReply | Stopping:
-        ask_for(request.caller)  # each question is a task of its own
+        set_current_caller(request.caller)  # each question is a task of its own
         return await self._unless_stopping(self._trace(request, context))
 
     async def _unless_stopping(self, work: Coroutine[Any, Any, R]) -> R | Stopping:
@@ -226,7 +225,7 @@ async def host_judges(settings: Settings, member: ThisProcess, stop: Stop) -> No
     ProcessCollector(registry=registry)
     readiness = _Readiness()
     async with AsyncExitStack() as stack:
-        tracer = await stack.enter_async_context(open_tracing(settings.tracing.telemetry(), registry))
+        tracer = await stack.enter_async_context(open_call_tracer(settings.tracing.settings(), registry))
         await stack.enter_async_context(member.joined(registry, readiness))
         telemetry = JudgeTelemetry(registry)
         judges = NoJudges() if judge.embedded is None else EmbeddedJudges(judge.embedded, telemetry)

@@ -10,7 +10,7 @@ from benchmarks.agreement.correctness_groups import GROUPS, mean_pearson
 from benchmarks.agreement.correctness_rows import COLUMNS, RESULT, WITH_GRADER, ScoredRows, without_questions
 from benchmarks.agreement.correctness_tables import agreement_table
 
-from gradewire_server.metrics.correctness.features import SHAPE
+from gradewire_server.metrics.correctness.features import INPUT_KIND
 from gradewire_stats.calibration.labelled_rows import half_of
 
 QUESTIONS = [f"Question {number}?" for number in range(12)]
@@ -39,7 +39,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
                 RESULT: {
                     "status": "OK",
                     "smile": 0.25 + row["label"] / 2,
-                    "features": {"recall": 0.5} | dict.fromkeys(SHAPE, 0.0),
+                    "features": {"recall": 0.5} | dict.fromkeys(INPUT_KIND, 0.0),
                     "line": "correctness/2",
                 },
             },

@@ -16,8 +16,8 @@ from benchmarks.gpu.serving import serving
 from benchmarks.gpu.steps import Budget, NotRunError, Row, Steps, run_step
 
 from gradewire_models.repository.built import load_built
-from gradewire_server.encoders.local.cuda import Gpu
-from gradewire_server.encoders.local.session import EncoderSession
+from gradewire_server.encoders.cuda import Gpu
+from gradewire_server.encoders.local import EncoderSession
 from gradewire_server.settings.engine import ComputeConfig
 
 MODELS = ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2")

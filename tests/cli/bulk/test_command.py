@@ -7,7 +7,7 @@ import pytest
 from tests.cli.bulk.conftest import answers
 from tests.cli.conftest import Command, write_rows
 
-from gradewire_cli.bulk.options import BulkOutput, Cluster, Division
+from gradewire_cli.bulk.options import BulkOutput, Cluster
 from gradewire_cli.rows.input_file import InputFile
 from gradewire_cli.rows.row import RowOptions
 
@@ -54,13 +54,11 @@ def test_help_has_examples_and_exit_codes(command: Command) -> None:
         assert word in told
 
 
-def test_options_say_how_work_is_divided() -> None:
+def test_options_say_how_large_a_part_is() -> None:
     usual = Cluster(address=None, workers=None, threads=None, part_rows=None)
-    assert usual.divided([8], own_judge=False) == Division(workers=2, threads=4, reserved=4)
-    assert usual.divided([8], own_judge=True) == Division(workers=1, threads=8, reserved=8)
     assert (usual.rows_of_a_part(judged=False), usual.rows_of_a_part(judged=True)) == (1024, 32)
     told = Cluster(address=None, workers=4, threads=1, part_rows=10)
-    assert told.divided([8], own_judge=True) == Division(workers=4, threads=1, reserved=1)
+    assert told.rows_of_a_part(judged=True) == 10
     assert told.rows_of_a_part(judged=True) == 10
 
 
@@ -80,8 +78,8 @@ def test_manifests_stand_beside_a_file_and_in_a_folder(
     output: str, manifest: Path | None, place: tuple[str, str]
 ) -> None:
     options = {"format_": None, "summary_json": None, "manifest": manifest, "resume": False, "overwrite": False}
-    folder, name = BulkOutput.of(output, options).manifest_place
-    assert (folder.place, name) == place
+    folder, name = BulkOutput.of(output, options).manifest_path
+    assert (folder.path_or_url, name) == place
 
 
 def test_the_rows_that_a_run_leaves_out_are_in_what_gives_the_same_again() -> None:

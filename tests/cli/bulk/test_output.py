@@ -23,7 +23,7 @@ Make = Callable[..., Bulk]
 
 
 def assembly(run: Bulk) -> Assembly:
-    return Assembly(store=run.store, found=run.store.parts(), ends=run.ends)
+    return Assembly(store=run.store, parts=run.store.parts(), ends=run.ends)
 
 
 def checked(run: Bulk) -> list[Any]:
@@ -91,7 +91,7 @@ def test_every_part_is_an_output_by_itself(bulk: Make) -> None:
     run = bulk(answers(PART_ROWS * 2))
     run.run()
     names = [part.name(answered=True) for part in run.store.parts()]
-    lines = [json.loads((Path(run.store.place) / name).read_text().splitlines()[0]) for name in names]
+    lines = [json.loads((Path(run.store.path_or_url) / name).read_text().splitlines()[0]) for name in names]
     assert [line["scores"]["smile"]["line"] for line in lines] == [run.lines["smile"]] * 2
 
 
@@ -145,7 +145,9 @@ def test_a_run_is_saved_and_the_same_one_goes_on(bulk: Callable[..., Bulk]) -> N
     save_run(run.store, now)
     before = saved_run(run.store)
     assert before is not None
-    check_same(run.store.place, before, replace(now, machine=replace(RUN.machine, cores=64), counts=RunCounts(rows=9)))
+    check_same(
+        run.store.path_or_url, before, replace(now, machine=replace(RUN.machine, cores=64), counts=RunCounts(rows=9))
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_a_run_is_saved_and_the_same_one_goes_on(bulk: Callable[..., Bulk]) -> N
 def test_what_differs_is_named(bulk: Callable[..., Bulk], changes: dict[str, Any], message: str) -> None:
     run = bulk(answers(1))
     with pytest.raises(InputError) as refused:
-        check_same(run.store.place, RUN, replace(RUN, **changes))
+        check_same(run.store.path_or_url, RUN, replace(RUN, **changes))
     assert message in str(refused.value)
     assert "--overwrite" in str(refused.value)
 
@@ -175,9 +177,9 @@ def test_a_reference_set_that_may_have_grown_is_refused(bulk: Callable[..., Bulk
     run = bulk(answers(1))
     line = "cider/1?corpus=prepared&reference_set=prod"
     grows, stays = (replace(RUN, metrics={"cider": each}) for each in (line, f"{line}@{'0' * 32}"))
-    check_same(run.store.place, stays, stays)
+    check_same(run.store.path_or_url, stays, stays)
     with pytest.raises(InputError, match=r"cider counts over a reference set .* it may have grown.*--overwrite"):
-        check_same(run.store.place, grows, grows)
+        check_same(run.store.path_or_url, grows, grows)
 
 
 def test_parts_of_which_nothing_says_what_they_are_made_with_are_refused(bulk: Callable[..., Bulk]) -> None:

@@ -107,8 +107,8 @@ def test_a_kill_while_parts_are_removed_leaves_what_they_were_made_with(
 
 def test_workers_are_asked_to_stop_until_that_is_taken_back(store: PartStore) -> None:
     assert not store.is_stopping()
-    store.ask_to_stop()
-    assert PartStore(store.place).is_stopping()
+    store.request_stop()
+    assert PartStore(store.path_or_url).is_stopping()
     assert store.parts() == {}
     store.forget_stop()
     store.forget_stop()
@@ -236,7 +236,7 @@ def test_the_lock_of_a_folder_that_was_removed_keeps_nobody_out_and_is_not_taken
         with store.held():
             assert removed
             store.write_part(PartId(0, 0), b"row\n", answered=True)
-            with pytest.raises(InputError, match="another run writes there"), PartStore(store.place).held():
+            with pytest.raises(InputError, match="another run writes there"), PartStore(store.path_or_url).held():
                 pass
 
 
@@ -249,7 +249,7 @@ def test_a_folder_that_a_run_ends_before_it_is_opened_is_made_again(
 
     def created(self: PartStore) -> None:
         create(self)
-        made.append(self.place)
+        made.append(self.path_or_url)
         if len(made) == 1:
             store.remove_all()
 
@@ -264,11 +264,11 @@ def test_a_folder_is_gone_where_nothing_was_written_and_stays_where_it_was(tmp_p
     store = PartStore(str(tmp_path / "parts"))
     with pytest.raises(InputError, match="no"), store.held():
         raise InputError("no")
-    assert not Path(store.place).exists()
+    assert not Path(store.path_or_url).exists()
     store.create()
     with store.held():
         pass
-    assert Path(store.place).exists()
+    assert Path(store.path_or_url).exists()
 
 
 def test_a_part_outlasts_a_power_cut_before_the_one_that_it_replaces_goes(tmp_path: Path, syncs: Syncs) -> None:
@@ -352,7 +352,7 @@ def store_whole_files() -> Iterator[PartStore]:
     found = PartStore(f"memory://{uuid.uuid4()}/parts")
     found.create()
     yield found
-    fsspec.filesystem("memory").rm(found.place, recursive=True)
+    fsspec.filesystem("memory").rm(found.path_or_url, recursive=True)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_files_of_the_setup_are_told_from_the_root_on(bulk: Callable[..., Bulk],
     assert made.connection.tls == Tls(
         root_certificates=here / "ca.pem", certificate_chain=here / "c.pem", private_key=Path("/k.pem")
     )
-    assert (made.plan.pictures, made.store.place) == (here, f"{here}/out.parts")
+    assert (made.plan.pictures, made.store.path_or_url) == (here, f"{here}/out.parts")
 
 
 def test_what_the_setup_does_not_name_stays_so(bulk: Callable[..., Bulk]) -> None:

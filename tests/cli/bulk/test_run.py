@@ -10,11 +10,11 @@ import fsspec
 import pytest
 from tests.cli.bulk.conftest import PART_ROWS, Bulk, answers
 
-from gradewire_cli.bulk import run as job_module
+from gradewire_cli.bulk import command as job_module
+from gradewire_cli.bulk.command import BulkJob, BulkRequest
 from gradewire_cli.bulk.options import BulkOutput, Cluster
 from gradewire_cli.bulk.output import input_digests, save_run
 from gradewire_cli.bulk.parts import RUN_NAME, PartId, PartStore
-from gradewire_cli.bulk.run import BulkJob, BulkRequest
 from gradewire_cli.options.common import JudgePrices
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError
@@ -101,7 +101,7 @@ def test_a_finished_output_is_not_scored_again(bulk: Make, tmp_path: Path) -> No
     job, asked = job_of(run, str(out), resume=True)
     job.output.store.remove_all()
     out.write_bytes(b"whole\n")
-    folder, name = job.output.manifest_place
+    folder, name = job.output.manifest_path
     described = job._described(asked, input_digests(run.source), RunCounts(rows=4, failed=1, unscored=2))
     save_run(folder, replace(described, output=output_digest(out)), name)
     before = folder.read(name)
@@ -149,7 +149,7 @@ def test_what_a_run_says_of_its_places_has_no_password(
     with pytest.raises(InputError) as differing:
         resumed.run(asked)
     assert f"--resume: {shown}/out.jsonl.parts was made otherwise" in str(differing.value)
-    assert job.way_on() == f"1 parts are in {shown}/out.jsonl.parts, go on with --resume"
+    assert job.resume_hint() == f"1 parts are in {shown}/out.jsonl.parts, go on with --resume"
     assert f"{shown}/out.jsonl" in job._reproduce(asked)
     for told in (there, nameless, differing):
         assert "SECRET" not in str(told.value)

@@ -20,7 +20,7 @@ from gradewire_cli.bulk.parts import PartId
 from gradewire_cli.bulk.reading import PartRows, file_readers
 from gradewire_cli.bulk.worker import PartRecord, PartScorer, RunTally, costs_of
 from gradewire_cli.problems import InputError, UnreachableError
-from gradewire_cli.results.result_rows import encode_rows
+from gradewire_cli.results.results_file import encode_rows
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.rows.records import Reading
 from gradewire_cli.rows.row import RowOptions
@@ -42,25 +42,18 @@ def summary_of(rows: int) -> Summary:
     return found
 
 
-def test_a_record_is_read_as_it_was_written() -> None:
-    record = PartRecord(
-        file=1, number=2, rows=4, failed=1, **costs_of(summary_of(3)), worker="host:7", worker_cpu_s=0.5
-    )
-    assert PartRecord.from_json(record.to_json()) == record
-
-
 def test_what_judges_took_in_all_parts_is_in_the_summary() -> None:
     tally = RunTally()
     for number, rows in enumerate((2, 3)):
         tally.add(
             PartRecord(file=0, number=number, rows=rows, **costs_of(summary_of(rows)), worker="a", worker_cpu_s=rows)
         )
-    tally.add(PartRecord(file=0, number=2, rows=4, kept=3, failed=1, unanswered=1, worker="b", worker_cpu_s=0.5))
+    tally.add(PartRecord(file=0, number=2, rows=4, reused=3, failed=1, unanswered=1, worker="b", worker_cpu_s=0.5))
     assert (tally.rows, tally.scored, tally.failed, tally.unanswered) == (9, 6, 1, 1)
     assert tally.cpu_s == {"a": 3, "b": 0.5}
     told = summary_of(9)
     told.texts.clear()
-    tally.tell(told)
+    tally.report(told)
     judge = told.metrics["lave"].judge
     assert judge is not None
     assert (judge.paid.rows, judge.paid.read, judge.paid.written) == (5, 500, 35)
@@ -127,7 +120,7 @@ def test_rows_without_an_answer_are_scored_again_and_success_beats_failure(bulk:
     still = run.run(slow("xxx"))
     assert [(record.part, record.unanswered) for record in still] == [(PartId(0, 0), PART_ROWS)]
     again = run.run()
-    assert [(record.part, record.unanswered, record.kept) for record in again] == [(PartId(0, 0), 0, 0)]
+    assert [(record.part, record.unanswered, record.reused) for record in again] == [(PartId(0, 0), 0, 0)]
     assert {row["scores"]["smile"]["status"] for row in run.rows()} == {"OK"}
     assert len(run.rows()) == PART_ROWS * 2
 
@@ -143,7 +136,7 @@ def test_what_was_answered_in_a_part_is_kept_when_the_rest_is_tried_again(bulk: 
     rows[1]["scores"]["smile"] = good
     run.store.write_part(part, encode_rows(rows, first=True), answered=False)
     records = run.run()
-    assert [(record.rows, record.kept) for record in records] == [(PART_ROWS, 1)]
+    assert [(record.rows, record.reused) for record in records] == [(PART_ROWS, 1)]
     assert [row["scores"]["smile"]["score"] for row in run.rows()] == pytest.approx([0.01, 0.75, 0.03, 0.04])
 
 
@@ -156,7 +149,7 @@ def test_of_a_part_that_a_kill_left_unfinished_the_whole_rows_are_kept(bulk: Mak
     # As a file system leaves it whose move is a copy.
     run.store.write_part(part, whole[:-20], answered=False)
     (record,) = run.run()
-    assert (record.error, record.rows, record.kept) == ("", PART_ROWS, PART_ROWS - 1)
+    assert (record.error, record.rows, record.reused) == ("", PART_ROWS, PART_ROWS - 1)
     assert run.store.read_part(part, answered=True) == whole
 
 
@@ -174,7 +167,7 @@ def test_a_part_that_a_worker_answered_before_it_died_is_taken_as_it_left_it(bul
         record = worker.score(next(item for item in reader.read() if isinstance(item, PartRows)))
     finally:
         worker.close()
-    assert (record.error, record.kept, record.unanswered) == ("", PART_ROWS, 0)
+    assert (record.error, record.reused, record.unanswered) == ("", PART_ROWS, 0)
     assert run.store.parts() == {part: True}
 
 
@@ -200,7 +193,7 @@ def test_a_worker_of_another_definition_scores_nothing(bulk: Make) -> None:
 
 def test_workers_that_are_asked_to_stop_begin_nothing(bulk: Make) -> None:
     run = bulk(answers(PART_ROWS * 2))
-    run.store.ask_to_stop()
+    run.store.request_stop()
     assert [(record.rows, record.error) for record in run.run()] == [(0, ""), (0, "")]
     assert run.store.parts() == {}
 
@@ -265,7 +258,7 @@ def test_rows_of_signed_urls_are_found_under_another_signature_and_keep_none(bul
         rows[1]["scores"]["smile"] = good
         run.store.write_part(part, encode_rows(rows, first=True), answered=False)
     records = run.run()
-    assert [record.kept for record in records] == [1, 1]
+    assert [record.reused for record in records] == [1, 1]
     rows = run.rows()
     assert [row["file"] for row in rows] == ["memory:///signed/0?…"] * PART_ROWS + ["memory:///signed/1?…"] * 2
     assert "SECRET" not in json.dumps(rows)

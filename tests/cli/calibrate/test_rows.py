@@ -7,7 +7,7 @@ import pytest
 from gradewire.metrics.line import parse_metric_line
 from gradewire_cli.calibrate.rows import labelled_scores, source_of
 from gradewire_cli.problems import InputError
-from gradewire_cli.rows.labels import read_labels
+from gradewire_cli.rows.cells import read_labels
 from gradewire_cli.rows.row import Row
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 
@@ -61,14 +61,14 @@ def columns_of(lines: Mapping[str, str]) -> LabelledRows:
     scores = {label: {"score": 0.5, "status": "OK", "line": line} if line else failure for label, line in lines.items()}
     columns = LabelledRows(keeps_rows=True)
     item = {"references": ["a"], "prediction": "b"}
-    row = Row(index=0, place="line 1", id="1", item=item, problem="", digest="0" * 32, human=read_labels(1, None))
+    row = Row(index=0, position="line 1", id="1", item=item, problem="", digest="0" * 32, human=read_labels(1, None))
     columns.add(row, {"scores": scores})
     return columns
 
 
-def row(grouping: dict[str, str]) -> Row:
+def row(grouping: dict[str, str], file: str) -> Row:
     return Row(
-        index=0, place="line 1", id="1", item={}, problem="", digest="", dataset="nq", file="b.jsonl", grouping=grouping
+        index=0, position="line 1", id="1", item={}, problem="", digest="", dataset="nq", file=file, grouping=grouping
     )
 
 
@@ -86,4 +86,4 @@ def row(grouping: dict[str, str]) -> Row:
 def test_a_column_counts_before_files_and_files_before_data_sets(
     grouping: dict[str, str], files: int, source: str
 ) -> None:
-    assert source_of(row(grouping), several_files=files > 1) == source
+    assert source_of(row(grouping, "b.jsonl" if files > 1 else "")) == source

@@ -13,8 +13,8 @@ import pytest
 from tests.cli.conftest import Command, answer, read_rows, write_rows
 
 from gradewire.testing import StubTransport
-from gradewire_cli.leaderboard.judging import Answers, PairJudging, Sampling, texts_digest
-from gradewire_cli.leaderboard.result import RatingOptions
+from gradewire_cli.leaderboard.output import RatingOptions
+from gradewire_cli.leaderboard.run import Answers, PairJudging, Sampling, texts_digest
 from gradewire_cli.leaderboard.verdicts import Verdicts
 from gradewire_cli.results.journal import Journal
 from gradewire_cli.results.progress import progress

@@ -8,14 +8,13 @@ import pytest
 from tests.cli.pages.pages import Elements
 from tests.stats.ratings.tournaments import tournament
 
-from gradewire_cli.leaderboard.page import MAX_MODELS, leaderboard_pages, write_page
+from gradewire_cli.leaderboard.output import MAX_MODELS, Leaderboard, RatingOptions, leaderboard_pages, write_page
 from gradewire_cli.leaderboard.reading import INCONSISTENT, JudgedOrder, JudgedPair
-from gradewire_cli.leaderboard.result import Leaderboard, RatingOptions
 from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts
 from gradewire_cli.pages.page import MAX_BYTES, render
 from gradewire_cli.problems import InputError
 from gradewire_stats.pairwise import JudgedPairs, pairwise_agreement
-from gradewire_stats.ratings import Matches, RatingTable, length_bias, position_bias, rate, system_ranks
+from gradewire_stats.ratings import Controls, Matches, RatingTable, length_bias, position_bias, rate, system_ranks
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"{{ 7*7 }}\u202e\x00\ud800"
 OPTIONS = RatingOptions(reference="model 2", controls=["position"])
@@ -34,7 +33,7 @@ def board(pairs: list[JudgedPair] | None = None, **changes: object) -> Leaderboa
     systems = system_ranks(matches, matches, resamples=50)
     given = Leaderboard(
         verdicts=Verdicts(pairs=[doubtful()] if pairs is None else pairs),
-        ratings=rate(matches, reference="model 2", controls=["position"], resamples=50),
+        ratings=rate(matches, reference="model 2", controls=Controls(["position"]), resamples=50),
         families={family: rate(matches, resamples=50, with_elo=False) for family in ("counting", "naming")},
         position=position_bias(matches, resamples=50),
         length=length_bias(matches),

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from gradewire_cli.load.calls import CallResult, StepCounts
-from gradewire_cli.load.steps import Objective, ServerUsage, Step
+from gradewire_cli.load.run import Objective, ServerUsage, Step
 
 OBJECTIVE = Objective(p99_s=0.25, max_lag_s=0.025)
 

@@ -14,9 +14,8 @@ from scipy import stats
 from tests.cli.load.virtual_time import run_virtually
 from tests.support.examples import example_count
 
-from gradewire_cli.load.calls import STOPPED, CallResult, StepCounts, percentile_s
+from gradewire_cli.load.calls import STOPPED, CallResult, Sender, StepCounts, constant, open_loop, percentile_s, poisson
 from gradewire_cli.load.content import MIXES
-from gradewire_cli.load.open_loop import Sender, constant, open_loop, poisson
 from gradewire_proto.v1 import types_pb2
 
 SERVICE_S, INTERVAL_S, CALLS = 0.002, 0.010, 1000

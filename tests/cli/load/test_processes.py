@@ -15,25 +15,27 @@ from tests.client.small_server import Fault, SmallServer, run_small_server
 from gradewire.errors import ServerUnreachable
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.transport import Endpoint
-from gradewire_cli.load.calls import percentile_s
+from gradewire_cli.load.calls import constant, percentile_s
 from gradewire_cli.load.content import Mix, OwnRows
-from gradewire_cli.load.open_loop import constant
-from gradewire_cli.load.processes import ClientProcessError, LoadProcesses, WorkerSetup
+from gradewire_cli.load.processes import ClientProcessError, LoadOptions, LoadProcesses
+from gradewire_cli.load.run import Objective
 from gradewire_proto.v1 import types_pb2
 
 TOKEN = "of-a-tenant"  # noqa: S105 - of a server of this test
 MIX = Mix(min_words=3, max_words=6, repeat_share=0.5)
 
 
-def setup(address: str, batch: int = 2) -> WorkerSetup:
-    return WorkerSetup(
+def setup(address: str, batch: int = 2, processes: int = 2) -> LoadOptions:
+    return LoadOptions(
         endpoint=Endpoint(address, token=TOKEN),
-        metrics=[spec.SerializeToString() for spec in choose_metrics("exact_match", MetricDefaults()).specs],
+        metrics=choose_metrics("exact_match", MetricDefaults()),
         rows=MIX,
+        processes=processes,
         batch=batch,
         deadline_s=30.0,
         seed=0,
         wait_s=20.0,
+        objective=Objective(p99_s=0.25, max_lag_s=0.025),
     )
 
 
@@ -45,7 +47,7 @@ def server() -> Iterator[SmallServer]:
 
 @pytest.fixture(scope="module")
 def processes(server: SmallServer) -> Iterator[LoadProcesses]:
-    with LoadProcesses(setup(server.address), 2) as processes:
+    with LoadProcesses(setup(server.address)) as processes:
         yield processes
 
 
@@ -71,7 +73,7 @@ def test_what_two_processes_count_is_what_the_server_saw(server: SmallServer, pr
 def test_rows_of_a_file_are_new_once_over_all_processes_and_steps(server: SmallServer) -> None:
     rows = [types_pb2.Item(prediction=f"row {number}", references=["row"]) for number in range(30)]
     server.script.requests.clear()
-    with LoadProcesses(replace(setup(server.address, batch=1), rows=OwnRows(rows)), 2) as processes:
+    with LoadProcesses(replace(setup(server.address, batch=1), rows=OwnRows(rows))) as processes:
         assert not server.script.requests, "a row that was sent before is not new any more"
         first, second = (processes.open_step(constant(100, 0.2), 30.0).counts for _ in range(2))
     sent = [item.prediction for one in server.script.requests for item in one.items]
@@ -123,7 +125,7 @@ def test_ctrl_c_keeps_what_was_counted(processes: LoadProcesses) -> None:
 
 def test_a_process_that_dies_is_an_error_and_no_hanging_run(server: SmallServer) -> None:
     before = psutil.Process().children()
-    with LoadProcesses(setup(server.address), 1) as processes:
+    with LoadProcesses(setup(server.address, processes=1)) as processes:
         (victim,) = set(psutil.Process().children()) - set(before)
         threading.Timer(0.8, victim.kill).start()
         with pytest.raises(ClientProcessError, match="a client process ended"):
@@ -132,5 +134,8 @@ def test_a_process_that_dies_is_an_error_and_no_hanging_run(server: SmallServer)
 
 def test_a_server_that_is_not_there_is_told_by_its_address() -> None:
     nowhere = replace(setup("127.0.0.1:1"), wait_s=0.3)
-    with pytest.raises(ServerUnreachable, match=r"127\.0\.0\.1:1 does not answer"), LoadProcesses(nowhere, 1):
+    with (
+        pytest.raises(ServerUnreachable, match=r"127\.0\.0\.1:1 does not answer"),
+        LoadProcesses(replace(nowhere, processes=1)),
+    ):
         raise AssertionError("it says that it is connected")

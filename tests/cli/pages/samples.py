@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from gradewire_cli.pages.report import ReportInput, ReportRow
-from gradewire_stats.agreement import JudgedRows, agreement
+from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement_table import JudgedRows
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script>",

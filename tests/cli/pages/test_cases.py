@@ -42,7 +42,7 @@ def test_without_a_verdict_a_row_is_one_when_its_rank_is_far_off() -> None:
     assert low.rows.tolist() == [2, 3]
     assert not high.by_verdict.any()
     # Fifth of six by score; the three wrong answers share the middle of the lower half by label.
-    assert (high.score_places[0], high.label_places[0]) == (4.5 / 6, 1.5 / 6)
+    assert (high.score_ranks[0], high.label_ranks[0]) == (4.5 / 6, 1.5 / 6)
     assert high.totals == low.totals == {"rank": 2}
 
 

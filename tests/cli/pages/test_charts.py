@@ -19,14 +19,17 @@ from gradewire_cli.pages.charts import (
     Dot,
     Label,
     Path,
+    calibration_chart,
+    distribution_chart,
+    overview_chart,
     padded,
+    roc_chart,
     round_values,
     share_chart,
 )
-from gradewire_cli.pages.curves import calibration_chart, distribution_chart, overview_chart, roc_chart
-from gradewire_stats.agreement import AgreementReport, CellAgreement, Estimate, MetricAgreement
+from gradewire_stats.agreement_table import AgreementReport, CellAgreement, MetricAgreement
 from gradewire_stats.curves import Calibration, CalibrationBin, Distribution, metric_curves
-from gradewire_stats.intervals import CellsMean
+from gradewire_stats.intervals import CellsMean, Estimate
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))

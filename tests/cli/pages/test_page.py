@@ -12,9 +12,9 @@ from tests.cli.pages.samples import DATASETS, HOSTILE, MODELS, failed, random_ro
 
 from gradewire_cli.pages import page
 from gradewire_cli.pages.agreement import STATISTICS, render, write_report
-from gradewire_cli.pages.page import MissingJinjaError
 from gradewire_cli.pages.report import ReportInput
-from gradewire_stats.agreement import AgreementReport
+from gradewire_cli.problems import InputError
+from gradewire_stats.agreement_table import AgreementReport
 from gradewire_stats.annotators import annotator_agreement, ratings_of
 from gradewire_stats.point_estimates import ALL_STATISTICS
 
@@ -258,7 +258,7 @@ def test_rows_and_labels_that_do_not_belong_together_are_refused() -> None:
 
 def test_without_jinja_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingJinjaError, match=r"pip install 'gradewire\[agree\]'"):
+    with pytest.raises(InputError, match=r"pip install 'gradewire\[agree\]'"):
         write_report(tmp_path / "report.html", report_of(simple_rows()))
     assert not list(tmp_path.iterdir())
 

@@ -13,9 +13,9 @@ from tests.cli.pages.pages import Elements, simple_rows
 from tests.cli.pages.pixels import data_uri, png
 from tests.cli.pages.samples import HOSTILE, report_of
 
-from gradewire_cli.pages import pictures
+from gradewire_cli.pages import texts
 from gradewire_cli.pages.agreement import render
-from gradewire_cli.pages.pictures import MAX_PICTURE_BYTES, Album, ShownPicture
+from gradewire_cli.pages.texts import MAX_PICTURE_BYTES, Album, ShownPicture
 
 if TYPE_CHECKING:
     from gradewire_cli.pages.report import ReportRow
@@ -28,7 +28,7 @@ def album(tmp_path: Path) -> Album:
 
 
 def shown(album: Album, named: str) -> ShownPicture:
-    found = album.shown(named)
+    found = album.picture(named)
     assert found is not None
     return found
 
@@ -39,8 +39,8 @@ def page_with(named: str, folder: Path | None = None) -> Elements:
 
 
 def test_a_row_without_a_picture_shows_none(album: Album) -> None:
-    assert album.shown("") is None
-    assert album.shown("  ") is None
+    assert album.picture("") is None
+    assert album.picture("  ") is None
 
 
 def test_a_data_uri_is_shown_as_the_kind_that_its_bytes_are(album: Album) -> None:
@@ -80,7 +80,7 @@ def test_a_data_uri_is_shown_as_the_kind_that_its_bytes_are(album: Album) -> Non
     ],
 )
 def test_what_is_no_picture_and_no_address_is_neither_shown_nor_linked(tmp_path: Path, named: str) -> None:
-    found = Album(tmp_path, tmp_path).shown(named)
+    found = Album(tmp_path, tmp_path).picture(named)
     assert found is not None
     assert (found.source, found.link) == ("", "")
     assert len(found.name) < 2000
@@ -142,7 +142,7 @@ def test_a_large_picture_is_linked_and_a_page_holds_so_much_of_them(
     assert (found.source, found.link, found.note) == ("", "../rows/large.png", "too large to be shown")
     assert shown(album, data_uri(png(padding=MAX_PICTURE_BYTES))).source == ""
     assert shown(album, data_uri(png(padding=3 * MAX_PICTURE_BYTES))).source == ""
-    monkeypatch.setattr(pictures, "MAX_EMBEDDED_CHARACTERS", 2 * len(data_uri(png())) + 10)
+    monkeypatch.setattr(texts, "MAX_EMBEDDED_CHARACTERS", 2 * len(data_uri(png())) + 10)
     sources = [shown(album, data_uri(png())).source for _ in range(3)]
     assert [bool(source) for source in sources] == [True, True, False]
 
@@ -159,7 +159,7 @@ def test_pictures_take_no_room_from_answers(monkeypatch: pytest.MonkeyPatch) -> 
 
 @given(st.text(max_size=60) | st.text(st.sampled_from("htps:/.\\data;base64,image\"'<> \x00pngjfile"), max_size=60))
 def test_any_name_is_shown_without_a_failure_and_links_only_to_the_web(named: str) -> None:
-    found = Album(Path("/nonexistent"), Path("/nonexistent")).shown(named)
+    found = Album(Path("/nonexistent"), Path("/nonexistent")).picture(named)
     if found is not None:
         assert found.source == ""
         assert not found.link or found.link.lower().startswith(("http://", "https://"))

@@ -9,8 +9,9 @@ from tests.cli.pages.samples import failed, random_rows, report_of, smile
 
 from gradewire_cli.pages import page
 from gradewire_cli.pages.agreement import render
-from gradewire_cli.pages.page import MAX_BYTES, ReportTooLargeError
+from gradewire_cli.pages.page import MAX_BYTES
 from gradewire_cli.pages.report import ReportRow
+from gradewire_cli.problems import InputError
 
 
 def test_when_the_page_grows_too_large_fewer_answers_are_shown_and_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +68,7 @@ def test_the_table_of_cells_gives_way_before_the_page_fails(monkeypatch: pytest.
     assert "The 0 largest of 1,203 lines of each metric" in small
     assert "The first 0 of 3 lines are shown" in small
     monkeypatch.setattr(page, "MAX_BYTES", 10_000)
-    with pytest.raises(ReportTooLargeError, match="without a single answer or cell"):
+    with pytest.raises(InputError, match="without a single answer or cell"):
         render(report)
 
 

@@ -14,7 +14,7 @@ from gradewire_cli.bulk.output import check_same, input_digests, saved_run
 from gradewire_cli.bulk.parts import PartId, PartStore
 from gradewire_cli.results.manifest import Machine, RunCounts, RunManifest, RunTimes, Versions
 from gradewire_cli.results.manifest_file import metric_fields, reading_parameters
-from gradewire_cli.results.result_rows import read_results
+from gradewire_cli.results.results_file import read_results
 from gradewire_proto.v1 import judging_pb2, scoring_pb2
 
 EARLIER = Path(__file__).parent / "earlier"
@@ -97,7 +97,7 @@ def test_parts_of_bulk_are_those_of_this_run() -> None:
         parameters={**reading_parameters(run.source), "part_rows": 4},
         **fields,
     )
-    check_same(run.store.place, before, now)
+    check_same(run.store.path_or_url, before, now)
     assert run.store.parts() == {PartId(0, 0): True}
     assert run.run(StubTransport(answer)) == []
 

@@ -9,9 +9,9 @@ from tests.cli.conftest import Command, length_score, write_rows
 from tests.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
 from gradewire.testing import StubTransport, echo_scores
-from gradewire_cli.results.interval_notes import PlacedEstimate, draws_line, undefined_draws, without_interval
+from gradewire_cli.results.interval_notes import NamedEstimate, draws_line, undefined_draws, without_interval
 from gradewire_proto.v1 import scoring_pb2, types_pb2
-from gradewire_stats.agreement import Estimate
+from gradewire_stats.intervals import Estimate
 
 NAN = math.nan
 _KEPT = {f"question {number}" for number in range(5)}
@@ -82,15 +82,15 @@ def test_draws_that_differ_are_a_range_and_missing_ones_are_named() -> None:
     bare = Estimate(0.5, NAN, NAN, 0, undefined=120)
     assert draws_line({"tau-b": [full, fewer, bare], "AUC": [bare]}).endswith("questions, 200 to 1000 for tau-b")
     named = [
-        PlacedEstimate("sbert", "tau-b", "a", full),
-        PlacedEstimate("sbert", "tau-b", "b", fewer),
-        PlacedEstimate("sbert", "AUC", "c", bare),
-        PlacedEstimate("sbert", "F1", "d", Estimate(NAN, NAN, NAN, 0)),
+        NamedEstimate("sbert", "tau-b", "a", full),
+        NamedEstimate("sbert", "tau-b", "b", fewer),
+        NamedEstimate("sbert", "AUC", "c", bare),
+        NamedEstimate("sbert", "F1", "d", Estimate(NAN, NAN, NAN, 0)),
     ]
     assert next(undefined_draws(named)).endswith("leaves out: sbert, tau-b of b (50 of 200)")
     assert next(without_interval(named)).endswith("questions apart): c")
     assert not [*undefined_draws(named[:1]), *without_interval(named[:2])]
-    many = [PlacedEstimate("sbert", "AUC", str(place), bare) for place in range(1000)]
+    many = [NamedEstimate("sbert", "AUC", str(place), bare) for place in range(1000)]
     assert len(next(without_interval(many))) < 400, "a file has as many cells as it likes"
 
 
@@ -98,15 +98,15 @@ def test_a_place_stands_alone_only_where_nobody_has_an_interval_each_reason_apar
     full, few = Estimate(0.5, 0.4, 0.6, 100, questions=30), Estimate(0.5, NAN, NAN, 0, questions=9)
     undefined = Estimate(0.5, NAN, NAN, 0, undefined=51, questions=30)
     figures = [
-        PlacedEstimate("sbert", "AUC", "all rows", full),
-        PlacedEstimate("sbert", "F1", "all rows", full),
-        PlacedEstimate("vqa", "AUC", "all rows", few),
-        PlacedEstimate("vqa", "F1", "all rows", undefined),
-        PlacedEstimate("sbert", "AUC", "nq", few),
-        PlacedEstimate("sbert", "F1", "nq", full),
-        PlacedEstimate("vqa", "AUC", "nq", few),
-        PlacedEstimate("sbert", "AUC", "tq", few),
-        PlacedEstimate("vqa", "AUC", "tq", few),
+        NamedEstimate("sbert", "AUC", "all rows", full),
+        NamedEstimate("sbert", "F1", "all rows", full),
+        NamedEstimate("vqa", "AUC", "all rows", few),
+        NamedEstimate("vqa", "F1", "all rows", undefined),
+        NamedEstimate("sbert", "AUC", "nq", few),
+        NamedEstimate("sbert", "F1", "nq", full),
+        NamedEstimate("vqa", "AUC", "nq", few),
+        NamedEstimate("sbert", "AUC", "tq", few),
+        NamedEstimate("vqa", "AUC", "tq", few),
     ]
     too_few, too_undefined = without_interval(figures)
     assert "fewer than 10 questions" in too_few
@@ -152,5 +152,5 @@ def _mostly_failing(metric: str) -> StubTransport:
 
 def test_a_long_name_is_cut_where_places_are_listed() -> None:
     bare = Estimate(0.5, NAN, NAN, 0)
-    figures = [PlacedEstimate("sbert", "AUC", place, bare) for place in ("nq gpt4", "x" * 1_000_000)]
+    figures = [NamedEstimate("sbert", "AUC", place, bare) for place in ("nq gpt4", "x" * 1_000_000)]
     assert next(without_interval(figures)).endswith(f": nq gpt4; {'x' * 79}…")

@@ -30,7 +30,7 @@ def tallied(*results: dict[str, Any]) -> CascadeTally:
 
 
 def row_of(item: dict[str, Any]) -> Row:
-    return Row(index=0, place="row 1", id="1", item=item, problem="", digest="0" * 32)
+    return Row(index=0, position="row 1", id="1", item=item, problem="", digest="0" * 32)
 
 
 def test_who_decided_is_counted() -> None:

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from tests.support.examples import example_count
 from tests.support.syncs import Syncs
 
+from gradewire_cli.results.journal import replacing
 from gradewire_cli.results.manifest import Cost, InputDigest, Machine, RunCounts, RunManifest, RunTimes, Versions
-from gradewire_cli.results.manifest_file import FORMAT, ManifestError, read_manifest, replace_synced, write_manifest
+from gradewire_cli.results.manifest_file import FORMAT, ManifestError, read_manifest, write_manifest
 
 MANIFEST = RunManifest(
     command="score",
@@ -173,6 +174,11 @@ def test_a_manifest_that_cannot_be_written_leaves_the_old_one(path: Path) -> Non
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(data)
+
+
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="folders are not synced there")
 
 
@@ -180,12 +186,11 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="folders are not sync
 def test_a_file_is_on_the_disk_before_it_takes_its_name_and_the_name_before_it_is_told(
     tmp_path: Path, syncs: Syncs
 ) -> None:
-    path, unfinished = tmp_path / "out", tmp_path / "out.new"
+    path = tmp_path / "out"
     path.write_bytes(b"old")
-    unfinished.write_bytes(b"the whole")
-    replace_synced(unfinished, path)
+    replace_file(path, b"the whole")
     assert path.read_bytes() == b"the whole"
-    assert not unfinished.exists()
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
     assert syncs.calls == [("out.new", 9, {"out", "out.new"}), (tmp_path.name, None, {"out"})]
 
 
@@ -202,8 +207,7 @@ def test_a_file_system_that_syncs_no_folders_is_used_all_the_same(
         fsync(opened)
 
     monkeypatch.setattr(os, "fsync", refuse)
-    (tmp_path / "new").write_bytes(b"new")
-    replace_synced(tmp_path / "new", tmp_path / "out")
+    replace_file(tmp_path / "out", b"new")
     assert (tmp_path / "out").read_bytes() == b"new"
 
 
@@ -217,9 +221,8 @@ def test_a_disk_that_does_not_take_the_name_is_an_error(tmp_path: Path, monkeypa
         fsync(opened)
 
     monkeypatch.setattr(os, "fsync", fail)
-    (tmp_path / "new").write_bytes(b"new")
     with pytest.raises(OSError, match="Input/output error"):
-        replace_synced(tmp_path / "new", tmp_path / "out")
+        replace_file(tmp_path / "out", b"new")
 
 
 def test_a_disk_that_does_not_take_the_file_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +231,6 @@ def test_a_disk_that_does_not_take_the_file_leaves_the_old_one(tmp_path: Path, m
 
     monkeypatch.setattr(os, "fsync", full)
     (tmp_path / "out").write_bytes(b"old")
-    (tmp_path / "new").write_bytes(b"new")
     with pytest.raises(OSError, match="No space left on device"):
-        replace_synced(tmp_path / "new", tmp_path / "out")
+        replace_file(tmp_path / "out", b"new")
     assert (tmp_path / "out").read_bytes() == b"old"

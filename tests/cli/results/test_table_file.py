@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.support.syncs import Syncs
 
-from gradewire_cli.results.result_rows import encode_rows
+from gradewire_cli.results.results_file import encode_rows
 from gradewire_cli.results.table_file import write_table
 
 LARGE = 1 << 70

@@ -5,8 +5,7 @@ import math
 import pytest
 
 from gradewire_cli.results.tables import Table, count, differing, estimated, measured, of_cells, p_of, points
-from gradewire_stats.agreement import Estimate
-from gradewire_stats.intervals import Difference
+from gradewire_stats.intervals import Difference, Estimate
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ from tests.cli.conftest import Command, read_rows
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import display_names, file_errors, is_url, local_path
-from gradewire_cli.rows.records import Reading, count_rows, expanded, read_records
+from gradewire_cli.rows.input_file import InputFile
+from gradewire_cli.rows.records import Reading, expanded, read_file
+from gradewire_cli.rows.row import RowOptions
 
 ROW = {"references": ["a", "b"], "prediction": "c"}
 
@@ -43,10 +45,11 @@ def test_every_format_is_read_by_url_and_pattern(memory: fsspec.AbstractFileSyst
     put_all(memory, tmp_path)
     paths = expanded(["memory://urls/*"])
     assert [path.rsplit("/", 1)[-1] for path in paths] == ["1.jsonl", "2.jsonl.gz", "3.csv", "4.parquet", "5.arrow"]
-    records = list(read_records(paths, Reading()))
-    assert [record.index for record in records] == list(range(8))
-    assert [record.fields for record in records if not record.file.endswith("csv")] == [ROW] * 7
-    assert count_rows(paths, Reading()) == 8
+    source = InputFile(tuple(paths), RowOptions())
+    assert [record.index for record in source.records()] == list(range(8))
+    rows = [record.fields for path in paths if not path.endswith("csv") for record in read_file(path, Reading())]
+    assert rows == [ROW] * 7
+    assert source.count() == 8
 
 
 def test_score_reads_a_url(command: Command, memory: fsspec.AbstractFileSystem) -> None:
@@ -66,7 +69,7 @@ def test_score_reads_a_url(command: Command, memory: fsspec.AbstractFileSystem) 
 )
 def test_a_url_that_cannot_be_read_is_an_error_that_names_it(url: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        list(read_records([url], Reading()))
+        list(read_file(url, Reading()))
 
 
 class _ClosedStore(fsspec.AbstractFileSystem):
@@ -84,7 +87,7 @@ class _ClosedStore(fsspec.AbstractFileSystem):
 def test_what_a_store_raises_is_an_error_that_names_the_url(name: str) -> None:
     fsspec.register_implementation("closed", _ClosedStore, clobber=True)
     with pytest.raises(InputError, match=r"closed://bucket/.*\.jsonl: no credentials were found"):
-        list(read_records(expanded([f"closed://bucket/{name}"]), Reading()))
+        [*map(list, (read_file(path, Reading()) for path in expanded([f"closed://bucket/{name}"])))]
 
 
 def test_a_pattern_that_matches_nothing_is_refused(memory: fsspec.AbstractFileSystem) -> None:

@@ -8,7 +8,7 @@ from tests.cli.conftest import Command, answer, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_cli.problems import InputError
-from gradewire_cli.rows.labels import HumanLabel, read_label_map, read_labels
+from gradewire_cli.rows.cells import HumanLabel, read_label_map, read_labels
 
 
 @pytest.mark.parametrize(

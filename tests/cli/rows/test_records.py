@@ -14,10 +14,9 @@ from pyarrow import parquet
 from tests.support.examples import example_count
 
 from gradewire_cli.problems import InputError
-from gradewire_cli.rows.columns import open_rows
 from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.records import TEXT_CELLS, Format, Reading, count_rows, format_of, read_records
-from gradewire_cli.rows.row import Row, RowOptions
+from gradewire_cli.rows.records import TEXT_CELLS, Format, Reading, count_rows, format_of, read_file
+from gradewire_cli.rows.row import Row, RowOptions, open_rows
 
 # Everything that UTF-8 can hold; NUL, quotes, line ends and separators included. In CSV alone "nan" is a missing value.
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20).filter(
@@ -50,7 +49,7 @@ def write(path: Path, format_: Format, table: list[dict[str, Any]]) -> Path:
 
 
 def rows_of(path: Path, format_: Format, options: RowOptions | None = None) -> list[Row]:
-    records = read_records([str(path)], Reading(format_))
+    records = read_file(str(path), Reading(format_))
     return list(open_rows(str(path), records, options or RowOptions(), only_texts=format_ in TEXT_CELLS).rows)
 
 
@@ -66,7 +65,7 @@ def test_rows_come_back_as_they_were_written(
     for row, written in zip(rows, table, strict=True):
         assert row.item == written
         assert row.id == written["id"]
-    assert count_rows([str(path)], Reading(format_)) == len(table)
+    assert count_rows(str(path), Reading(format_)) == len(table)
 
 
 @given(table=TABLES)
@@ -102,7 +101,7 @@ def test_any_bytes_are_rows_or_an_input_error(data: bytes, tmp_path_factory: pyt
     for format_ in ("jsonl", "csv", "json"):
         path.write_bytes(data)
         try:
-            records = list(read_records([str(path)], Reading(format_)))
+            records = list(read_file(str(path), Reading(format_)))
         except InputError as error:
             other = any(told in str(error) for told in (" is a", " is not utf-16"))
             assert other or format_ != "jsonl", "a line of JSONL fails alone"
@@ -133,7 +132,7 @@ def test_a_bad_line_fails_alone_and_says_where(line: bytes, problem: str, tmp_pa
     assert bad.item is None
     assert bad.problem.startswith(problem)
     assert (first.item, last.item) == (first.item, first.item | {"id": "2"})
-    assert last.place == "line 4", "blank lines count as lines, not as rows"
+    assert last.position == "line 4", "blank lines count as lines, not as rows"
 
 
 def test_csv_rows_that_do_not_fit_fail_alone(tmp_path: Path) -> None:
@@ -149,7 +148,7 @@ def test_csv_rows_that_do_not_fit_fail_alone(tmp_path: Path) -> None:
         "",
         "",
     ]
-    assert rows[-1].place == "line 10"
+    assert rows[-1].position == "line 10"
     assert rows[-1].item == {"id": "6", "references": ["x"], "prediction": "y"}
 
 
@@ -219,7 +218,7 @@ def test_synthetic_answers_are_found_where_all_rows_have_them(tmp_path: Path) ->
     both = [{"references": "a", "prediction": "b", "syn_ans": ["c"]}, {"references": "a", "prediction": "b"}]
     for table, found in ((both, False), (both[:1], True), (both[1:], False)):
         path = write(tmp_path / "rows", "jsonl", table)
-        records = read_records([str(path)], Reading("jsonl"))
+        records = read_file(str(path), Reading("jsonl"))
         assert open_rows(str(path), records, RowOptions(), only_texts=False).has_synthetic is found
 
 
@@ -231,19 +230,19 @@ def test_json_that_is_no_table_is_an_input_error(content: bytes, message: str, t
     path = tmp_path / "rows.json"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
-        list(read_records([str(path)], Reading("json")))
+        list(read_file(str(path), Reading("json")))
 
 
 def test_parquet_that_is_none_is_an_input_error(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     path.write_bytes(b"PAR1 not really")
     with pytest.raises(InputError, match="cannot be read as Parquet"):
-        list(read_records([str(path)], Reading("parquet")))
+        list(read_file(str(path), Reading("parquet")))
 
 
 def test_missing_file_and_unknown_suffix_say_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
-        list(read_records([str(tmp_path / "rows.jsonl")], Reading("jsonl")))
+        list(read_file(str(tmp_path / "rows.jsonl"), Reading("jsonl")))
     with pytest.raises(InputError, match="--input-format"):
         format_of("rows.txt", None)
     assert format_of("rows.txt", "csv") == "csv"
@@ -254,7 +253,7 @@ def test_missing_file_and_unknown_suffix_say_so(tmp_path: Path) -> None:
 def test_a_big_file_is_read_as_it_is_needed(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes((GOOD + b"\n") * 10_000)
-    records = read_records([str(path)], Reading("jsonl"))
+    records = read_file(str(path), Reading("jsonl"))
     taken = 0
 
     def counted() -> Any:
@@ -271,6 +270,6 @@ def test_a_big_file_is_read_as_it_is_needed(tmp_path: Path) -> None:
 def test_record_of_an_unreadable_row_keeps_what_tells_it_apart(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"{broken\n{also broken\n")
-    assert [type(record) for record in read_records([str(path)], Reading("jsonl"))] == [Record, Record]
+    assert [type(record) for record in read_file(str(path), Reading("jsonl"))] == [Record, Record]
     rows = rows_of(path, "jsonl")
     assert rows[0].digest != rows[1].digest

@@ -7,6 +7,7 @@ from tests.cli.conftest import answer
 
 from gradewire.metrics import METRIC_TYPES
 from gradewire.testing import StubTransport
+from gradewire.transport import Q, R, RpcMethod
 from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
 
 ROWS = [{"id": f"r{index}", "references": ["a"], "prediction": "x" * (index % 9 + 1)} for index in range(30)]
@@ -64,9 +65,10 @@ class JudgingStub(StubTransport):
         super().__init__(answer, models=listing())
         self.requests: list[scoring_pb2.ScoreRequest] = []
 
-    async def score(self, request: scoring_pb2.ScoreRequest, *, timeout_s: float) -> scoring_pb2.ScoreResponse:
-        self.requests.append(request)
-        return await super().score(request, timeout_s=timeout_s)
+    async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
+        if isinstance(request, scoring_pb2.ScoreRequest):
+            self.requests.append(request)
+        return await super().unary(method, request, timeout_s=timeout_s)
 
     @property
     def sizes(self) -> list[int]:

@@ -1,12 +1,13 @@
 """`gradewire score` with metrics of all kinds: names, parameters, parts and verdicts on the way to file and summary."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
 from tests.cli.conftest import Command, answer, read_rows, write_rows
 
 from gradewire.testing import StubTransport
+from gradewire.transport import Q, R, RpcMethod
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 
 ROWS = [{"references": ["a"], "prediction": "x" * length} for length in (20, 40, 90)]
@@ -50,11 +51,12 @@ class NotingTransport(StubTransport):
 
     prepared: references_pb2.PrepareRequest | None = None
 
-    async def prepare(
-        self, request: references_pb2.PrepareRequest, *, timeout_s: float
-    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        self.prepared = request
-        async for step in super().prepare(request, timeout_s=timeout_s):
+    async def stream(
+        self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[R]:
+        assert isinstance(sent, references_pb2.PrepareRequest)
+        self.prepared = sent
+        async for step in super().stream(method, sent, timeout_s=timeout_s):
             yield step
 
 

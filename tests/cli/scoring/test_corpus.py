@@ -1,6 +1,6 @@
 """How many rows go into a request of a judge."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,11 @@ from gradewire._calls.requests import JUDGE_CHUNK_ITEMS
 from gradewire.errors import DeadlineExceeded
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.testing import ScoreFunction, StubTransport
+from gradewire.transport import Q, R, RpcMethod
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.input_file import InputFile
 from gradewire_cli.rows.row import RowOptions
-from gradewire_cli.scoring.corpus import BATCH_ROWS, FIRST_JUDGED_ROWS, AdaptiveBatchSize, with_file_corpus
+from gradewire_cli.scoring.plan import BATCH_ROWS, FIRST_JUDGED_ROWS, AdaptiveBatchSize, with_file_corpus
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 
 
@@ -68,11 +69,12 @@ class Recorder(StubTransport):
         self.scored.append(request)
         return answer(request)
 
-    async def prepare(
-        self, request: references_pb2.PrepareRequest, *, timeout_s: float
-    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        self.prepared.append(request)
-        async for progress in super().prepare(request, timeout_s=timeout_s):
+    async def stream(
+        self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[R]:
+        assert isinstance(sent, references_pb2.PrepareRequest)
+        self.prepared.append(sent)
+        async for progress in super().stream(method, sent, timeout_s=timeout_s):
             yield progress
 
 

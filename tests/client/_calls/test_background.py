@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 import pytest
 from tests.client.small_server import SmallServer
 
-from gradewire import Client
+from gradewire import Client, SubmitLimits
 from gradewire.testing import StubTransport, echo_scores
 
 RIGHT = {"references": ["a"], "prediction": "a"}
@@ -48,7 +48,7 @@ def test_a_forked_child_gets_a_loop_of_its_own() -> None:
 
 
 def test_a_fork_while_the_client_is_being_used_leaves_no_lock_behind() -> None:
-    with Client(transport=stub(), max_pending_items=50) as client:
+    with Client(transport=stub(), submit_limits=SubmitLimits(max_pending_items=50)) as client:
         done = threading.Event()
 
         def keep_busy() -> None:

@@ -1,6 +1,6 @@
 """prepare over a real socket."""
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 from unicodedata import normalize
 
@@ -12,6 +12,7 @@ from typing_extensions import override
 import gradewire
 from gradewire import Client, PrepareProgress, ReferenceEntry, Status
 from gradewire.testing import StubTransport
+from gradewire.transport import Q, R, RpcMethod
 from gradewire_proto import wire_rules
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
 
@@ -114,11 +115,12 @@ class OlderServer(StubTransport):
     """Does not know the fields that came with immutable sets."""
 
     @override
-    async def prepare(
-        self, request: references_pb2.PrepareRequest, *, timeout_s: float
-    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        request.ClearField("immutable")
-        async for progress in super().prepare(request, timeout_s=timeout_s):
+    async def stream(
+        self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[R]:
+        assert isinstance(sent, references_pb2.PrepareRequest)
+        sent.ClearField("immutable")
+        async for progress in super().stream(method, sent, timeout_s=timeout_s):
             yield progress
 
 

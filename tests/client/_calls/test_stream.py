@@ -18,6 +18,7 @@ import gradewire
 from gradewire import AsyncClient, Client, Status
 from gradewire._calls.stream import READ_AHEAD_ITEMS
 from gradewire.testing import StubTransport, echo_scores
+from gradewire.transport import Q, R, RpcMethod
 from gradewire_proto.v1 import scoring_pb2
 
 
@@ -134,15 +135,15 @@ def test_a_server_may_be_away_for_long_while_nothing_is_in_work() -> None:
 
         streams = 0
 
-        async def score_stream(
-            self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
-        ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
+        async def stream(
+            self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+        ) -> AsyncGenerator[R]:
             self.streams += 1
             if 1 < self.streams < 8:
                 raise gradewire.ServerUnreachable("away", retry_after_s=0.1)
-            async for reply in super().score_stream(requests, timeout_s=timeout_s):
+            async for reply in super().stream(method, sent, timeout_s=timeout_s):
                 yield reply
-                if self.streams == 1 and reply.items:
+                if self.streams == 1 and isinstance(reply, scoring_pb2.ScoreStreamResponse) and reply.items:
                     raise gradewire.ServerUnreachable("away")
 
     def source() -> Iterator[dict[str, Any]]:

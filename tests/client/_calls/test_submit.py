@@ -15,7 +15,7 @@ import pytest
 from tests.client.small_server import Fault, SmallServer
 
 import gradewire
-from gradewire import AsyncClient, Client
+from gradewire import AsyncClient, Client, SubmitLimits
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -24,7 +24,7 @@ RIGHT = {"references": ["a"], "prediction": "a"}
 
 @pytest.fixture
 def client(small_server: SmallServer) -> Iterator[Client]:
-    with Client(small_server.address, deadline_s=20, max_pending_items=10) as client:
+    with Client(small_server.address, deadline_s=20, submit_limits=SubmitLimits(max_pending_items=10)) as client:
         yield client
 
 
@@ -214,7 +214,7 @@ def test_a_refusal_without_a_callback_starts_no_thread(monkeypatch: pytest.Monke
 def test_the_queue_is_bounded_in_bytes_too(small_server: SmallServer) -> None:
     small_server.script.hold.clear()
     row = {"references": ["a"], "prediction": "\u00e9" * 20}
-    with Client(small_server.address, max_pending_bytes=100) as client:
+    with Client(small_server.address, submit_limits=SubmitLimits(max_pending_bytes=100)) as client:
         taken = [client.submit([row]) for _ in range(2)]
         refused = client.submit([row])
         assert isinstance(refused.exception(0), gradewire.Overloaded)
@@ -228,7 +228,7 @@ def test_the_queue_is_bounded_in_bytes_too(small_server: SmallServer) -> None:
 
 @pytest.mark.parametrize("limit", [{"max_pending_items": 100}, {"max_pending_bytes": 200}])
 def test_an_endless_source_is_refused_while_it_is_read(limit: dict[str, int]) -> None:
-    with stub_client(**limit) as client:
+    with stub_client(submit_limits=SubmitLimits(**limit)) as client:
         assert isinstance(client.submit(itertools.repeat(RIGHT)).exception(0), gradewire.Overloaded)
         assert client.submit([RIGHT] * 100).result(10)
 

@@ -98,7 +98,7 @@ def test_fifty_forks_in_a_row_with_a_client_at_work(small_server: SmallServer) -
     program = (
         "import os, sys, threading, gradewire\n"
         "row = {'references': ['a'], 'prediction': 'a'}\n"
-        "client = gradewire.Client(sys.argv[1], max_pending_items=50)\n"
+        "client = gradewire.Client(sys.argv[1], submit_limits=gradewire.SubmitLimits(max_pending_items=50))\n"
         "client.score([row])\n"
         "done = threading.Event()\n"
         "def keep_busy():\n"

@@ -1,8 +1,7 @@
 """Calls of the transport before anything answers, and what it says of an address that cannot be right."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
 
 import grpc
 import pytest
@@ -10,9 +9,9 @@ from tests.client.small_server import Fault, SmallServer
 
 from gradewire import Client, InvalidRequest, ServerUnreachable, Tls
 from gradewire._transport.connection_pool import ServerConnection
-from gradewire._transport.grpc_transport import GrpcTransport
+from gradewire._transport.grpc_transport import GrpcTransport, open_channel
 from gradewire.errors import Overloaded
-from gradewire.transport import Endpoint
+from gradewire.transport import PREPARE, SCORE, SCORE_STREAM, Endpoint, Q, R, RpcMethod
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 
 RIGHT = {"references": ["a"], "prediction": "a"}
@@ -26,8 +25,8 @@ async def no_requests() -> AsyncIterator[scoring_pb2.ScoreStreamRequest]:
 def test_a_stream_starts_when_its_first_reply_is_asked_for() -> None:
     # No event loop runs here, and to start a call takes one.
     transport = GrpcTransport(Endpoint("127.0.0.1:1"))
-    assert transport.prepare(references_pb2.PrepareRequest(), timeout_s=1)
-    assert transport.score_stream(no_requests(), timeout_s=1)
+    assert transport.stream(PREPARE, references_pb2.PrepareRequest(), timeout_s=1)
+    assert transport.stream(SCORE_STREAM, no_requests(), timeout_s=1)
 
 
 def test_tls_to_a_server_without_it_is_said_at_once(small_server: SmallServer) -> None:
@@ -94,21 +93,21 @@ async def test_a_call_that_one_process_has_no_room_for_is_made_again_to_another_
 ) -> None:
     transport = GrpcTransport(Endpoint(small_server.address))
     first = transport._connection()
-    second = ServerConnection(transport._open())
-    transport._spread.connections = [first, second]
+    second = ServerConnection(open_channel(transport._endpoint))
+    transport._pool.connections = [first, second]
     for index, connection in enumerate((first, second)):
-        connection.process, connection.asked = f"{index}/2", True
+        connection.process, connection.process_known = f"{index}/2", True
     request = scoring_pb2.ScoreRequest(
         items=[types_pb2.Item(references=["a"], prediction="a")],
         metrics=[types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters())],
     )
     refusal = Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "come back later", pushback_ms=60_000)
     small_server.script.faults = [refusal]
-    assert len((await transport.score(request, timeout_s=5)).items) == 1
+    assert len((await transport.unary(SCORE, request, timeout_s=5)).items) == 1
     assert len(small_server.script.requests) == 2
     small_server.script.faults = [refusal, refusal]
     with pytest.raises(Overloaded) as caught:
-        await transport.score(request, timeout_s=5)
+        await transport.unary(SCORE, request, timeout_s=5)
     assert caught.value.retry_after_s == 60
     assert len(small_server.script.requests) == 3, "the other one has refused a call, too"
     await transport.close()
@@ -117,9 +116,9 @@ async def test_a_call_that_one_process_has_no_room_for_is_made_again_to_another_
 async def test_a_call_that_is_over_its_quota_is_not_made_again_to_another_process(small_server: SmallServer) -> None:
     transport = GrpcTransport(Endpoint(small_server.address))
     first = transport._connection()
-    transport._spread.connections = [first, ServerConnection(transport._open())]
-    for index, connection in enumerate(transport._spread.connections):
-        connection.process, connection.asked = f"{index}/2", True
+    transport._pool.connections = [first, ServerConnection(open_channel(transport._endpoint))]
+    for index, connection in enumerate(transport._pool.connections):
+        connection.process, connection.process_known = f"{index}/2", True
     small_server.script.trailing = (("gradewire-quota", "1"),)
     small_server.script.faults = [Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "the quota is used up", pushback_ms=60_000)]
     request = scoring_pb2.ScoreRequest(
@@ -127,9 +126,9 @@ async def test_a_call_that_is_over_its_quota_is_not_made_again_to_another_proces
         metrics=[types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters())],
     )
     with pytest.raises(Overloaded) as caught:
-        await transport.score(request, timeout_s=5)
+        await transport.unary(SCORE, request, timeout_s=5)
     assert caught.value.of_quota
-    assert not any(each.refused_until_s for each in transport._spread.connections), "other callers' calls may go there"
+    assert not any(each.refused_until_s for each in transport._pool.connections), "other callers' calls may go there"
     await transport.close()
 
 
@@ -138,22 +137,19 @@ async def test_a_call_that_is_made_again_to_another_process_has_no_more_time_tha
 ) -> None:
     transport = GrpcTransport(Endpoint(small_server.address))
     times_s: list[float] = []
-    reply_over = transport._reply_over
+    send = transport._reply
 
-    async def first_late(
-        connection: ServerConnection[Any], method: str, start: Callable[..., Any], left_s: float
-    ) -> scoring_pb2.ScoreResponse:
+    async def first_late(connection: ServerConnection, method: RpcMethod[Q, R], request: Q, left_s: float) -> R:
         times_s.append(left_s)
         if len(times_s) == 1:
             connection.process = "0/2"
-            transport._spread.connections.append(ServerConnection(transport._open(), process="1/2"))
+            transport._pool.connections.append(ServerConnection(open_channel(transport._endpoint), process="1/2"))
             await asyncio.sleep(0.2)
             raise Overloaded("come back later", retry_after_s=60)
-        reply: scoring_pb2.ScoreResponse = await reply_over(connection, method, start, left_s)
-        return reply
+        return await send(connection, method, request, left_s)
 
-    monkeypatch.setattr(transport, "_reply_over", first_late)
-    await transport.score(scoring_pb2.ScoreRequest(), timeout_s=5)
+    monkeypatch.setattr(transport, "_reply", first_late)
+    await transport.unary(SCORE, scoring_pb2.ScoreRequest(), timeout_s=5)
     assert times_s[0] == 5
     assert times_s[1] <= 4.8
     await transport.close()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
-from gradewire.transport import Transport
+from gradewire.transport import SCORE_STREAM, Q, R, RpcMethod, Transport
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 
@@ -27,23 +27,29 @@ class HoldingTransport:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
-    async def score_stream(
-        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], *, timeout_s: float | None = None
-    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        """As the other transport's, but for the order of the results."""
+    async def stream(
+        self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+    ) -> AsyncGenerator[R]:
+        """Yield the other transport's replies, but for the order of the results."""
+        if method != SCORE_STREAM:
+            async for reply in self._transport.stream(method, sent, timeout_s=timeout_s):
+                yield reply
+            return
+        requests: Any = sent
         self.streams += 1
-        sent: list[types_pb2.Item] = []
+        items: list[types_pb2.Item] = []
 
-        async def noted() -> AsyncIterator[scoring_pb2.ScoreStreamRequest]:
+        async def noted() -> AsyncIterator[Any]:
             async for request in requests:
-                sent.extend(request.items.items)
+                items.extend(request.items.items)
                 self.items.extend(request.items.items)
                 yield request
 
-        held = scoring_pb2.ScoreStreamResponse()
-        async for reply in self._transport.score_stream(noted(), timeout_s=timeout_s):
-            on_time = [item for item in reply.items if not self._is_late(sent[item.index])]
-            held.items.extend(item for item in reply.items if self._is_late(sent[item.index]))
+        held: Any = scoring_pb2.ScoreStreamResponse()
+        async for reply in self._transport.stream(method, noted(), timeout_s=timeout_s):
+            assert isinstance(reply, scoring_pb2.ScoreStreamResponse)
+            on_time = [item for item in reply.items if not self._is_late(items[item.index])]
+            held.items.extend(item for item in reply.items if self._is_late(items[item.index]))
             del reply.items[:]
             reply.items.extend(on_time)
             yield reply

@@ -50,7 +50,7 @@ MARKS = [
 )
 def test_answers_are_found_where_models_write_them(completion: str, text: str, place: str) -> None:
     found = extract_answer(completion)
-    assert (found.text, found.place) == (text, place)
+    assert (found.text, found.position) == (text, place)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_what_is_thought_is_not_said(completion: str, text: str) -> None:
 )
 def test_where_there_is_no_answer_the_reason_says_so(completion: object, reason: str) -> None:
     found = extract_answer(completion)  # type: ignore[arg-type]  # a list of mappings
-    assert (found.text, found.place) == ("", "nothing")
+    assert (found.text, found.position) == ("", "nothing")
     assert reason in found.reason
 
 
@@ -113,7 +113,7 @@ def test_one_place_can_be_asked_for(extraction: str, text: str, reason: str) -> 
 
 def test_a_function_of_ones_own_reads_what_is_said() -> None:
     assert extract_answer("<think>a</think>x; y ", lambda spoken: spoken.split(";")[1]).text == "y"
-    assert extract_answer("x", lambda _: "").place == "nothing"
+    assert extract_answer("x", lambda _: "").position == "nothing"
 
 
 def test_an_unknown_place_is_refused_by_name() -> None:
@@ -137,7 +137,7 @@ def test_braces_nest_to_any_depth(content: str) -> None:
 @given(st.lists(st.one_of(st.sampled_from(MARKS), st.text(max_size=3))).map("".join))
 def test_nothing_that_a_model_writes_raises(completion: str) -> None:
     found = extract_answer(completion)
-    assert bool(found.text) == (found.place != "nothing") == (not found.reason)
+    assert bool(found.text) == (found.position != "nothing") == (not found.reason)
 
 
 @pytest.mark.parametrize("mark", [*MARKS, "answer ", "answer  is ", "\\boxed   ", "$$", "<|channel|>", "\\text{"])

@@ -34,7 +34,7 @@ UNDECIDED = RewardSample("<think>it could be", ["a cat"])
 def late(server: SmallServer, **settings: Any) -> RewardScorer:
     """A scorer whose server is late with dogs."""
     transport = HoldingTransport(GrpcTransport(Endpoint(server.address)), lambda item: "dog" in item.prediction, 30.0)
-    return RewardScorer(transport=transport, **settings)
+    return RewardScorer(transport, **settings)
 
 
 def test_a_reward_is_the_score_with_its_line(small_server: SmallServer) -> None:
@@ -50,7 +50,7 @@ def test_a_reward_is_the_score_with_its_line(small_server: SmallServer) -> None:
 
 def test_what_is_sent_is_the_answer_with_question_and_id(small_server: SmallServer) -> None:
     transport = HoldingTransport(GrpcTransport(Endpoint(small_server.address)), lambda _: False, 0)
-    with RewardScorer(transport=transport) as scorer:
+    with RewardScorer(transport) as scorer:
         scorer.score([RIGHT, UNDECIDED])
     (sent,) = transport.items
     assert (sent.prediction, list(sent.references), sent.question, sent.id) == ("a cat", ["a cat"], "What?", "7")
@@ -82,7 +82,7 @@ async def test_single_calls_are_gathered_and_late_ones_do_not_hold_up_the_next(s
 
 async def test_groups_travel_whole(small_server: SmallServer) -> None:
     transport = HoldingTransport(GrpcTransport(Endpoint(small_server.address)), lambda _: False, 0)
-    async with RewardScorer(transport=transport, gathering=Gathering(max_batch=10)) as scorer:
+    async with RewardScorer(transport, gathering=Gathering(max_batch=10)) as scorer:
         await asyncio.gather(*[scorer.ascore([RIGHT] * 6) for _ in range(3)])
     assert (transport.streams, len(transport.items)) == (3, 18)
 

@@ -82,7 +82,7 @@ async def test_callers_who_share_a_batch_have_their_events_under_their_own_spans
     small_server: SmallServer, application: Application
 ) -> None:
     transport = HoldingTransport(GrpcTransport(Endpoint(small_server.address)), lambda _: False, 0)
-    async with RewardScorer(transport=transport) as scorer:
+    async with RewardScorer(transport) as scorer:
         one, other, rewards = await asyncio.gather(
             in_span(application, scorer, "one", DOG, CAT),
             in_span(application, scorer, "other", CAT),
@@ -114,7 +114,7 @@ async def test_every_sample_has_one_event_also_without_a_score(
     transport = HoldingTransport(
         GrpcTransport(Endpoint(small_server.address)), lambda item: "dog" in item.prediction, 30.0
     )
-    async with RewardScorer(transport=transport, deadline_s=0.3) as scorer:
+    async with RewardScorer(transport, deadline_s=0.3) as scorer:
         span = await in_span(application, scorer, "step", CAT, DOG, UNDECIDED)
 
     assert application.events() == [
@@ -137,7 +137,7 @@ async def test_a_server_that_is_away_and_a_rate_that_ends_the_run_leave_the_even
 async def test_what_is_asked_again_has_one_event(small_server: SmallServer, application: Application) -> None:
     transport = HoldingTransport(GrpcTransport(Endpoint(small_server.address)), lambda _: transport.streams == 1, 30.0)
     held = FailureHandling(policy="hold", hold_s=30)
-    async with RewardScorer(transport=transport, failures=held, deadline_s=0.2) as scorer:
+    async with RewardScorer(transport, failures=held, deadline_s=0.2) as scorer:
         span = await in_span(application, scorer, "step", CAT)
 
     assert transport.streams == 2
@@ -149,7 +149,7 @@ async def test_a_stream_is_a_part_of_the_caller_that_opens_it(
 ) -> None:
     monkeypatch.setattr(batch_streams, "_OPEN_S", 0.05)
     transport = HoldingTransport(GrpcTransport(Endpoint(small_server.address)), lambda _: True, 0.05)
-    async with RewardScorer(transport=transport, gathering=Gathering(max_batch=1, max_streams=1)) as scorer:
+    async with RewardScorer(transport, gathering=Gathering(max_batch=1, max_streams=1)) as scorer:
         # The second waits for the first one's stream, and is sent when that is free.
         spans = await asyncio.gather(
             in_span(application, scorer, "one", CAT), in_span(application, scorer, "other", DOG)

@@ -79,7 +79,7 @@ def test_trl_gets_the_clients_own_scores_and_none_for_the_rest(
         "completions": [completion(index) for index in ALL],
         "answer": [reference(index) for index in ALL],
     }
-    with RewardScorer(transport=transport, deadline_s=3) as scorer:
+    with RewardScorer(transport, deadline_s=3) as scorer:
         values = kind(scorer)(**batch, log_extra=log_extra)
         if kind is AsyncTrlReward:
             values = asyncio.run(values)

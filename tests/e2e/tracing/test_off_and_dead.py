@@ -18,19 +18,18 @@ LOADED = "print([name for name in sys.modules if name.partition('.')[0] == 'open
 # redis loads what it finds of OpenTelemetry's SDK; of ours, and of what exports, nothing may be there.
 OURS = """
 print([name for name in sys.modules if name.startswith(("opentelemetry.exporter", "opentelemetry.proto"))
-       or name in {"gradewire_proto.telemetry.providers", "gradewire_proto.telemetry.recorder",
-                   "gradewire_server.tracing.calls", "gradewire_gateway.telemetry"}])
+       or name in {"gradewire_proto.otel", "gradewire_proto.otel_sdk"}])
 """
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("GRADEWIRE_", "OTEL_"))}
 SERVER = """
 import asyncio, sys
 import gradewire_server.app
-from gradewire_proto.telemetry.settings import TelemetrySettings
-from gradewire_server.tracing.opening import tracing
+from gradewire_proto.tracing_settings import TracingSettings
+from gradewire_server.tracing import open_call_tracer
 from prometheus_client import CollectorRegistry
 
 async def main():
-    async with tracing(TelemetrySettings(), CollectorRegistry()) as tracer:
+    async with open_call_tracer(TracingSettings(), CollectorRegistry()) as tracer:
         assert tracer is None
 
 asyncio.run(main())
@@ -47,10 +46,10 @@ except ServerUnreachable:
 GATEWAY = """
 import sys
 import gradewire_gateway.child
-from gradewire_gateway.gateway import open_tracer
+from gradewire_gateway.tracing import open_http_tracer
 from prometheus_client import CollectorRegistry
-from gradewire_proto.telemetry.settings import TelemetrySettings
-assert open_tracer(TelemetrySettings(), CollectorRegistry()) is None
+from gradewire_proto.tracing_settings import TracingSettings
+assert open_http_tracer(TracingSettings(), CollectorRegistry()) is None
 """
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, item, request
 
+from gradewire_proto.parts import SmileParts
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain import items as domain
 from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ScoredResult, Status, Timing
-from gradewire_server.domain.parts import SmileParts
 from gradewire_server.requests import convert
 from gradewire_server.requests import prepare as immutable
 from gradewire_server.requests import prepare as preparation

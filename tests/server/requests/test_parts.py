@@ -12,9 +12,9 @@ from gradewire import MetricScore, Status
 from gradewire._calls.decode import decode_results
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.parts import PART_FIELDS, PART_TYPES
+from gradewire_proto.parts import JudgeParts, Parts
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.items import CacheHits, MetricResult, ScoredResult, Timing
-from gradewire_server.domain.parts import JudgeParts, Parts
 from gradewire_server.requests.convert import fill_result
 
 KINDS: tuple[type[Any], ...] = get_args(Parts)

@@ -9,9 +9,9 @@ from tests.support.engines.hash_engine import HashEngine
 from tests.support.servers.handlers import handlers_over
 from tests.support.servers.wire import EXACT, SMILE, error_of, item, request, wire_server
 
+from gradewire_proto.parts import VqaParts
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.items import Failure, MetricResult, ScoredResult, Status
-from gradewire_server.domain.parts import VqaParts
 from gradewire_server.requests.convert import ITEMS, fill_result
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.requests.score import ReplySize

@@ -7,8 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from gradewire_gateway.observing import GatewayTelemetry
 from gradewire_gateway.rewards import RewardFigures
-from gradewire_proto.telemetry.figures import TelemetryFigures
-from gradewire_proto.telemetry.outbox import Outbox
+from gradewire_proto.tracing import prometheus_counts
 from gradewire_server.backends import open_handlers
 from gradewire_server.processes.state import SupervisorTelemetry
 from gradewire_server.settings.server import Settings
@@ -30,7 +29,7 @@ def traced() -> CollectorRegistry:
     """What server and gateway register where they trace."""
     registry = CollectorRegistry()
     for prefix in ("gradewire", "gradewire_gateway"):
-        registry.register(TelemetryFigures({"span": Outbox("spans", 1), "event": Outbox("events", 1)}, prefix))
+        prometheus_counts(registry, prefix)
     return registry
 
 

@@ -51,7 +51,7 @@ async def score(
         if metric == len(requests) - 1:
             results[items[item].id] = scored.result
 
-    await scorer.score(items, requests, reference_set=reference_set, emit=emit)
+    await scorer.score(items, requests, corpora=scorer.corpora_of(items, reference_set=reference_set), emit=emit)
     return results
 
 

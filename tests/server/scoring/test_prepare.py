@@ -17,10 +17,10 @@ from gradewire_server.domain.judge import Generate, Generated
 from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
 from gradewire_server.scoring import MetricRequest, PreparedChunk, Scorer
 from gradewire_server.scoring.prepare import ENTRIES_PER_CHUNK, ENTRIES_PER_WRITTEN_CHUNK, PATIENCE, SENTENCES_AT_ONCE
-from gradewire_server.scoring.synthetic import Writing
+from gradewire_server.scoring.synthetic import WritingSettings
 
 Make = Callable[..., MetricRequest]
-WRITING = Writing("scripted@" + "0" * 64, PACKAGE_PROMPTS.find("synthetic", ""))
+WRITING = WritingSettings("scripted@" + "0" * 64, PACKAGE_PROMPTS.find("synthetic", ""))
 _ANSWER = re.compile(r"Answer: (.*)")
 
 
@@ -78,9 +78,9 @@ async def test_missing_answers_are_written_and_scoring_uses_them(judged: HashEng
     before = set(judged.computed)
     item = Item("1", "q", ("a cat", "two dogs"), "There may be two dogs.")
     results: list[Any] = []
-    await Scorer(judged.ports).score(
-        [item], [smile], reference_set="set", emit=lambda *told: results.append(told[2].result)
-    )
+    scorer = Scorer(judged.ports)
+    corpora = scorer.corpora_of([item], reference_set="set")
+    await scorer.score([item], [smile], corpora=corpora, emit=lambda *told: results.append(told[2].result))
     assert [result.status for result in results] == [Status.OK]
     assert not {text for _, text in set(judged.computed) - before} & {"It is surely two dogs.", "two dogs", "two dog"}
 
@@ -338,8 +338,10 @@ async def test_scoring_after_it_computes_no_reference(engine: HashEngine, reques
     await prepare_prepare(engine, [entry], requests)
     before = set(engine.computed)
     statuses = []
-    await Scorer(engine.ports).score(
-        [item], requests, reference_set="set", emit=lambda _i, _m, result: statuses.append(result.result.status)
+    scorer = Scorer(engine.ports)
+    corpora = scorer.corpora_of([item], reference_set="set")
+    await scorer.score(
+        [item], requests, corpora=corpora, emit=lambda _i, _m, result: statuses.append(result.result.status)
     )
     assert statuses == [Status.OK] * 4
     new = {text for _, text in set(engine.computed) - before}

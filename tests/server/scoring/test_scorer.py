@@ -15,11 +15,11 @@ from prometheus_client import CollectorRegistry
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.examples import example_count
 
+from gradewire_proto.parts import CorrectnessParts, Parts, SmileParts
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.items import CacheHits, Failure, Image, Item, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, Tier
-from gradewire_server.domain.parts import CorrectnessParts, Parts, SmileParts
 from gradewire_server.domain.ports import EmbedReply
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest, Scorer, program_runner
@@ -244,7 +244,12 @@ ITEMS = [
 
 
 async def score_scorer(
-    engine: HashEngine, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], **kw: Any
+    engine: HashEngine,
+    items: Sequence[Item],
+    requests: Sequence[MetricRequest | Failure],
+    *,
+    reference_set: str = "",
+    **kw: Any,
 ) -> Results:
     results: Results = {}
 
@@ -252,7 +257,9 @@ async def score_scorer(
         assert (item, metric) not in results, "a result is emitted once"
         results[item, metric] = result
 
-    await Scorer(engine.ports).score(items, requests, emit=emit, **kw)
+    scorer = Scorer(engine.ports)
+    corpora = scorer.corpora_of(items, reference_set=reference_set)
+    await scorer.score(items, requests, corpora=corpora, emit=emit, **kw)
     return results
 
 

@@ -19,8 +19,8 @@ from gradewire_server.scoring.synthetic import (
     MAX_CHARACTERS,
     Flaw,
     ShownTexts,
-    Writing,
-    Written,
+    SyntheticAnswer,
+    WritingSettings,
     find_echo,
     find_flaw,
     first_sentence,
@@ -307,7 +307,7 @@ answer = "a duck"
 sentence = "A duck swims."
 """
 )
-WRITING = Writing("judge@" + "0" * 64, PROMPT_SENTENCE)
+WRITING = WritingSettings("judge@" + "0" * 64, PROMPT_SENTENCE)
 CAPITAL_SENTENCE = "What is the capital of France?"
 
 
@@ -316,8 +316,8 @@ def write(
     question: str = CAPITAL_SENTENCE,
     reference: str = "Paris",
     *,
-    writing: Writing = WRITING,
-) -> tuple[Written | Failure, list[Generate]]:
+    writing: WritingSettings = WRITING,
+) -> tuple[SyntheticAnswer | Failure, list[Generate]]:
     """Runs the program by hand; also gives what the judge was asked."""
     program = write_sentence(question, reference, writing)
     asked: list[Generate] = []
@@ -343,12 +343,12 @@ def test_what_the_judge_sees() -> None:
 
 
 def test_a_judge_that_begins_its_turn_anew_is_understood() -> None:
-    assert write(saying("S: Paris is it."))[0] == Written("Paris is it.", tries=1)
+    assert write(saying("S: Paris is it."))[0] == SyntheticAnswer("Paris is it.", tries=1)
 
 
 def test_a_good_sentence_is_taken_at_once() -> None:
     written, asked = write(saying("The capital of France is Paris. It has many parks."))
-    assert written == Written("The capital of France is Paris.", tries=1)
+    assert written == SyntheticAnswer("The capital of France is Paris.", tries=1)
     assert len(asked) == 1
 
 
@@ -367,7 +367,7 @@ def test_a_good_sentence_is_taken_at_once() -> None:
 )
 def test_the_second_prompt_says_what_was_wrong(says: str, flaw: Flaw) -> None:
     written, asked = write(saying(says, "is the capital of France."))
-    assert written == Written("Paris is the capital of France.", tries=2)
+    assert written == SyntheticAnswer("Paris is the capital of France.", tries=2)
     assert flaw in shown(asked[1].prompt)
 
 
@@ -394,7 +394,7 @@ def test_the_second_prompt_says_what_was_wrong(says: str, flaw: Flaw) -> None:
 def test_the_second_sentence_goes_on_behind_the_answer(reference: str, says: str, sentence: str) -> None:
     question = "Which capital, sign or price? \u9996\u90fd \u0647\u064a"
     written, _ = write(saying("It is Lyon.", says), question, reference)
-    assert written == Written(sentence, tries=2)
+    assert written == SyntheticAnswer(sentence, tries=2)
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ def test_the_second_sentence_goes_on_behind_the_answer(reference: str, says: str
 )
 def test_after_two_bad_sentences_the_reference_stands_for_itself(says: str, flaw: Flaw) -> None:
     written, asked = write(saying("The capital is Lyon.", says))
-    assert written == Written("Paris", tries=2, fault=f"of the judge's last sentence, {flaw}")
+    assert written == SyntheticAnswer("Paris", tries=2, fault=f"of the judge's last sentence, {flaw}")
     assert len(asked) == 2
 
 
@@ -423,19 +423,21 @@ def test_what_a_small_judge_said_of_its_prompt_is_no_sentence() -> None:
     says = f"(the last sentence) was not good: {flaw}."
     writing = replace(WRITING, prompt=PACKAGE_PROMPTS.find("synthetic", ""))
     written, _ = write(saying("Beijing is it.", says), "What is the capital of China?", "\u5317\u4eac", writing=writing)
-    assert written == Written("\u5317\u4eac", tries=2, fault=f"of the judge's last sentence, {Flaw.INSTRUCTIONS}")
+    assert written == SyntheticAnswer(
+        "\u5317\u4eac", tries=2, fault=f"of the judge's last sentence, {Flaw.INSTRUCTIONS}"
+    )
 
 
 def test_the_first_sentence_may_not_repeat_the_prompt_either_but_need_not_name_the_question() -> None:
     written, (_, again) = write(saying("To write one sentence about it: Paris is the capital.", "is the capital."))
-    assert written == Written("Paris is the capital.", tries=2)
+    assert written == SyntheticAnswer("Paris is the capital.", tries=2)
     assert Flaw.INSTRUCTIONS in shown(again.prompt)
-    assert write(saying("It is Paris."))[0] == Written("It is Paris.", tries=1)
+    assert write(saying("It is Paris."))[0] == SyntheticAnswer("It is Paris.", tries=1)
 
 
 def test_of_the_second_try_one_sentence_is_kept() -> None:
     written, _ = write(saying("It is Lyon.", "is the capital of France. Before, it was empty. Who swims?"))
-    assert written == Written("Paris is the capital of France.", tries=2)
+    assert written == SyntheticAnswer("Paris is the capital of France.", tries=2)
 
 
 def test_a_judge_that_is_away_writes_nothing() -> None:
@@ -468,7 +470,7 @@ def test_a_prompt_without_a_second_try_has_none() -> None:
 )
 def test_some_references_no_judge_is_asked_about(reference: str, faulty: bool) -> None:  # noqa: FBT001 - a column
     written, asked = write(saying("never"), reference=reference)
-    assert isinstance(written, Written)
+    assert isinstance(written, SyntheticAnswer)
     assert (written.text, written.tries, bool(written.fault)) == (reference, 0, faulty)
     assert not asked
 
@@ -477,7 +479,7 @@ def test_the_prompt_of_the_package_has_two_tries_with_the_same_beginning() -> No
     prompt = PACKAGE_PROMPTS.find("synthetic", "")
     assert prompt.title == "synthetic/1"
     assert {step.name for variant in prompt.variants.values() for step in variant.steps} == {"sentence"}
-    program = write_sentence(CAPITAL_SENTENCE, "Paris", Writing("judge", prompt))
+    program = write_sentence(CAPITAL_SENTENCE, "Paris", WritingSettings("judge", prompt))
     (first,) = next(program)
     (again,) = program.send((Generated("Lyon.", complete=True, prompt_tokens=1, generated_tokens=1),))
     assert isinstance(first, Generate)
@@ -494,7 +496,7 @@ sayings = st.text(max_size=60) | st.builds("It is {}.".format, texts_sentence)
 @given(texts_sentence, texts_sentence, st.lists(sayings, min_size=1, max_size=2))
 def test_whatever_is_said_a_sentence_holds_the_answer(question: str, reference: str, said: list[str]) -> None:
     written, asked = write(saying(*said), question, reference)
-    assert isinstance(written, Written)
+    assert isinstance(written, SyntheticAnswer)
     assert written.tries == len(asked) <= 2
     if written.tries and not written.fault:
         assert holds_answer(written.text, cut_to_words(reference, 100)[0])

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from gradewire_server.domain.needs import Tier
 from gradewire_server.storage import codec
 from gradewire_server.storage import codec as token_codec
-from gradewire_server.storage.codec import decode_logits, encode_logit, encode_tokens, is_whole, pack, unpack, with_tier
+from gradewire_server.storage.codec import (
+    decode_logits,
+    encode_logit,
+    encode_tokens,
+    is_complete,
+    pack,
+    unpack,
+    with_tier,
+)
 from gradewire_server.storage.keys import LOGIT_DIMS, EntryKind
 
 _DIMS = 8
@@ -125,8 +133,8 @@ def test_no_changed_bit_of_token_vectors_passes(count: int, data: st.DataObject)
     stored = codec.unpack(b"key", value, _DIMS, kind=EntryKind.TOKENS)
     assert stored is not None
     assert stored.blob == codec.with_tier(blob, Tier.REFERENCE)
-    assert is_whole(stored.blob[:-2], _DIMS)
-    assert not is_whole(stored.blob[:-4], _DIMS)
+    assert is_complete(stored.blob[:-2], _DIMS)
+    assert not is_complete(stored.blob[:-4], _DIMS)
     bit = data.draw(st.integers(0, 8 * len(value) - 1))
     changed = bytearray(value)
     changed[bit // 8] ^= 1 << (bit % 8)

@@ -15,16 +15,20 @@ from tests.support.examples import example_count
 from gradewire_server.metrics.judged.auto_fit import AutoFit, read_auto_fit
 from gradewire_stats.calibration.cascade import (
     BUDGETS,
+    EVERYWHERE,
+    EXACT,
     RISKS,
+    CascadeRows,
     budget_threshold,
     exact_p_values,
     fit_cascade,
     fitted_risks,
     held_risks,
+    judge_gains,
+    judged_below,
     judged_rows,
     last_rejected,
 )
-from gradewire_stats.calibration.cascade_rows import EVERYWHERE, EXACT, CascadeRows, judge_gains, judged_below
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

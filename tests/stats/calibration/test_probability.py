@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gradewire_stats.calibration import model
+from gradewire_stats.calibration import probability
 from gradewire_stats.calibration.labelled_rows import FOLDS, checked, fold_of
 from gradewire_stats.calibration.probability import CorrectnessFitResult, fit_correctness
-from gradewire_stats.calibration.stored_fit import probabilities
-from gradewire_stats.calibration.stored_form import FittedFeature
+from gradewire_stats.calibration.stored_fit import FittedFeature, probabilities
 
 # A fit takes seconds; beside other programs its threads wait for each other.
 pytestmark = pytest.mark.timeout(600)
@@ -70,7 +69,7 @@ def test_probabilities_keep_the_directions(result: CorrectnessFitResult) -> None
 @pytest.fixture
 def few_bins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of a fit's time goes into the usual 255 quantiles of each feature."""
-    monkeypatch.setitem(model.TREES, "max_bins", 32)
+    monkeypatch.setitem(probability.TREES, "max_bins", 32)
 
 
 @pytest.mark.usefixtures("few_bins")

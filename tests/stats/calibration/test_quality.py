@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gradewire_server.metrics.correctness.features import SHAPE, Feature
+from gradewire_server.metrics.correctness.features import INPUT_KIND, Feature
 from gradewire_server.metrics.correctness.fit import read_fit
-from gradewire_stats.calibration import model, quality
-from gradewire_stats.calibration.labelled_rows import LabelledFeatures, Shapes, checked
+from gradewire_stats.calibration import probability, quality
+from gradewire_stats.calibration.labelled_rows import InputKinds, LabelledFeatures, checked
 from gradewire_stats.calibration.probability import fit_correctness, fitted_form
 from gradewire_stats.calibration.quality import (
     accuracy_at_coverage,
@@ -24,8 +24,7 @@ from gradewire_stats.calibration.quality import (
     transfer_statistics,
     transfer_warnings,
 )
-from gradewire_stats.calibration.stored_fit import far_shares, probabilities, uncertain
-from gradewire_stats.calibration.stored_form import FittedFeature
+from gradewire_stats.calibration.stored_fit import FittedFeature, far_shares, probabilities, uncertain
 
 PROBABILITIES = np.array([0.9, 0.1, 0.6, 0.2, 0.8])
 RIGHT = np.array([True, False, False, True, True])
@@ -65,14 +64,14 @@ pytestmark = pytest.mark.timeout(600)
 
 FEATURES = (FittedFeature("match", 1, 0.02), FittedFeature("noise", 0, 0.0))
 PROVENANCE = {"metric_version": 1, "model": "m", "model_digest": "0" * 64}
-NAMES = SHAPE[:2]
+NAMES = INPUT_KIND[:2]
 
 
 @pytest.fixture(autouse=True)
 def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(model.TREES, "max_iter", 10)
+    monkeypatch.setitem(probability.TREES, "max_iter", 10)
     # Most of a fit's time goes into the usual 255 quantiles of each feature.
-    monkeypatch.setitem(model.TREES, "max_bins", 32)
+    monkeypatch.setitem(probability.TREES, "max_bins", 32)
 
 
 def source(name: str, count: int, *, cut: float, kind: float, noise: float = 0.15, seed: int = 3) -> LabelledFeatures:
@@ -80,7 +79,7 @@ def source(name: str, count: int, *, cut: float, kind: float, noise: float = 0.1
     draw = np.random.default_rng(seed)
     values = np.column_stack([draw.uniform(size=count), draw.uniform(size=count)])
     right = values[:, 0] + noise * draw.standard_normal(count) > cut
-    shapes = Shapes(NAMES, np.column_stack([kind + draw.normal(size=count), draw.normal(size=count)]))
+    shapes = InputKinds(NAMES, np.column_stack([kind + draw.normal(size=count), draw.normal(size=count)]))
     questions = [f"{name}, question {row // 2}?" for row in range(count)]
     return checked(FEATURES, values, right.astype(np.float64), questions, sources=[name] * count, shapes=shapes)
 
@@ -93,7 +92,7 @@ def joined(*parts: LabelledFeatures) -> LabelledFeatures:
         np.concatenate([part.right for part in parts]),
         [key for part in parts for key in part.keys],
         [each for part in parts for each in part.sources],
-        Shapes(NAMES, shapes),
+        InputKinds(NAMES, shapes),
     )
 
 
@@ -136,18 +135,18 @@ def test_a_fit_that_does_not_travel_is_told_with_the_rule() -> None:
         source("easy", 400, cut=0.2, kind=0, noise=0.02), source("hard", 400, cut=0.8, kind=0, noise=0.02, seed=6)
     )
     result = fit_correctness(rows, provenance=PROVENANCE)
-    assert [each.travels for each in result.travel] == [False, False]
+    assert [each.transfers for each in result.transfer] == [False, False]
     told = [warning for warning in result.warnings if "does not travel" in warning]
     assert len(told) == 2
     assert "more than 0.1 is too much" in told[0]
     assert "less than 33% is too little" in told[0]
     alike = joined(source("a", 400, cut=0.5, kind=0), source("b", 400, cut=0.5, kind=0, seed=6))
-    assert [each.ece < 0.1 for each in fit_correctness(alike, provenance=PROVENANCE).travel] == [True, True]
+    assert [each.ece < 0.1 for each in fit_correctness(alike, provenance=PROVENANCE).transfer] == [True, True]
 
 
 def test_one_source_is_not_left_out() -> None:
     result = fit_correctness(source("a", 400, cut=0.5, kind=0), provenance=PROVENANCE)
-    assert result.travel == ()
+    assert result.transfer == ()
     assert "far" not in result.fit
 
 
@@ -181,7 +180,7 @@ def test_a_server_says_the_same_of_rows_near_and_far() -> None:
     shapes = rows.shapes.values * 3
     found = probabilities(form, values, shapes)
     flags = uncertain(form, found, 0.9, shapes)
-    padded = np.zeros((len(shapes), len(SHAPE)))
+    padded = np.zeros((len(shapes), len(INPUT_KIND)))
     padded[:, : len(NAMES)] = shapes
     for row in range(0, len(values), 9):
         place = served.place(padded[row])
@@ -205,7 +204,7 @@ def test_figures_worked_out_on_paper() -> None:
     assert (figures.uncertain, figures.held) == (0.25, 0.5)
     assert figures.accuracy_certain == pytest.approx(2 / 3)
     assert figures.at_coverage == pytest.approx((0.5, 2 / 3, 1.0))
-    assert figures.travels == (figures.ece <= 0.1)
+    assert figures.transfers == (figures.ece <= 0.1)
 
 
 def test_figures_that_are_not_defined_are_no_numbers() -> None:
@@ -240,7 +239,7 @@ def test_more_sources_than_can_be_left_out_are_an_error_that_says_what_to_do() -
 def test_a_small_source_that_weighs_as_much_as_a_large_one_is_told() -> None:
     rows = joined(source("large", 400, cut=0.5, kind=0), source("small", 100, cut=0.5, kind=0, seed=6))
     rows = rows.where(np.arange(500) < 420)
-    told = fit_correctness(rows, provenance=PROVENANCE, travels=False).warnings
+    told = fit_correctness(rows, provenance=PROVENANCE, with_transfer=False).warnings
     assert any("source 'small' has 20 rows" in each and "10.5 times the mean" in each for each in told)
     assert not any("source 'large'" in each for each in told)
 
@@ -250,7 +249,7 @@ def test_sources_of_one_kind_give_a_distance_that_a_server_reads() -> None:
     rows = joined(source("a", 300, cut=0.5, kind=0), source("b", 300, cut=0.5, kind=0, seed=5))
     alike = np.zeros((600, 2))
     alike[::10, 0] = 0.0005  # less than a server's least ramp
-    form = fitted_form(replace(rows, shapes=Shapes(NAMES, alike)), PROVENANCE)
+    form = fitted_form(replace(rows, shapes=InputKinds(NAMES, alike)), PROVENANCE)
     known = [Feature(each.name, each.monotone, each.width) for each in FEATURES]
     served = read_fit(json.dumps(form), known, version=1)
-    assert served.place(np.zeros(len(SHAPE))) is not None
+    assert served.place(np.zeros(len(INPUT_KIND))) is not None

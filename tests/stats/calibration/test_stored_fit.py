@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gradewire_server.metrics.correctness.fit import Neighbourhood
+from gradewire_server.metrics.correctness.fit import FittedRows
 from gradewire_stats.calibration.stored_fit import KEPT_ROWS, distances, neighbourhood, ramp, scales
 
 
@@ -38,7 +38,7 @@ def test_a_server_computes_the_same() -> None:
     draw = np.random.default_rng(2)
     shapes = draw.normal(size=(500, 4))
     kept = neighbourhood(shapes, scales(shapes), [str(row) for row in range(500)], [""] * 500)
-    served = Neighbourhood(np.arange(4), np.array(kept["scale"]), np.array(kept["rows"]), kept["nearest"], 0.5, 2.0)
+    served = FittedRows(np.arange(4), np.array(kept["scale"]), np.array(kept["rows"]), kept["nearest"], 0.5, 2.0)
     others = 2 * draw.normal(size=(50, 4))
     mine = distances(kept, others)
     assert mine == pytest.approx([served.distance(each) for each in others], abs=1e-6)

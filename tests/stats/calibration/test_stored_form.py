@@ -11,8 +11,15 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gradewire_server.metrics.correctness.features import Feature
 from gradewire_server.metrics.correctness.fit import CorrectnessFit, read_fit
-from gradewire_stats.calibration.stored_fit import log_odds
-from gradewire_stats.calibration.stored_form import DistanceBand, FittedFeature, HeldOut, Points, fit_form, tree_form
+from gradewire_stats.calibration.stored_fit import (
+    DistanceBand,
+    FittedFeature,
+    HeldOut,
+    Points,
+    fit_form,
+    log_odds,
+    tree_form,
+)
 
 ROWS = 1500
 DIRECTIONS = (1, -1, 0, 0)

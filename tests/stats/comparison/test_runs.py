@@ -6,7 +6,7 @@ import pytest
 
 from gradewire import Client, ItemScores, MetricScore, Status
 from gradewire.testing import StubTransport, echo_scores
-from gradewire_stats.comparison import compare_results
+from gradewire_stats.comparison import RowColumns, compare_results
 
 
 def results(scores: Sequence[float | None], *, label: str = "smile", ids: Sequence[str] = ()) -> list[ItemScores]:
@@ -42,7 +42,7 @@ def test_two_reports_of_a_client_are_compared() -> None:
 
 def test_verdicts_failures_and_groups_are_told() -> None:
     before, after = results([0.1, 0.9, 0.9, None]), results([0.9, 0.9, 0.1, 0.9])
-    found = compare_results(before, after, groups=["x", "y", "", "x"])
+    found = compare_results(before, after, columns=RowColumns(groups=["x", "y", "", "x"]))
     metric = found.overall.metrics["smile"]
     assert (metric.pairs, metric.scored, metric.failed) == (4, 3, (1, 0))
     assert metric.verdicts is not None
@@ -55,9 +55,8 @@ def test_questions_of_one_key_are_drawn_together() -> None:
     scores = [0.1, 0.9] * 20
     alone = compare_results(results(scores), results(scores[::-1])).overall.metrics["smile"].difference
     keys = [str(place // 2) for place in range(40)]
-    together = (
-        compare_results(results(scores), results(scores[::-1]), questions=keys).overall.metrics["smile"].difference
-    )
+    both = compare_results(results(scores), results(scores[::-1]), columns=RowColumns(questions=keys)).overall
+    together = both.metrics["smile"].difference
     assert alone.low < 0 < alone.high
     assert (together.questions, together.low, together.high) == (20, 0, 0)
 
@@ -74,7 +73,7 @@ def test_verdicts_prefer_where_they_are_asked_to() -> None:
         ({"candidate": results([0.1])}, "baseline has 2 results and candidate 1"),
         ({"candidate": results([0.1, 0.2], label="bleu")}, "share no metric: smile and bleu"),
         ({"candidate": results([0.1, 0.2], ids=["b", "a"])}, "result 0 is of 'a' in baseline and of 'b' in candidate"),
-        ({"groups": ["x"]}, "groups has 1 values for 2 results"),
+        ({"columns": RowColumns(groups=["x"])}, "groups has 1 values for 2 results"),
         ({"candidate": [*results([0.1]), *results([0.1], label="bleu")]}, "result 1 has other metrics than the first"),
     ],
 )

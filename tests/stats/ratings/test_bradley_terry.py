@@ -14,7 +14,7 @@ from tests.support.examples import example_count
 
 from gradewire_stats.intervals import draws
 from gradewire_stats.ratings import Matches, NotIdentifiedError, bradley_terry, controlled_fit, pair_counts
-from gradewire_stats.ratings.bradley_terry import length_difference
+from gradewire_stats.ratings.strengths import length_difference
 
 
 def wordy(seed: int = 0, *, effect: float = 0.8) -> Matches:

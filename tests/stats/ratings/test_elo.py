@@ -52,7 +52,7 @@ def test_draws_do_not_depend_on_how_they_come(monkeypatch: pytest.MonkeyPatch) -
     (chunk,) = draws(np.zeros(12, np.intp), resamples=9, seed=0)
     at_once = elo_draws(matches, [chunk], seed=1)
     assert np.array_equal(at_once, elo_draws(matches, [chunk[:4], chunk[4:]], seed=1))
-    monkeypatch.setattr("gradewire_stats.ratings.elo._STEPS_AT_A_TIME", 50)
+    monkeypatch.setattr("gradewire_stats.ratings.strengths._STEPS_AT_A_TIME", 50)
     assert np.array_equal(at_once, elo_draws(matches, [chunk], seed=1))
     assert elo_draws(matches, []).shape == (0, 3)
 

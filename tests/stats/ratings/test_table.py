@@ -1,6 +1,7 @@
 """Position and length bias: by hand, and with an interval that knows its instructions."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from tests.stats.ratings.tournaments import renumbered, swapped, tournament
 
 from gradewire_stats.intervals import draws
 from gradewire_stats.ratings import (
+    Controls,
     Matches,
     RatingTable,
     bradley_terry,
@@ -18,11 +20,11 @@ from gradewire_stats.ratings import (
     rate,
     system_ranks,
 )
-from gradewire_stats.ratings.bradley_terry import ELO_PER_NAT
+from gradewire_stats.ratings.strengths import ELO_PER_NAT
 
 
 def test_by_hand() -> None:
-    matches = Matches.of(
+    columns = Matches.of(
         ["x", "y"],
         [0, 0, 0, 1, 1],
         [1, 1, 1, 0, 0],
@@ -30,8 +32,8 @@ def test_by_hand() -> None:
         range(5),
         shown_first=[1, 1, 1, -1, 0],
         words=[(5, 1), (5, 1), (5, 1), (2, 2), (math.nan, 3)],
-        weights=[1.0, 0.5, 1.0, 1.0, 1.0],
     )
+    matches = replace(columns, weights=np.array([1.0, 0.5, 1.0, 1.0, 1.0]))
     position = position_bias(matches)
     assert position.matches == 2.5, "no tie, and none whose order is not known"
     assert position.won.value == pytest.approx(1 / 2.5)
@@ -198,7 +200,7 @@ def test_a_model_that_wins_all_has_no_interval_and_the_others_have() -> None:
         assert all(line.bounded and not line.bradley_terry.bare for line in others)
     adrift = rate(matches, anchor="x", resamples=60, with_elo=False)
     assert all(line.bradley_terry.bare for line in adrift.models), "nothing says how far x is from any other"
-    controlled = rate(matches, controls=["position"], resamples=60, with_elo=False).models[0].controlled
+    controlled = rate(matches, controls=Controls(["position"]), resamples=60, with_elo=False).models[0].controlled
     assert controlled is not None
     assert controlled.bare
 
@@ -214,7 +216,7 @@ def test_groups_that_never_met_have_no_intervals() -> None:
 
 def test_controls_rule_the_order_and_the_same_seed_gives_the_same() -> None:
     matches = tournament([0.6, 0.0, -0.6], instructions=40, seed=1, first=0.4)
-    options = {"controls": ["position"], "resamples": 60, "seed": 4}
+    options = {"controls": Controls(["position"]), "resamples": 60, "seed": 4}
     table = rate(matches, **options)  # type: ignore[arg-type]
     controlled = [line.controlled for line in table.models]
     assert all(each is not None and each.low < each.value < each.high for each in controlled)
@@ -244,10 +246,3 @@ def test_what_cannot_be_rated_is_refused() -> None:
 def test_matches_that_are_none_are_refused(columns: tuple[list[int], ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Matches.of(["x", "y"], *columns)
-
-
-def test_some_of_the_matches() -> None:
-    matches = tournament(STRENGTHS_TABLE, instructions=6, seed=0)
-    part = matches.where(matches.instructions >= 4)
-    assert (len(part), part.instruction_count) == (20, 2)
-    assert bradley_terry(pair_counts(part)).values.shape == (1, 5)

@@ -1,6 +1,7 @@
 """Tournaments of known strengths, and matches as hypothesis draws them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -51,7 +52,7 @@ def drawn_matches(draw: st.DrawFn, *, models: int = 4, least: int = 1) -> Matche
 def swapped(matches: Matches, sides: Sequence[bool]) -> Matches:
     """The same matches with A and B in each other's place where `sides` says so."""
     turn = np.asarray(sides)
-    return Matches.of(
+    columns = Matches.of(
         matches.models,
         np.where(turn, matches.b, matches.a).tolist(),
         np.where(turn, matches.a, matches.b).tolist(),
@@ -59,8 +60,8 @@ def swapped(matches: Matches, sides: Sequence[bool]) -> Matches:
         matches.instructions.tolist(),
         shown_first=np.where(turn, -matches.shown_first, matches.shown_first).tolist(),
         words=[tuple(pair) for pair in np.where(turn[:, None], matches.words[:, ::-1], matches.words).tolist()],
-        weights=matches.weights.tolist(),
     )
+    return replace(columns, weights=matches.weights)
 
 
 def renumbered(matches: Matches, numbers: Sequence[int]) -> Matches:

@@ -7,8 +7,7 @@ import pytest
 from tests.support.debian.wordnet import wordnet_files
 from tests.train.graded.conftest import COUNT, Rows
 
-from gradewire_train.errors import TrainingError
-from gradewire_train.graded.drawing import draw_rows, rows_digest
+from gradewire_train.graded.drawing import Drawer, rows_digest
 from gradewire_train.graded.material import Name, words
 from gradewire_train.texts.draw import normal
 from gradewire_train.texts.lexicon import Lexicon
@@ -42,12 +41,12 @@ def test_no_wrong_answer_is_a_reference_and_nothing_more(rows: Rows) -> None:
 
 
 def test_one_seed_gives_one_digest_and_the_next_another() -> None:
-    lexicon = Lexicon(WordNet(wordnet_files()))
-    counts = {"definition": 8, "ledger": 8, "science": 8}
-    first, again, other = (rows_digest(draw_rows(lexicon, "train", counts, seed=seed)) for seed in (1, 1, 2))
+    drawer = Drawer(Lexicon(WordNet(wordnet_files())), "train")
+    first, again, other = (
+        rows_digest([row for kind in ("definition", "ledger", "science") for row in drawer.rows(kind, 8, seed=seed)])
+        for seed in (1, 1, 2)
+    )
     assert first == again != other
-    with pytest.raises(TrainingError, match="no kind dates; kinds: thing, term"):
-        draw_rows(lexicon, "train", {"dates": 1}, seed=1)
 
 
 def test_answers_are_of_one_word_and_of_a_hundred(rows: Rows) -> None:

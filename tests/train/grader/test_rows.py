@@ -42,7 +42,7 @@ def test_several_labels_are_a_soft_one_and_a_dataset_is_a_source(tmp_path: Path)
         ({"label": 2}, "line 2: label should be a number from 0"),
         ({"label": None}, "line 2: label should be a number"),
         ({"labels": [1, "0"]}, "line 2: label should be a number"),
-        ({"prediction": "\ud800"}, "line 2: a text has a lone surrogate"),
+        ({"prediction": "\ud800"}, "line 2: prediction has a lone surrogate"),
     ],
 )
 def test_what_is_wrong_is_named_by_line_and_field(change: dict[str, object], says: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.train.texts.tiny_wordnet import Entry, write_wordnet
 from gradewire_train import cli as cli_train_texts
 from gradewire_train import texts
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import Example
+from gradewire_train.examples import Example, Files
 from gradewire_train.texts import examples_digest, make_examples
 from gradewire_train.texts.lexicon import Lexicon
 
@@ -49,7 +49,7 @@ def questions(tmp_path: Path) -> Path:
 
 def test_the_users_examples_come_first_and_generated_ones_fill_up(wordnet: Path, questions: Path) -> None:
     counts = {"candidates": 3, "synonyms": 2, "descriptions": 2, "numbers": 1}
-    found = make_examples(counts, seed=4, wordnet=wordnet, questions=[questions])
+    found = make_examples(counts, Files(questions=[questions]), seed=4, wordnet=wordnet)
     by_task = {task: [each for each in found if each.task == task] for task in counts}
     assert {task: len(each) for task, each in by_task.items()} == counts
     assert {each.anchor for each in by_task["candidates"][:2]} == {"sofa", "bed"}
@@ -61,7 +61,7 @@ def test_the_users_examples_come_first_and_generated_ones_fill_up(wordnet: Path,
 
 def test_no_answer_of_the_question_is_a_negative_of_it(wordnet: Path, questions: Path) -> None:
     for seed in range(20):
-        for example in make_examples({"candidates": 2}, seed=seed, wordnet=wordnet, questions=[questions]):
+        for example in make_examples({"candidates": 2}, Files(questions=[questions]), seed=seed, wordnet=wordnet):
             own = {"sofa", "settee"} if example.anchor == "sofa" else {"bed", "cot"}
             assert not own & set(example.negatives)
 
@@ -69,7 +69,7 @@ def test_no_answer_of_the_question_is_a_negative_of_it(wordnet: Path, questions:
 def test_pairs_are_read_for_nli(wordnet: Path, tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text('{"s1": "a man eats", "positive": "a person eats", "negative": "nobody eats"}\n')
-    found = make_examples({"nli": 2}, seed=4, wordnet=wordnet, nli=[path], columns={"anchor": "s1"})
+    found = make_examples({"nli": 2}, Files(nli_pairs=[path], columns={"anchor": "s1"}), seed=4, wordnet=wordnet)
     assert found[0] == Example("nli", "", "a man eats", "a person eats", ("nobody eats",))
     assert len(found) == 2
 
@@ -79,7 +79,7 @@ def test_pairs_that_a_sign_tells_apart_are_kept_and_the_same_answer_is_no_negati
     kept = {"anchor": "C++", "positive": "the language C++", "negative": "C#"}
     dropped = {"anchor": "it rains", "positive": "rain falls", "negative": "It rains."}
     path.write_text("".join(f"{json.dumps(pair)}\n" for pair in (dropped, kept)))
-    found = make_examples({"nli": 1}, seed=4, wordnet=tmp_path / "nowhere", nli=[path])
+    found = make_examples({"nli": 1}, Files(nli_pairs=[path]), seed=4, wordnet=tmp_path / "nowhere")
     assert found == [Example("nli", "", "C++", "the language C++", ("C#",))]
 
 
@@ -87,29 +87,31 @@ def test_no_wordnet_is_needed_where_the_users_pairs_are_enough(tmp_path: Path) -
     path = tmp_path / "pairs.jsonl"
     path.write_text('{"anchor": "a man eats", "positive": "a person eats", "negative": "nobody eats"}\n')
     nowhere = tmp_path / "nowhere"
-    found = make_examples({"nli": 1, "dates": 5}, seed=4, wordnet=nowhere, nli=[path], only={"nli"})
+    found = make_examples({"nli": 1, "dates": 5}, Files(nli_pairs=[path]), seed=4, wordnet=nowhere, only={"nli"})
     assert [each.anchor for each in found] == ["a man eats"]
     with pytest.raises(TrainingError, match="WordNet's files cannot be read"):
-        make_examples({"nli": 2}, seed=4, wordnet=nowhere, nli=[path])
+        make_examples({"nli": 2}, Files(nli_pairs=[path]), seed=4, wordnet=nowhere)
 
 
 def test_a_task_made_alone_is_as_among_the_others(wordnet: Path, questions: Path) -> None:
     counts = {"candidates": 1, "synonyms": 2, "descriptions": 3, "numbers": 1}
-    every = make_examples(counts, seed=4, wordnet=wordnet, questions=[questions])
-    alone = make_examples(counts, seed=4, wordnet=wordnet, questions=[questions], only={"candidates"})
+    every = make_examples(counts, Files(questions=[questions]), seed=4, wordnet=wordnet)
+    alone = make_examples(counts, Files(questions=[questions]), seed=4, wordnet=wordnet, only={"candidates"})
     assert alone == [example for example in every if example.task == "candidates"]
 
 
 def test_the_same_seed_gives_the_same_texts(wordnet: Path, questions: Path) -> None:
     def digest(seed: int) -> str:
-        return examples_digest(make_examples({"descriptions": 4}, seed=seed, wordnet=wordnet, questions=[questions]))
+        return examples_digest(
+            make_examples({"descriptions": 4}, Files(questions=[questions]), seed=seed, wordnet=wordnet)
+        )
 
     assert digest(1) == digest(1) != digest(2)
 
 
 def test_a_task_that_does_not_exist_is_told(wordnet: Path) -> None:
     with pytest.raises(TrainingError, match=r"there is no task colors; tasks: nli, .*colours"):
-        make_examples({"colors": 1}, seed=1, wordnet=wordnet)
+        make_examples({"colors": 1}, Files(), seed=1, wordnet=wordnet)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.train.texts.tiny_wordnet import Entry, write_wordnet
 
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import Example
+from gradewire_train.examples import Example, Files
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.readers import (
     FieldError,
@@ -93,7 +93,7 @@ def test_what_is_clean_stays_so(given_text: str) -> None:
 def pairs_of(tmp_path: Path, *entries: Mapping[str, Any], columns: Mapping[str, str] | None = None) -> list[Example]:
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    return list(read_nli([path], 50, seed=1, columns=columns or {}, skip_bad_lines=False))
+    return list(read_nli(Files(nli_pairs=[path], columns=columns or {}), 50, seed=1))
 
 
 def pair(premise: str, hypothesis: str, label: object) -> Mapping[str, Any]:
@@ -178,7 +178,7 @@ def rows(tmp_path: Path, *entries: Mapping[str, Any]) -> Path:
 
 
 def questions_of(path: Path, most: int = 100, **columns: str) -> list[Question]:
-    return read_questions([path], most, seed=1, columns=columns, skip_bad_lines=False)
+    return read_questions(Files([path], columns=columns), most, seed=1)
 
 
 def test_answers_are_counted_over_their_forms_and_the_most_common_comes_first(tmp_path: Path) -> None:

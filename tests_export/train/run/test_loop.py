@@ -18,7 +18,7 @@ from gradewire_train.examples import Example
 from gradewire_train.recipes import Objective, Recipe, Training
 from gradewire_train.run.checkpoint import CHECKPOINT_FILE
 from gradewire_train.run.loop import Plan, train
-from gradewire_train.run.steps import Outcome, StepReport, schedule
+from gradewire_train.run.steps import Course, Outcome, StepReport, schedule
 from gradewire_train.selection import Selection, read_labelled
 
 QUICK = Training(steps=12, batch_size=8, learning_rate=5e-3, rank=4, dropout=0.1, max_tokens=MAX_TOKENS)
@@ -46,7 +46,8 @@ def run(
     encoder = load_base(str(base), max_tokens=MAX_TOKENS)
     stop = plan.pop("stop", lambda: False)
     directory.mkdir(exist_ok=True)
-    outcome = train(encoder, Plan(recipe=recipe, examples=examples, directory=directory, **plan), ignore, stop)
+    selection = plan.pop("selection", None)
+    outcome = train(encoder, Plan(recipe, examples, Course(directory=directory, **plan), selection), ignore, stop)
     return encoder, outcome
 
 

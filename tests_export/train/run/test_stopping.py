@@ -16,9 +16,9 @@ from gradewire_train.encoder import TrainedEncoder, load_base, trained_weights
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
 from gradewire_train.recipes import Recipe, Training
-from gradewire_train.run.card import Account, write_account
+from gradewire_train.run.card import sfve_account, write_account
 from gradewire_train.run.loop import Outcome, Plan, train
-from gradewire_train.run.steps import first_interrupt
+from gradewire_train.run.steps import Course, first_interrupt
 from gradewire_train.selection import Selection, read_labelled
 
 RECIPE = Recipe(training=Training(steps=6, batch_size=8, learning_rate=5e-3, rank=2, max_tokens=MAX_TOKENS))
@@ -32,10 +32,8 @@ def run(base_folder: Path, examples: Sequence[Example], labelled_file: Path, tmp
     def call(name: str, *, resume: bool = False) -> tuple[Mapping[str, Any], Outcome]:
         encoder = load_base(str(base_folder), max_tokens=MAX_TOKENS)
         (tmp_path / name).mkdir(exist_ok=True)
-        plan = Plan(
-            recipe=RECIPE, examples=examples, directory=tmp_path / name, selection=Selection(rows, encoder),
-            evaluate_every=2, checkpoint_every=2, resume=resume,
-        )  # fmt: skip
+        course = Course(directory=tmp_path / name, evaluate_every=2, checkpoint_every=2, resume=resume)
+        plan = Plan(RECIPE, examples, course, Selection(rows, encoder))
         with first_interrupt(lambda: None) as stop:
             outcome = train(encoder, plan, lambda _: None, stop)
         return trained_weights(encoder.model), outcome
@@ -98,14 +96,14 @@ def test_rows_that_nothing_ranks_end_it(
     encoder = load_base(str(base_folder), max_tokens=MAX_TOKENS)
     rows = [replace(row, prediction=row.references[0]) for row in read_labelled(labelled_file)]
     selection = Selection([replace(row, question="", references=("w1",), prediction="w1") for row in rows], encoder)
-    plan = Plan(recipe=RECIPE, examples=examples, directory=tmp_path, selection=selection)
+    plan = Plan(RECIPE, examples, Course(directory=tmp_path), selection)
     with pytest.raises(TrainingError, match="step 0: the dev rows cannot be ranked"):
         train(encoder, plan, lambda _: None)
 
 
 def test_the_curve_is_json_where_a_part_has_no_figure(encoder: TrainedEncoder, tmp_path: Path) -> None:
     outcome = Outcome(1, [{"step": 0.0, "dev": 0.5, "dev one": math.nan}], 1.0, finished=True)
-    account = Account(examples=(), data_sha256="0", outcome=outcome, dev="rows", versions={}, files={})
-    write_account(tmp_path, encoder, RECIPE, account)
+    account = sfve_account(encoder.base, RECIPE, (), outcome, "rows")
+    write_account(tmp_path, encoder.base, RECIPE, account, outcome.curve)
     assert (tmp_path / "curve.jsonl").read_text() == '{"step": 0.0, "dev": 0.5, "dev one": null}\n'
     assert "| 0 | - | 0.500 | - |" in (tmp_path / "README.md").read_text()

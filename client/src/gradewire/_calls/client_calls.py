@@ -13,7 +13,7 @@ from gradewire._calls.decode import decode_model_list
 from gradewire._calls.prepare import Preparation, PrepareCallback
 from gradewire._calls.requests import Batch, Deadline, ProgressCallback, check_streamed
 from gradewire._calls.stream import M, P, R, RowStream, Stream
-from gradewire._calls.submit import Submissions, SubmitCallback
+from gradewire._calls.submit import Submissions, SubmitCallback, SubmitLimits
 from gradewire._fork_safety import forget_in_children, grpc_is_inherited, keep_for_good
 from gradewire._tracing import call_trace
 from gradewire._transport.retries import Retries, until_answered
@@ -25,16 +25,19 @@ from gradewire.pairs import Comparison, PairLike
 from gradewire.preparation import PrepareReport, ReferenceEntryLike
 from gradewire.reports import ScoreReport
 from gradewire.results import ItemScores, Limits, ModelList
-from gradewire.transport import Endpoint, Transport
+from gradewire.transport import LIST_MODELS, Endpoint, Transport
 from gradewire_proto.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
+from gradewire_proto.v1 import models_pb2
 
 
-def connect(endpoint: Endpoint) -> Transport:
-    """A transport to the server; gRPC, which takes a while to import, is imported by this call at the earliest.
+def connect(carrier: Transport | Endpoint) -> Transport:
+    """Return a transport to the server; gRPC, which takes a while to import, is imported by this call at the earliest.
 
     Raises:
         ForkedClientError: This process was forked after gRPC had been loaded, which then works no more.
     """
+    if not isinstance(carrier, Endpoint):
+        return carrier
     if grpc_is_inherited():
         raise ForkedClientError(
             "gRPC was loaded before this process was forked and does not work here: make the first call after the "
@@ -42,7 +45,7 @@ def connect(endpoint: Endpoint) -> Transport:
         )
     from gradewire._transport.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
 
-    return GrpcTransport(endpoint)
+    return GrpcTransport(carrier)
 
 
 # Encoding a large reference set takes its time, and what was done before a deadline is kept anyway.
@@ -67,20 +70,19 @@ class ClientCalls:
     Args:
         transport: Carries them; closed with the calls.
         deadline_s: For calls that do not say their own, seconds.
-        max_pending_items: Items that `submit` lets wait and be in work.
-        max_pending_bytes: The same in bytes of their texts, as UTF-8.
+        submit_limits: How much `submit` lets wait.
 
     Attributes:
         closed: Whether `close` has ended; no call is taken then.
     """
 
-    def __init__(self, transport: Transport, deadline_s: float, max_pending_items: int, max_pending_bytes: int) -> None:
+    def __init__(self, transport: Transport, deadline_s: float, submit_limits: SubmitLimits | None = None) -> None:
         self._transport = transport
         self._deadline_s = check_deadline(deadline_s)
-        self._submissions = Submissions(max_pending_items, max_pending_bytes)
+        self._submissions = Submissions(submit_limits or SubmitLimits())
         self._limits: Limits | None = None
         self._listed: tuple[ModelList | None, float] = None, 0.0
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self.closed = False
 
     async def score(
@@ -103,7 +105,7 @@ class ClientCalls:
             await self._find_server()
         deadline = self._deadline(deadline_s)
         batch = Batch(self._transport, choice, items, deadline, progress, options.priority)
-        with self._told_when_closed():
+        with self._notifying_on_close():
             return await batch.run(lambda: self._known_limits(deadline))
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
@@ -115,14 +117,14 @@ class ClientCalls:
             stall_s = check_deadline(options.deadline_s)
         named = choice if options.metrics is not None else lambda: self._chosen(options)
         stream = Stream(self._transport, named, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
-        return stream.run(self._told_when_closed)
+        return stream.run(self._notifying_on_close)
 
     def rows(
         self, begin: Callable[[Transport, Callable[[], Awaitable[Limits]]], RowStream[M, R, P]]
     ) -> AsyncGenerator[list[R]]:
         """As `stream`, of a stream that is made by the caller from the transport and from what asks for the limits."""
         self._check_open()
-        return begin(self._transport, lambda: self._known_limits(self._deadline(None))).run(self._told_when_closed)
+        return begin(self._transport, lambda: self._known_limits(self._deadline(None))).run(self._notifying_on_close)
 
     async def compare(
         self,
@@ -151,7 +153,7 @@ class ClientCalls:
             await self._find_server()
         deadline = self._deadline(deadline_s)
         batch = PairBatch(self._transport, chosen, pairs, deadline, progress)
-        with self._told_when_closed():
+        with self._notifying_on_close():
             return await batch.run_rows(lambda: self._known_limits(deadline))
 
     def compare_stream(
@@ -161,7 +163,7 @@ class ClientCalls:
         self._check_open()
         stall_s = max(self._deadline_s, JUDGE_STALL_S) if deadline_s is None else check_deadline(deadline_s)
         stream = PairStream(self._transport, chosen, pairs, lambda: self._known_limits(Deadline(stall_s)), stall_s)
-        return stream.run(self._told_when_closed)
+        return stream.run(self._notifying_on_close)
 
     async def prepare(
         self,
@@ -179,7 +181,7 @@ class ClientCalls:
             options = replace(options, defaults=replace(options.defaults, synthetic="prepared"))
         usual_s = PREPARE_DEADLINE_S if generation is None else GENERATE_DEADLINE_S
         deadline = self._deadline(usual_s if options.deadline_s is None else options.deadline_s)
-        with call_trace(CLIENT_PREPARE, lambda: {ITEMS: len(entries)}), self._told_when_closed():
+        with call_trace(CLIENT_PREPARE, lambda: {ITEMS: len(entries)}), self._notifying_on_close():
             preparation = Preparation(self._transport, await self._chosen(options), entries, deadline, progress)
             if options.deadline_s is None:
                 await self._find_server()
@@ -219,7 +221,7 @@ class ClientCalls:
             raise ClientClosed("this client was closed: make a new one")
 
     @contextlib.contextmanager
-    def _told_when_closed(self) -> Iterator[None]:
+    def _notifying_on_close(self) -> Iterator[None]:
         """Raises ClientClosed in place of what a transport says that is closed while it is at work."""
         try:
             yield
@@ -244,8 +246,8 @@ class ClientCalls:
         if listed is None or time.monotonic() - at_s > LIST_S:
             listed = await self._list(self._deadline(options.deadline_s))
         metrics, remark = usual_metrics(listed, options.defaults.model)
-        if remark and remark not in self._told:
-            self._told.add(remark)
+        if remark and remark not in self._reported:
+            self._reported.add(remark)
             _log.warning("%s", remark)
         return replace(options, metrics=metrics)
 
@@ -260,9 +262,11 @@ class ClientCalls:
         return self._limits if self._limits is not None else (await self._list(deadline)).limits
 
     async def _list(self, deadline: Deadline) -> ModelList:
-        with self._told_when_closed():
+        request = models_pb2.ListModelsRequest()
+        with self._notifying_on_close():
             reply = await until_answered(
-                lambda: self._transport.list_models(timeout_s=deadline.remaining_s()), Retries(deadline.left_s)
+                lambda: self._transport.unary(LIST_MODELS, request, timeout_s=deadline.remaining_s()),
+                Retries(deadline.left_s),
             )
         listed = decode_model_list(reply)
         self._limits = listed.limits

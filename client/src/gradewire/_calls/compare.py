@@ -14,7 +14,7 @@ from gradewire.metrics import Compare
 from gradewire.options import CompareOptions, Priority, check_comparison, check_priority
 from gradewire.pairs import Comparison, PairLike, encode_pair
 from gradewire.results import Limits, Provenance, Status
-from gradewire.transport import Transport
+from gradewire.transport import COMPARE, COMPARE_STREAM, Transport
 from gradewire_proto.spans import CLIENT_COMPARE_STREAM
 from gradewire_proto.v1 import judging_pb2, types_pb2
 
@@ -95,7 +95,7 @@ class PairBatch(RequestBatch[judging_pb2.Pair, Comparison]):
     async def _exchange(self, chunk: Chunk[judging_pb2.Pair]) -> list[Comparison]:
         request = self._request(chunk.messages)
         reply = await until_answered(
-            lambda: self._transport.compare(request, timeout_s=self._deadline.remaining_s()),
+            lambda: self._transport.unary(COMPARE, request, timeout_s=self._deadline.remaining_s()),
             Retries(self._deadline.left_s),
         )
         self._provenance = decode_one_provenance(self._chosen.compare, reply.provenance, self._provenance)
@@ -158,7 +158,7 @@ class PairStream(RowStream[judging_pb2.Pair, Comparison, None]):
     def _start(
         self, requests: AsyncIterator[judging_pb2.CompareStreamRequest]
     ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
-        return self._transport.compare_stream(requests)
+        return self._transport.stream(COMPARE_STREAM, requests)
 
     def _read(self, reply: judging_pb2.CompareStreamResponse, connection: StreamAttempt) -> bool:
         if reply.HasField("provenance"):

@@ -93,11 +93,11 @@ def decode_warnings(numbers: Iterable[int]) -> tuple[ScoreWarning, ...]:
     return tuple(_WARNING.get(number, ScoreWarning.UNKNOWN) for number in numbers)
 
 
-def decode_one_provenance(asked: Metric, message: types_pb2.Provenance, before: Provenance | None) -> Provenance:
+def decode_one_provenance(requested: Metric, message: types_pb2.Provenance, before: Provenance | None) -> Provenance:
     """What the server says it computed of one metric or comparison; raises as `decode_call_provenance`."""
-    here = _checked_provenance(asked.name, asked, message)
+    here = _checked_provenance(requested.name, requested, message)
     if before is not None:
-        _check_same(asked.name, before, here)
+        _check_same(requested.name, before, here)
     return here
 
 
@@ -118,24 +118,24 @@ def decode_call_provenance(
     provenance = {}
     for label, metric, message in zip(choice.labels, choice.metrics, messages, strict=True):
         provenance[label] = _checked_provenance(label, metric, message)
-    for label, there in before.items():
-        _check_same(label, there, provenance[label])
+    for label, received in before.items():
+        _check_same(label, received, provenance[label])
     return provenance
 
 
-def _checked_provenance(label: str, asked: Metric, message: types_pb2.Provenance) -> Provenance:
-    if asked.version is not None and message.version and asked.version != message.version:
+def _checked_provenance(label: str, requested: Metric, message: types_pb2.Provenance) -> Provenance:
+    if requested.version is not None and message.version and requested.version != message.version:
         raise InvalidRequest(
-            f"{label}: version {asked.version} of {asked.name} is asked for and the server computes version "
-            f"{message.version}: leave out '/{asked.version}', or use a server that has it"
+            f"{label}: version {requested.version} of {requested.name} is asked for and the server computes version "
+            f"{message.version}: leave out '/{requested.version}', or use a server that has it"
         )
     return decode_provenance(message)
 
 
-def _check_same(label: str, there: Provenance, here: Provenance) -> None:
-    if _pinned(there) != _pinned(here):
+def _check_same(label: str, received: Provenance, here: Provenance) -> None:
+    if _pinned(received) != _pinned(here):
         raise InconsistentReplies(
-            f"{label} was computed as {there.line} and as {here.line} within one call: pin version and model "
+            f"{label} was computed as {received.line} and as {here.line} within one call: pin version and model "
             "(metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address are alike"
         )
 
@@ -346,10 +346,14 @@ def _order(order: judging_pb2.OrderVerdict) -> OrderVerdict:
 
 
 def _probabilities(
-    said: judging_pb2.PairResult | judging_pb2.OrderVerdict,
+    received: judging_pb2.PairResult | judging_pb2.OrderVerdict,
 ) -> tuple[float, float, float] | tuple[None, None, None]:
     """Of answer A, answer B and a tie; all of them or none."""
-    if not (said.HasField("probability_a") and said.HasField("probability_b") and said.HasField("probability_tie")):
+    if not (
+        received.HasField("probability_a")
+        and received.HasField("probability_b")
+        and received.HasField("probability_tie")
+    ):
         return None, None, None
-    told = said.probability_a, said.probability_b, said.probability_tie
-    return told if all(map(math.isfinite, told)) else (None, None, None)
+    found = received.probability_a, received.probability_b, received.probability_tie
+    return found if all(map(math.isfinite, found)) else (None, None, None)

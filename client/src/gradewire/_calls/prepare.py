@@ -18,7 +18,7 @@ from gradewire.preparation import (
     encode_entry,
 )
 from gradewire.results import CacheHits, Limits, Provenance, Status
-from gradewire.transport import Transport
+from gradewire.transport import PREPARE, Transport
 from gradewire_proto.v1 import references_pb2
 from gradewire_proto.wire_rules import digest_entries, name_set, split_pin
 
@@ -89,7 +89,7 @@ class Preparation:
         room = chunk_limits(await limits(), overhead_bytes=self._common.ByteSize())
         chunks = list(cut(self._fitting(room), room))
         if immutable:
-            self._check_whole()
+            self._check_complete()
         if len(chunks) == 1:
             self._common.expected_digest = ""  # the request says it by its content
         for chunk in chunks:
@@ -111,7 +111,7 @@ class Preparation:
             corpus_digest=self._corpus_digest,
         )
 
-    def _check_whole(self) -> None:
+    def _check_complete(self) -> None:
         """Raises InvalidRequest where an entry cannot be a part of a set that is never mended."""
         if self._failures:
             first = min(self._failures, key=lambda failure: failure.index)
@@ -174,7 +174,7 @@ class Preparation:
         request.MergeFrom(self._common)
         failures: list[EntryFailure] = []
         last = references_pb2.PrepareProgress()
-        replies = self._transport.prepare(request, timeout_s=self._deadline.remaining_s())
+        replies = self._transport.stream(PREPARE, request, timeout_s=self._deadline.remaining_s())
         try:
             async with aclosing(replies):
                 async for last in replies:

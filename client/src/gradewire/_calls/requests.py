@@ -17,7 +17,7 @@ from gradewire.metrics.choice import MetricChoice
 from gradewire.options import Priority
 from gradewire.reports import ScoreReport
 from gradewire.results import ItemScores, Limits, Provenance, Status
-from gradewire.transport import Transport
+from gradewire.transport import SCORE, Transport
 from gradewire_proto.descriptors import corpus_of
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -172,7 +172,7 @@ class RequestBatch(ABC, Generic[M, R]):
         if (chunk := self._single_chunk()) is not None:
             if chunk.messages or not self._rows:
                 await self._send(chunk)
-            self._tell()
+            self._report()
         else:
             await self._run_many(await limits(), self._request(()).ByteSize())
         return [result for result in self._results if result is not None]
@@ -251,7 +251,7 @@ class RequestBatch(ABC, Generic[M, R]):
                 if beyond_help or not self._answered or self._failed_in_a_row >= _GIVE_UP_AFTER:
                     for rest in chunks:
                         self._fail(rest, error)
-            self._tell()
+            self._report()
 
     async def _send(self, chunk: Chunk[M]) -> None:
         results = await self._exchange(chunk)
@@ -269,7 +269,7 @@ class RequestBatch(ABC, Generic[M, R]):
         self._results[index] = result
         self._done += 1
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._progress is not None:
             self._progress(self._done, len(self._rows))
 
@@ -362,7 +362,7 @@ class Batch(RequestBatch[types_pb2.Item, ItemScores]):
             raise too_many(self._choice.specs, len(self._rows), whole.max_items)
         for chunk in chunks:
             await self._send(chunk)
-        self._tell()
+        self._report()
 
     def _encode(self, index: int, row: Any, max_bytes: int) -> types_pb2.Item | ItemProblem:
         return encode_item(index, row, max_bytes=max_bytes, images=self._choice.shows_images)
@@ -376,7 +376,7 @@ class Batch(RequestBatch[types_pb2.Item, ItemScores]):
     async def _exchange(self, chunk: Chunk[types_pb2.Item]) -> list[ItemScores]:
         request = self._request(chunk.messages)
         reply = await until_answered(
-            lambda: self._transport.score(request, timeout_s=self._deadline.remaining_s()),
+            lambda: self._transport.unary(SCORE, request, timeout_s=self._deadline.remaining_s()),
             Retries(self._deadline.left_s),
         )
         provenance = decode_call_provenance(self._choice, reply.provenance, self._provenance)

@@ -19,7 +19,7 @@ from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
 from gradewire.items import ItemLike, ItemProblem, encode_item
 from gradewire.metrics.choice import MetricChoice
 from gradewire.results import ItemScores, Limits, MetricScore, Provenance, Status
-from gradewire.transport import Transport
+from gradewire.transport import SCORE_STREAM, Transport
 from gradewire_proto.spans import CLIENT_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -91,7 +91,7 @@ class RowStream(ABC, Generic[M, R, P]):
     async def _begin(self) -> None:
         """What is to be known before the first row is read; by itself nothing."""
 
-    def _told(self, done: Sequence[R]) -> Sequence[Any]:
+    def _traced(self, done: Sequence[R]) -> Sequence[Any]:
         """Results as events tell them; by itself those that the caller gets."""
         return done
 
@@ -142,14 +142,14 @@ class RowStream(ABC, Generic[M, R, P]):
         self._done.append(result)
         self._retries.progressed()
 
-    async def run(self, told_when_closed: Callable[[], AbstractContextManager[None]]) -> AsyncGenerator[list[R]]:
+    async def run(self, on_close: Callable[[], AbstractContextManager[None]]) -> AsyncGenerator[list[R]]:
         """Yields what is done, some at a time and not in order.
 
         Args:
-            told_when_closed: A context that says so where what goes wrong comes of the client's end.
+            on_close: A context that says so where what goes wrong comes of the client's end.
         """
         with stream_trace(self._span_name) as self._trace:
-            with told_when_closed():
+            with on_close():
                 await self._begin()
             self._active_at = time.monotonic()
             tasks = [
@@ -158,14 +158,14 @@ class RowStream(ABC, Generic[M, R, P]):
             ]
             try:
                 while True:
-                    with told_when_closed():
+                    with on_close():
                         await self._wait()
                         if self._error is not None and not self._done:
                             raise self._error
                     done, self._done = self._done, []
                     if done:
                         if self._trace is not UNTRACED:
-                            self._trace.answered(self._told(done))
+                            self._trace.answered(self._traced(done))
                         yield done
                         for _ in done:
                             self._room.release()
@@ -369,7 +369,7 @@ class Stream(RowStream[types_pb2.Item, ItemScores, MetricScore]):
     def _start(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        return self._transport.score_stream(requests)
+        return self._transport.stream(SCORE_STREAM, requests)
 
     def _read(self, reply: scoring_pb2.ScoreStreamResponse, connection: StreamAttempt) -> bool:
         if reply.provenance:

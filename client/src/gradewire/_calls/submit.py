@@ -16,7 +16,7 @@ from typing import Any, Final
 from gradewire._input import ALIASES, LIST_FIELDS, TEXT_FIELDS, plain
 from gradewire.errors import ClientClosed, ForkedClientError, Overloaded
 from gradewire.items import Item, ItemLike, ItemsLike
-from gradewire.options import rows_of
+from gradewire.options import check_most, rows_of
 from gradewire.reports import ScoreReport
 from gradewire_proto.spans import TRACEPARENT_KEY
 
@@ -67,8 +67,26 @@ def _size(values: Mapping[Any, Any]) -> int:
     return size
 
 
-MAX_PENDING_ITEMS = 100_000
-MAX_PENDING_BYTES = 256 * 1024 * 1024
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitLimits:
+    """How much `submit` lets wait and be in work; a submission above it is refused at once.
+
+    Attributes:
+        max_pending_items: Items.
+        max_pending_bytes: Bytes of their texts, as UTF-8.
+
+    Raises:
+        InvalidRequest: An argument is wrong; the message names it.
+    """
+
+    max_pending_items: int = 100_000
+    max_pending_bytes: int = 256 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        check_most("max_pending_items", self.max_pending_items)
+        check_most("max_pending_bytes", self.max_pending_bytes)
+
+
 _AT_A_TIME = 4
 
 SubmitCallback = Callable[[Future[ScoreReport]], None]
@@ -116,13 +134,11 @@ class Submissions:
     """Takes submissions from any thread, works on a few at a time on an event loop.
 
     Args:
-        max_pending_items: Items that may wait and be in work; a submission above it is refused at once.
-        max_pending_bytes: The same in bytes of their texts, as UTF-8.
+        limits: How much may wait.
     """
 
-    def __init__(self, max_pending_items: int, max_pending_bytes: int) -> None:
-        self._max_pending_items = max_pending_items
-        self._max_pending_bytes = max_pending_bytes
+    def __init__(self, limits: SubmitLimits) -> None:
+        self._limits = limits
         self._lock = threading.Lock()
         self._pending: set[_Submission] = set()
         self._pending_items = 0
@@ -203,8 +219,8 @@ class Submissions:
 
     def _check_room(self, submission: _Submission) -> None:
         for name, pending, more, most in (
-            ("items", self._pending_items, len(submission.items), self._max_pending_items),
-            ("bytes", self._pending_bytes, submission.text_bytes, self._max_pending_bytes),
+            ("items", self._pending_items, len(submission.items), self._limits.max_pending_items),
+            ("bytes", self._pending_bytes, submission.text_bytes, self._limits.max_pending_bytes),
         ):
             if pending + more > most:
                 raise Overloaded(

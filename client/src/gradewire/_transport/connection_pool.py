@@ -7,8 +7,14 @@ lost, its connections are retired: they get no further calls, and new ones lead 
 
 import sys
 import time
-from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from gradewire.transport import Metadata, Q, R, RpcMethod
+
+if TYPE_CHECKING:
+    import grpc.aio
 
 MAX_CONNECTIONS: Final = 16
 """Where the number is left to the client."""
@@ -24,37 +30,58 @@ _BUSIER_CALLS: Final = 2
 LOOK_AGAIN_S: Final = 2.0
 """Seconds between looks for a process that none of the connections leads to, once there are as many as may be."""
 
-C = TypeVar("C")
-
 
 @dataclass(slots=True, eq=False)
-class ServerConnection(Generic[C]):
+class ServerConnection:
     """One connection.
 
     Attributes:
-        carrier: What calls are made with.
+        channel: Its gRPC channel.
         calls: In flight.
         process: INDEX/COUNT of the process at its other end; empty while that is not known, or is the only one.
-        asked: Whether the server has said of this connection which process that is, or that it has one only.
+        process_known: True if the server has said of this connection which process that is, or that it has one only.
         retired: Whether it gets no further calls; to be closed once it has none in flight.
         avoided_until_s: Monotonic seconds.
         refused_until_s: The process at its other end has too much to do until then; monotonic seconds.
         turn: Of its last call.
+        callables: What begins calls of a method, by its path.
     """
 
-    carrier: C
+    channel: "grpc.aio.Channel"
     calls: int = 0
     process: str = ""
-    asked: bool = False
+    process_known: bool = False
     retired: bool = False
     avoided_until_s: float = 0.0
     refused_until_s: float = 0.0
     turn: int = 0
+    callables: dict[str, Any] = field(default_factory=dict)
+
+    def start(
+        self,
+        method: RpcMethod[Q, R],
+        sent: Q | AsyncIterator[Q] | None,
+        *,
+        timeout_s: float | None,
+        metadata: Metadata | None,
+    ) -> Any:
+        """Begin a call with one request, with a stream of them, or (None) with requests that are written to it."""
+        begin = self.callables.get(method.path)
+        if begin is None:
+            kinds = [
+                "stream" if is_stream else "unary" for is_stream in (method.client_streaming, method.server_streaming)
+            ]
+            begin = self.callables[method.path] = getattr(self.channel, "_".join(kinds))(
+                method.path,
+                request_serializer=method.request_type.SerializeToString,
+                response_deserializer=method.reply_type.FromString,
+            )
+        return begin(sent, timeout=timeout_s, metadata=metadata)
 
     @property
     def may_move(self) -> bool:
         """Whether what its server says has to be read: what is not known yet, and that its process is stopping."""
-        return not self.asked or bool(self.process)
+        return not self.process_known or bool(self.process)
 
     @property
     def is_over(self) -> bool:
@@ -62,7 +89,7 @@ class ServerConnection(Generic[C]):
         return self.retired and not self.calls
 
 
-class ConnectionPool(Generic[C]):
+class ConnectionPool:
     """The connections of one client. Lives on one event loop.
 
     Args:
@@ -76,7 +103,7 @@ class ConnectionPool(Generic[C]):
         self._most = most
         self._turns = 0
         self._look_again_s = 0.0
-        self.connections: list[ServerConnection[C]] = []
+        self.connections: list[ServerConnection] = []
 
     @property
     def wants_another(self) -> bool:
@@ -87,7 +114,7 @@ class ConnectionPool(Generic[C]):
             return False
         return bool(self._most) or self._misses_a_process
 
-    def refused(self, connection: ServerConnection[C], retry_after_s: float | None) -> bool:
+    def refused(self, connection: ServerConnection, retry_after_s: float | None) -> bool:
         """The process of a connection had no room for a call.
 
         Args:
@@ -106,7 +133,7 @@ class ConnectionPool(Generic[C]):
             for each in self.connections
         )
 
-    def least_loaded(self, content: int | None = None) -> ServerConnection[C]:
+    def least_loaded(self, content: int | None = None) -> ServerConnection:
         """The connection for the next call: of the process with the fewest calls of this client, in turn.
 
         Args:
@@ -118,20 +145,20 @@ class ConnectionPool(Generic[C]):
         chosen.turn = self._turns
         return chosen
 
-    def retire(self, connection: ServerConnection[C]) -> None:
+    def retire(self, connection: ServerConnection) -> None:
         """Gives a connection no further calls: its process is stopping or lost, and a new one leads elsewhere."""
         if not connection.retired:
             connection.retired = True
             self.connections.remove(connection)
 
-    def failed(self, connection: ServerConnection[C]) -> None:
+    def failed(self, connection: ServerConnection) -> None:
         """A call found nobody: the next ones go elsewhere, over a new connection where the server has processes."""
         if connection.process:
             self.retire(connection)
         else:
-            connection.avoided_until_s, connection.asked = time.monotonic() + _AVOIDED_S, False
+            connection.avoided_until_s, connection.process_known = time.monotonic() + _AVOIDED_S, False
 
-    def surplus(self) -> ServerConnection[C] | None:
+    def surplus(self) -> ServerConnection | None:
         """One to be retired for a new one, which may lead to a process that none does now; None: there is no need.
 
         While a process was away, all connections were made to the others.
@@ -144,7 +171,7 @@ class ConnectionPool(Generic[C]):
         spare = [each for each in self.connections if processes.count(each.process) > 1]
         return min(spare, key=lambda each: each.calls, default=None)
 
-    def _least_loaded(self, content: int | None) -> ServerConnection[C]:
+    def _least_loaded(self, content: int | None) -> ServerConnection:
         now_s = time.monotonic()
         here = [each for each in self.connections if each.avoided_until_s <= now_s] or self.connections
         here = [each for each in here if each.refused_until_s <= now_s] or here

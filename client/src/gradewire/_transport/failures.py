@@ -11,7 +11,7 @@ from gradewire import errors
 from gradewire.transport import Endpoint
 from gradewire_proto.wire_rules import PUSHBACK_KEY, QUOTA_KEY
 
-_TRANSPORT: dict[str, tuple[type[errors.TransportError], str]] = {
+_CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]] = {
     "UNAVAILABLE": (
         errors.ServerUnreachable,
         "no gradewire server answers at {at}{said}. Start one with `gradewire serve`, or check the address",
@@ -32,8 +32,6 @@ _TRANSPORT: dict[str, tuple[type[errors.TransportError], str]] = {
         errors.ServerFault,
         "{at} does not know this call{said}. Is it a gradewire server, and new enough?",
     ),
-}
-_REQUEST: dict[str, tuple[type[errors.RequestError], str]] = {
     "INVALID_ARGUMENT": (errors.InvalidRequest, "{at} does not accept the request{said}"),
     "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this{said}. models() says what is there"),
     "UNAUTHENTICATED": (
@@ -45,24 +43,22 @@ _REQUEST: dict[str, tuple[type[errors.RequestError], str]] = {
         "{at} refuses the call{said}. Give a token= (the command: --token) that is allowed to",
     ),
 }
+"""The one table from gRPC codes to errors, with what is said of them; any other code is a defect of the server."""
 
 
 def error_for(code: str, details: str, address: str, *, retry_after_s: float | None = None) -> errors.GradewireError:
-    """The error for a code.
+    """Return the error for a code.
 
     Args:
         code: Name of the gRPC code.
-        details: What the server said.
-        address: Where the call went, for the message.
+        details: Text of the server.
+        address: Where the call went, for the message; empty: the message is the details alone.
         retry_after_s: Seconds after which the server asks to come back; None where it did not say.
     """
     said = f": {details.rstrip('.')}" if details else ""
-    if code in _REQUEST:
-        refusal, text = _REQUEST[code]
-        return refusal(text.format(at=address, said=said))
-    otherwise = (errors.ServerFault, f"{{at}} failed ({code}){{said}}. Its log says more")
-    failure, text = _TRANSPORT.get(code, otherwise)
-    return failure(text.format(at=address, said=said), retry_after_s=retry_after_s)
+    kind, text = _CODES.get(code, (errors.ServerFault, f"{{at}} failed ({code}){{said}}. Its log says more"))
+    message = text.format(at=address, said=said) if address else details
+    return kind(message, retry_after_s=retry_after_s) if issubclass(kind, errors.TransportError) else kind(message)
 
 
 _TIMEOUT_S: Final = 1.0
@@ -123,7 +119,7 @@ def mismatch(endpoint: Endpoint, server: Encryption) -> str:
 
 
 # What gRPC reports in place of the real status when a stream ends while a message is being written.
-_CUT_WHILE_WRITING = "Internal error from Core"
+CUT_WHILE_WRITING = "Internal error from Core"
 # Where a server has not answered yet, the address cannot be right: no TLS there or not its certificate, another
 # protocol, no such host. Later the same may come of a restart behind a balancer or a name server.
 _LASTING = re.compile("SSL_ERROR_SSL|Hostname Verification Check failed|Expected SETTINGS frame|Domain name not found")
@@ -150,7 +146,7 @@ def translated(error: grpc.aio.AioRpcError, address: str, *, has_answered: bool)
         address: Of the server, for messages.
         has_answered: Whether any call has been answered there; else the address or encryption may be wrong.
     """
-    if error.details() == _CUT_WHILE_WRITING:
+    if error.details() == CUT_WHILE_WRITING:
         return errors.ServerUnreachable(f"{address} cut the stream while items were sent: look at its log")
     details = error.details() or ""
     if _TOO_LARGE.search(details):

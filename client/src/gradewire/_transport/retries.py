@@ -47,15 +47,15 @@ class Retries:
         self._failures = 0
         self._failing_since = 0.0
         self._last: TransportError | None = None
-        self._told = False
+        self._reported = False
 
     def progressed(self) -> None:
         """Something was answered since the last failure: waits are short again."""
-        if self._told:
+        if self._reported:
             _log.warning("the server answers again, after %.1f s", time.monotonic() - self._failing_since)
         self._failures = 0
         self._last = None
-        self._told = False
+        self._reported = False
 
     async def wait_after(self, error: TransportError) -> None:
         """Waits until the next attempt.
@@ -73,7 +73,7 @@ class Retries:
         wait_s = self._wait_s(error, left_s)
         if wait_s + _TOO_LATE_S > left_s:
             raise self.with_attempts(error)
-        self._tell(error, left_s)
+        self._report(error, left_s)
         await sleep(wait_s)
 
     def with_attempts(self, error: TransportError) -> TransportError:
@@ -84,9 +84,9 @@ class Retries:
         tried = "once" if attempts == 1 else f"{attempts} times"
         before = "" if error is self._last else f"; before that: {self._last}"
         passed_s = time.monotonic() - self._failing_since
-        told = type(error)(f"{_sentence(error)}. Tried {tried} in {passed_s:.1f} s{before}")
-        told.retry_after_s, told.may_pass, told.__cause__ = error.retry_after_s, error.may_pass, error
-        return told
+        failure = type(error)(f"{_sentence(error)}. Tried {tried} in {passed_s:.1f} s{before}")
+        failure.retry_after_s, failure.may_pass, failure.__cause__ = error.retry_after_s, error.may_pass, error
+        return failure
 
     def _wait_s(self, error: TransportError, left_s: float) -> float:
         if error.retry_after_s:
@@ -96,12 +96,12 @@ class Retries:
         wait_s = min(wait_s, max(left_s / 2, _FIRST_WAIT_S))
         return wait_s * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - as above
 
-    def _tell(self, error: TransportError, left_s: float) -> None:
+    def _report(self, error: TransportError, left_s: float) -> None:
         global _logged_at
         now = time.monotonic()
-        if self._told or now - self._failing_since < _LOG_AFTER_S or now - _logged_at < _LOG_AGAIN_AFTER_S:
+        if self._reported or now - self._failing_since < _LOG_AFTER_S or now - _logged_at < _LOG_AGAIN_AFTER_S:
             return
-        self._told, _logged_at = True, now
+        self._reported, _logged_at = True, now
         until = datetime.now().astimezone() + timedelta(seconds=left_s)
         _log.warning("%s; trying again until %s", _sentence(error), f"{until:%H:%M:%S}")
 

@@ -17,6 +17,6 @@ Frameworks have modules of their own, which import theirs: `lightning`, `hugging
 from gradewire.integrations.training.sinks import Sink
 from gradewire.integrations.training.spool import SpoolLimits
 from gradewire.integrations.training.step_scores import StepMetric, StepScores, StepState
-from gradewire.integrations.training.validation import ValidationScorer
+from gradewire.integrations.training.validation import ValidationScorer, ValidationSettings
 
-__all__ = ["Sink", "SpoolLimits", "StepMetric", "StepScores", "StepState", "ValidationScorer"]
+__all__ = ["Sink", "SpoolLimits", "StepMetric", "StepScores", "StepState", "ValidationScorer", "ValidationSettings"]

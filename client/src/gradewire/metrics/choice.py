@@ -43,25 +43,25 @@ class PromptText:
         return name == self.name and self.digest.startswith(digest.lower())
 
 
-def read_prompt_text(data: bytes, place: str) -> PromptText:
+def read_prompt_text(data: bytes, path: str) -> PromptText:
     """Reads what a client needs of a prompt file; whether it is a good one is for the server to say.
 
     Args:
         data: The file.
-        place: Its name, for messages.
+        path: Its name, for messages.
 
     Raises:
         InvalidRequest: It is too long, no UTF-8, no TOML, or does not say its name, version and metric.
     """
     if len(data) > MAX_PROMPT_BYTES:
-        raise InvalidRequest(f"{place} has {len(data)} bytes: a prompt file has at most {MAX_PROMPT_BYTES}")
+        raise InvalidRequest(f"{path} has {len(data)} bytes: a prompt file has at most {MAX_PROMPT_BYTES}")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{place} is not UTF-8 (byte {error.start + 1}): a prompt file is TOML") from None
+        raise InvalidRequest(f"{path} is not UTF-8 (byte {error.start + 1}): a prompt file is TOML") from None
     head = _head(text)
     if isinstance(head, str):
-        raise InvalidRequest(f"{place} {head}")
+        raise InvalidRequest(f"{path} {head}")
     metric, name = head
     return PromptText(metric, name, hashlib.sha256(data).hexdigest(), text)
 

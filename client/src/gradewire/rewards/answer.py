@@ -227,12 +227,12 @@ class Answer:
 
     Attributes:
         text: The answer; empty where there is none.
-        place: Where it was found; "nothing" where there is none.
+        position: Where it was found; "nothing" where there is none.
         reason: Why there is none; else empty.
     """
 
     text: str
-    place: AnswerPosition
+    position: AnswerPosition
     reason: str = ""
 
 
@@ -277,15 +277,15 @@ def check_extraction(extraction: object) -> None:
 
 
 def _auto(spoken: str) -> Answer:
-    place: AnswerPosition = "whole"
+    position: AnswerPosition = "whole"
     text = spoken
     if (tagged := last_tagged(spoken)) is not None:
-        text, place = tagged, "tagged"
+        text, position = tagged, "tagged"
     if (boxed := last_box(text)) is not None:
-        text, place = boxed, "boxed"
-    elif place == "whole" and (phrase := last_phrase(text)) is not None:
-        text, place = phrase, "phrase"
-    return _answer(text, place)
+        text, position = boxed, "boxed"
+    elif position == "whole" and (phrase := last_phrase(text)) is not None:
+        text, position = phrase, "phrase"
+    return _answer(text, position)
 
 
 def _only(spoken: str, extraction: Extraction) -> Answer:
@@ -299,9 +299,9 @@ def _only(spoken: str, extraction: Extraction) -> Answer:
     return _answer(spoken, "whole")
 
 
-def _answer(found: str | None, place: AnswerPosition, missing: str = "") -> Answer:
+def _answer(found: str | None, position: AnswerPosition, missing: str = "") -> Answer:
     if found is None:
         return Answer("", "nothing", missing)
     # A whole answer is prose, which is graded as it stands.
-    text = found.strip() if place == "whole" else tidied(found)
-    return Answer(text, place) if text else Answer("", "nothing", f"the answer that is {place} is empty")
+    text = found.strip() if position == "whole" else tidied(found)
+    return Answer(text, position) if text else Answer("", "nothing", f"the answer that is {position} is empty")

@@ -15,7 +15,7 @@ from gradewire.errors import DeadlineExceeded, GradewireError, ServerFault, Tran
 from gradewire.items import Item, ItemProblem, encode_item
 from gradewire.metrics.choice import MetricChoice
 from gradewire.results import Limits, MetricScore, Provenance, Status
-from gradewire.transport import Transport
+from gradewire.transport import SCORE_STREAM, Transport
 from gradewire_proto.spans import CLIENT_REWARD_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -116,7 +116,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem, MetricScore]):
     def _span_name(self) -> str:
         return CLIENT_REWARD_STREAM
 
-    def _told(self, done: Sequence[ScoredItem]) -> tuple[()]:
+    def _traced(self, done: Sequence[ScoredItem]) -> tuple[()]:
         del done  # items of many callers: each emits its own, and those of items that were late or never sent
         return ()
 
@@ -170,7 +170,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem, MetricScore]):
     def _start(
         self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest]
     ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        return self._transport.score_stream(requests)
+        return self._transport.stream(SCORE_STREAM, requests)
 
     def _read(self, reply: scoring_pb2.ScoreStreamResponse, connection: StreamAttempt) -> bool:
         if reply.provenance:
@@ -217,7 +217,7 @@ class OpenStream:
 
     def __init__(self, calls: ClientCalls, choice: MetricChoice, changed: "Callable[[OpenStream], None]") -> None:
         self._changed = changed
-        self._places: dict[int, tuple[Group, int]] = {}
+        self._positions: dict[int, tuple[Group, int]] = {}
         self._first = 0
         self._begun = calls.rows(lambda transport, limits: self._begin(BatchStream(transport, choice, limits)))
         self._task = asyncio.create_task(self._run())
@@ -226,15 +226,15 @@ class OpenStream:
     @property
     def is_free(self) -> bool:
         """Whether it takes a batch now."""
-        return not self._places and self._stream.takes_items
+        return not self._positions and self._stream.takes_items
 
     @property
     def is_busy(self) -> bool:
         """Whether items of its batch are in work."""
-        return bool(self._places)
+        return bool(self._positions)
 
     @property
-    def has_ended(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether it takes no more, and all is answered."""
         return self._task.done()
 
@@ -246,17 +246,17 @@ class OpenStream:
             nonlocal waiting
             waiting -= 1
             # Nobody waits any more: the server need not go on. The next batch may be under way when this is called.
-            if waiting == 0 and self._places and self._first == first:
+            if waiting == 0 and self._positions and self._first == first:
                 self._task.cancel()
 
         for group, _ in batch:
             group.done.add_done_callback(one_less)
-        places = [(group, position) for group, positions in batch for position in positions]
+        positions = [(group, position) for group, positions in batch for position in positions]
         deadline_s = max(group.until for group, _ in batch) - asyncio.get_running_loop().time()
         # Less than its callers wait, so that they are told what kept it: no server, no time.
         stall_s = max(_SHARE_OF_DEADLINE * deadline_s, _LEAST_DEADLINE_S)
-        self._first = first = self._stream.hand([group.items[position] for group, position in places], stall_s)
-        self._places = dict(enumerate(places, first))
+        self._first = first = self._stream.hand([group.items[position] for group, position in positions], stall_s)
+        self._positions = dict(enumerate(positions, first))
 
     def cancel(self) -> None:
         """Ends it at once."""
@@ -271,23 +271,23 @@ class OpenStream:
             async with aclosing(self._begun) as results:
                 async for some in results:
                     for index, score in some:
-                        group, position = self._places.pop(index)
+                        group, position = self._positions.pop(index)
                         group.set(position, score)
-                    if not self._places:
+                    if not self._positions:
                         self._changed(self)
         except TransportError as error:
-            _fail(self._places.values(), error)
+            _fail(self._positions.values(), error)
         except GradewireError as error:
-            for group, _ in self._places.values():
+            for group, _ in self._positions.values():
                 group.fail(error)
         finally:
             self._stream.end()
-            self._places = {}
+            self._positions = {}
             asyncio.get_running_loop().call_soon(self._changed, self)
 
 
-def _fail(places: Iterable[tuple[Group, int]], error: TransportError) -> None:
-    for group, position in places:
+def _fail(positions: Iterable[tuple[Group, int]], error: TransportError) -> None:
+    for group, position in positions:
         if not error.may_pass and not isinstance(error, ServerFault):
             group.fail(error)  # the address is wrong, which no later call finds better
         else:

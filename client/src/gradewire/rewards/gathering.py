@@ -153,7 +153,7 @@ class Gatherer:
         return free
 
     def _stream_changed(self, stream: OpenStream) -> None:
-        if stream.has_ended:
+        if stream.is_finished:
             self._streams.discard(stream)
         self._wake()
 

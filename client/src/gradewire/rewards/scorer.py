@@ -9,7 +9,6 @@ from typing import Any, Literal, Self, TypedDict, Unpack
 from gradewire._calls.background import BackgroundCalls
 from gradewire._calls.client_calls import ClientCalls, connect
 from gradewire._calls.requests import check_streamed
-from gradewire._calls.submit import MAX_PENDING_BYTES, MAX_PENDING_ITEMS
 from gradewire._fork_safety import forget_in_children, keep_for_good
 from gradewire._tracing import UNTRACED, call_trace
 from gradewire.errors import InvalidRequest
@@ -21,7 +20,7 @@ from gradewire.results import ItemScores, MetricScore, Status
 from gradewire.rewards.answer import Answer, Extraction, Extractor, check_extraction, extract_answer
 from gradewire.rewards.gathering import Gatherer, Gathering
 from gradewire.rewards.reward import FailureHandling, FailureWindow, Reward, RewardSample
-from gradewire.transport import Endpoint, Tls, Transport
+from gradewire.transport import Endpoint, Transport
 from gradewire_proto.spans import CLIENT_REWARDS, ITEMS
 
 
@@ -53,8 +52,7 @@ class RewardSettings:
 
     def make_calls(self) -> ClientCalls:
         """The calls of one process and event loop."""
-        carrier = connect(self.carrier) if isinstance(self.carrier, Endpoint) else self.carrier
-        return ClientCalls(carrier, self.deadline_s, MAX_PENDING_ITEMS, MAX_PENDING_BYTES)
+        return ClientCalls(connect(self.carrier), self.deadline_s)
 
 
 DEADLINE_S = 60.0
@@ -89,16 +87,14 @@ class RewardScorer:
     connection, over which single calls are gathered.
 
     Args:
-        address: HOST:PORT of the server.
+        server: HOST:PORT of the server; with a token or TLS an `Endpoint`; or a transport
+            (`gradewire.testing.StubTransport` in tests).
         metric: The one metric, as its name, line or object (`"smile"`, `"correctness"`, `"value_match"`).
         reads: "score", or "correct": the metric's verdict as 1.0 or 0.0.
         extraction: Where the final answer stands (`extract_answer`).
         failures: What becomes of samples without a score.
         deadline_s: Of one call, seconds; below the time that the framework gives a reward function.
         gathering: How single calls become batches.
-        token: Sent as bearer token.
-        tls: How to encrypt; None: no encryption.
-        transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
         **options: As `RewardOptions` says.
 
     Raises:
@@ -107,7 +103,7 @@ class RewardScorer:
 
     def __init__(  # noqa: PLR0913 - all optional and named, as the client's
         self,
-        address: str = "127.0.0.1:50051",
+        server: str | Endpoint | Transport = "127.0.0.1:50051",
         metric: MetricsLike = "smile",
         *,
         reads: Literal["score", "correct"] = "score",
@@ -115,16 +111,13 @@ class RewardScorer:
         failures: FailureHandling | None = None,
         deadline_s: float = DEADLINE_S,
         gathering: Gathering | None = None,
-        token: str | None = None,
-        tls: Tls | None = None,
-        transport: Transport | None = None,
         **options: Unpack[RewardOptions],
     ) -> None:
         if unknown := options.keys() - RewardOptions.__optional_keys__:
             raise TypeError(f"RewardScorer() got an unexpected keyword argument {min(unknown)!r}")
         self.__setstate__(
             RewardSettings(
-                carrier=transport or Endpoint(address, token, tls),
+                carrier=Endpoint(server) if isinstance(server, str) else server,
                 options=CallOptions(metric, MetricDefaults(**options)),
                 reads=reads,
                 extraction=extraction,
@@ -215,7 +208,7 @@ class RewardScorer:
         answers = await self._read(samples)
         gatherer = self._gatherer(calls)
         with call_trace(CLIENT_REWARDS, lambda: {ITEMS: len(samples)}) as trace:
-            scores = await self._ask(samples, answers, gatherer, deadline_s)
+            scores = await self._scores(samples, answers, gatherer, deadline_s)
             if trace is not UNTRACED:
                 told = [ItemScores(index, "", {gatherer.label: score}) for index, score in enumerate(scores)]
                 trace.evaluated(samples, told)
@@ -223,7 +216,7 @@ class RewardScorer:
         self._window.check(rewards)
         return self._settings.failures.settle(rewards)
 
-    async def _ask(
+    async def _scores(
         self, samples: Sequence[RewardSample], answers: Sequence[Answer], gatherer: Gatherer, deadline_s: float
     ) -> list[MetricScore]:
         scores = [MetricScore(None, Status.EMPTY_PREDICTION, answer.reason) for answer in answers]

@@ -10,6 +10,7 @@ from gradewire.errors import InvalidRequest
 from gradewire.rewards.answer import last_question
 from gradewire.rewards.reward import FailureHandling
 from gradewire.rewards.scorer import RewardScorer
+from gradewire.transport import Endpoint, Transport
 
 # In this order; names that data sets for reinforcement learning use.
 REFERENCE_NAMES = (
@@ -40,15 +41,17 @@ _FAILURES = ("policy", "value", "empty_value", "hold_s", "max_failure_rate", "wi
 _VARIABLES = {"address": "GRADEWIRE_SERVER", "token": "GRADEWIRE_TOKEN"}
 _SETTINGS = "GRADEWIRE_REWARD_SETTINGS"
 _MOST_SCORERS = 32
+_ADDRESS = "127.0.0.1:50051"
 
 
 def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) -> RewardScorer:
     """The scorer of this process for these settings, made at the first call.
 
     Args:
-        settings: Arguments of `RewardScorer`, and those of `FailureHandling` beside them (`policy`, `value`, …): what a
-            framework's configuration file holds. Where one is missing, the environment is read: GRADEWIRE_SERVER (the
-            address), GRADEWIRE_TOKEN, and GRADEWIRE_REWARD_SETTINGS, a JSON object with any of them.
+        settings: Arguments of `RewardScorer`, with `address` and `token` in the place of `server`, and those of
+            `FailureHandling` beside them (`policy`, `value`, …): what a framework's configuration file holds. Where one
+            is missing, the environment is read: GRADEWIRE_SERVER (the address), GRADEWIRE_TOKEN, and
+            GRADEWIRE_REWARD_SETTINGS, a JSON object with any of them.
         **defaults: Of the adapter; settings go before them, and variables too.
 
     Raises:
@@ -78,17 +81,19 @@ def _scorer(settings: tuple[tuple[str, Any], ...]) -> RewardScorer:
     return scorer_of(dict(settings))
 
 
-def scorer_of(settings: Mapping[str, Any], **others: Any) -> RewardScorer:
-    """A scorer from flat settings.
+def scorer_of(settings: Mapping[str, Any], transport: Transport | None = None) -> RewardScorer:
+    """Return a scorer with flat settings.
 
     Args:
-        settings: Arguments of `RewardScorer`, and those of `FailureHandling` beside them.
-        **others: Further ones of `RewardScorer`.
+        settings: As `shared_scorer`.
+        transport: Carries its calls; None: a connection to the address.
 
     Raises:
         InvalidRequest: A setting is wrong; the message names it.
         TypeError: There is none of its name.
     """
-    rest = {**settings, **others}
+    rest = dict(settings)
+    endpoint = {name: rest.pop(name) for name in ("address", "token", "tls") if name in rest}
+    server = transport or Endpoint(**{"address": _ADDRESS, **endpoint})
     failures = {name: rest.pop(name) for name in _FAILURES if name in rest}
-    return RewardScorer(failures=FailureHandling(**failures), **rest)
+    return RewardScorer(server, failures=FailureHandling(**failures), **rest)

@@ -7,35 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire_cli.agree.result import agreement_document, compute_agreement
+from gradewire_cli.agree.result import agreement_document, compute_agreement, write_page
 from gradewire_cli.agree.tables import (
     agreement_tables,
     annotator_lines,
-    annotator_pair_lines,
+    headline_by_model,
     metric_lines,
-    model_tables,
+    optional_intervals,
+    optional_tables,
     positions_by_level,
-    system_intervals,
     system_notes,
 )
 from gradewire_cli.options.common import OUTPUT_FILE
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt
-from gradewire_cli.results.interval_notes import agreement_interval_notes, interval_notes
+from gradewire_cli.results.interval_notes import agreement_interval_notes
 from gradewire_cli.results.table_forms import TableFiles, all_tables_option, table_file_options
 from gradewire_cli.results.tables import show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP
-from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
 from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
 from gradewire_stats.systems import models_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from gradewire_cli.agree.result import AgreementResult
-    from gradewire_cli.results.tables import Table
     from gradewire_stats.agreement_table import Level
 
 SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")
@@ -64,39 +61,14 @@ def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare
     return list(dict.fromkeys([*named, *rest]))
 
 
-def _optional_tables(found: AgreementResult) -> list[str]:
+def _optional_tables(result: AgreementResult) -> list[str]:
     """What the short view leaves out, and how to see it."""
-    names = [f"by {name}" for name in positions_by_level(found.report.metrics[0], SHOWN_LEVELS)]
-    if found.systems and found.labelled.against is None:
+    names = [f"by {name}" for name in positions_by_level(result.report.metrics[0], SHOWN_LEVELS)]
+    if result.systems and result.labelled.against is None:
         names.append("means by model")
-    if found.annotators is not None:
+    if result.annotators is not None:
         names.append("pairs of annotators")
     return [f"further figures ({', '.join(names)}): --all-tables"] if names else []
-
-
-def _all_tables(  # noqa: PLR0913 - what is shown, and how
-    found: AgreementResult,
-    statistics: Sequence[Statistic],
-    levels: Sequence[Level],
-    *,
-    details: bool,
-    intervals: bool,
-    full: bool,
-) -> Iterator[Table]:
-    """Tables of agreement, then those of models; the latter, unless all are asked for, only against an evaluator."""
-    yield from agreement_tables(found.report, statistics, levels, details=details, intervals=intervals)
-    if found.accuracies is not None:
-        yield from (accuracy_tables if full else accuracy_headline)(found.accuracies, found.people)
-    if full or found.labelled.against is not None:
-        yield from model_tables(found.systems, found.people)
-
-
-def _optional_intervals(found: AgreementResult) -> list[str]:
-    """Notes on the intervals of the tables of models."""
-    figures = list(system_intervals(found.systems, found.people))
-    if found.accuracies is not None:
-        figures += accuracy_intervals(found.accuracies, found.people)
-    return interval_notes(figures) if figures else []
 
 
 @click.command(
@@ -152,19 +124,8 @@ Rows that failed are counted beside the figures and do not change the exit code.
 @table_file_options
 @click.option("--report", type=OUTPUT_FILE, help="Write a report page here (HTML).")
 @click.pass_context
-def agree_command(  # noqa: PLR0913 - one argument per option
-    ctx: click.Context,
-    /,
-    *,
-    statistics: Sequence[Statistic],
-    levels: Sequence[Level],
-    details: bool,
-    compare: Sequence[tuple[str, str]],
-    compare_all: bool,
-    compare_statistics: Sequence[Statistic],
-    all_tables: bool,
-    report: Path | None,
-    **options: Any,
+def agree_command(
+    ctx: click.Context, /, *, statistics: Sequence[Statistic], levels: Sequence[Level], details: bool, **options: Any
 ) -> None:
     """Score the answers of FILE and compare the scores with its human labels.
 
@@ -172,49 +133,41 @@ def agree_command(  # noqa: PLR0913 - one argument per option
     all rows and as mean over data sets and models; with --by or --all-tables for each of these, too. Files have all
     tables. Rows that failed are counted and enter no figure.
     """
-    run = labelled_run_of(options)
+    run, report = labelled_run_of(options), options["report"]
     if run.against and report is not None:
         raise click.UsageError("--report shows answers beside what people said of them: leave it out with --against")
     files = TableFiles.of(options)
     run.check_outputs([*files.named, ("--report", report)])
-    pairs = functools.partial(_pairs, compare=compare, compare_all=compare_all)
+    pairs = functools.partial(_pairs, compare=options["compare"], compare_all=options["compare_all"])
     with exit_on_interrupt():
         found = compute_agreement(
             run,
             run.collect(ctx.obj, keeps_rows=report is not None, check=pairs),
             pairs=pairs,
-            compared=compare_statistics or statistics or COMPARED,
+            compared=options["compare_statistics"] or statistics or COMPARED,
             with_groups="group" in levels,
         )
-    shown = statistics or SHOWN
-    tables = functools.partial(_all_tables, found, shown, details=details)
+    shown, all_levels, against = statistics or SHOWN, levels or SHOWN_LEVELS, found.labelled.against
     lines, left_out = list(metric_lines(found, shown)), found.labelled.left_out()
+    systems = list(system_notes(found.systems, len(models_of(found.rows))))
     every_note = [
         *lines,
-        *annotator_pair_lines(found.annotators),
+        *annotator_lines(found.annotators, pairs=True),
         *agreement_interval_notes(found.report, shown),
-        *system_notes(found.systems, len(models_of(found.rows))),
-        *_optional_intervals(found),
+        *systems,
+        *optional_intervals(found),
     ]
-    if all_tables:
-        show_tables(tables(levels or SHOWN_LEVELS, intervals=False, full=True), every_note, left_out)
+    agreement = functools.partial(agreement_tables, found.report, shown, details=details)
+    if options["all_tables"]:
+        show_tables([*agreement(all_levels, intervals=False), *optional_tables(found)], every_note, left_out)
     else:
         printed = levels or (SHOWN_LEVELS if details else ())
-        notes = agreement_interval_notes(found.report, shown, levels=printed)
-        if found.labelled.against is not None:
-            notes = [*notes, *system_notes(found.systems, len(models_of(found.rows)))]
+        notes = [*lines, *annotator_lines(found.annotators, pairs=False)]
+        notes += agreement_interval_notes(found.report, shown, levels=printed)
         further = [] if levels or details else _optional_tables(found)
-        show_tables(
-            tables(printed, intervals=False, full=False),
-            [*lines, *annotator_lines(found.annotators), *notes],
-            [*left_out, *further],
-        )
-    files.write(
-        agreement_document(found),
-        list(tables(levels or SHOWN_LEVELS, intervals=True, full=True)),
-        [*every_note, *left_out],
-    )
+        tables = [*agreement(printed, intervals=False), *headline_by_model(found)]
+        show_tables(tables, [*notes, *(systems if against is not None else ())], [*left_out, *further])
+    tables = [*agreement(all_levels, intervals=True), *optional_tables(found)]
+    files.write(agreement_document(found), tables, [*every_note, *left_out])
     if report is not None:
-        from gradewire_cli.agree.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
-
         write_page(report, found)

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
+from gradewire_cli.agree.tables import abstention_lines
+from gradewire_cli.pages.agreement import write_report
+from gradewire_cli.pages.page import today
+from gradewire_cli.pages.report import ReportInput, ReportRow
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.interval_notes import draws_by_statistic
+from gradewire_cli.results.interval_notes import agreement_interval_notes, draws_by_statistic
 from gradewire_cli.scoring.accuracy_tables import people_of
 from gradewire_cli.scoring.labelled_run import described_run
 from gradewire_stats.curves import abstention
 from gradewire_stats.intervals import LEAST_QUESTIONS
+from gradewire_stats.point_estimates import ALL_STATISTICS, MissingScipyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from gradewire_cli.scoring.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
-    from gradewire_stats.agreement import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
+    from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.curves import Abstention
     from gradewire_stats.point_estimates import Statistic
     from gradewire_stats.systems import SystemTable
     from gradewire_stats.verdicts import ModelAccuracyTable
-
-
-class _Draws(TypedDict):
-    resamples: int
-    seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,26 +82,25 @@ def compute_agreement(
     Raises:
         InputError: There is nothing to judge, or scipy is not installed.
     """
-    from gradewire_stats.agreement import MissingScipyError, agreement, agreement_with_evaluator  # noqa: PLC0415 - scipy takes a second to load
+    from gradewire_stats.agreement import agreement, agreement_with_evaluator  # noqa: PLC0415 - scipy takes a second to load
     from gradewire_stats.annotators import annotator_agreement  # noqa: PLC0415 - as above
     from gradewire_stats.systems import system_tables  # noqa: PLC0415 - as above
     from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - as above
 
     rows, by_verdict = labelled.judged(with_groups=with_groups), labelled.judged_by_verdict(with_groups=with_groups)
     ratings = labelled.ratings()
-    drawn: _Draws = {"resamples": run.resamples, "seed": run.seed}
     compare = pairs(list(rows.scores))
     try:
         if labelled.against is None:
-            report = agreement(rows, compare=compare, compare_statistics=compared, **drawn)
+            report = agreement(rows, compare=compare, compare_statistics=compared, **run.draws)
         else:
             verdicts = labelled.against.verdicts()
-            report = agreement_with_evaluator(rows, verdicts, compare=compare, compare_statistics=compared, **drawn)
-        annotators = annotator_agreement(ratings, **drawn) if len(ratings) else None
-        systems = system_tables(rows, **drawn)
+            report = agreement_with_evaluator(rows, verdicts, compare=compare, compare_statistics=compared, **run.draws)
+        annotators = annotator_agreement(ratings, **run.draws) if len(ratings) else None
+        systems = system_tables(rows, **run.draws)
         accuracies = None
         if labelled.against is not None and labelled.against.has_verdicts:
-            accuracies = model_accuracy(by_verdict, **drawn)
+            accuracies = model_accuracy(by_verdict, **run.draws)
     except MissingScipyError as error:
         raise InputError(str(error)) from error
     return AgreementResult(
@@ -115,30 +115,30 @@ def compute_agreement(
     )
 
 
-def agreement_document(found: AgreementResult) -> dict[str, Any]:
+def agreement_document(result: AgreementResult) -> dict[str, Any]:
     """Everything that was computed, as `write_json` takes it."""
-    judged = described_run(found.run, found.labelled)
-    draws = {"draws": draws_by_statistic(found.report), "least_questions": LEAST_QUESTIONS}
+    judged = described_run(result.run, result.labelled)
+    draws = {"draws": draws_by_statistic(result.report), "least_questions": LEAST_QUESTIONS}
     return {
         **judged,
         "bootstrap": judged["bootstrap"] | draws,
-        "annotators": found.annotators,
-        "metrics": {metric.metric: _metric(metric, found) for metric in found.report.metrics},
-        "comparisons": found.report.comparisons,
-        "systems": found.systems,
+        "annotators": result.annotators,
+        "metrics": {metric.metric: _metric(metric, result) for metric in result.report.metrics},
+        "comparisons": result.report.comparisons,
+        "systems": result.systems,
         "accuracies": None
-        if found.accuracies is None
-        else {"reference": found.accuracies.cells, "evaluators": found.accuracies.evaluators},
+        if result.accuracies is None
+        else {"reference": result.accuracies.cells, "evaluators": result.accuracies.evaluators},
     }
 
 
-def _metric(metric: MetricAgreement, found: AgreementResult) -> dict[str, Any]:
-    tally = found.labelled.tallies[metric.metric]
+def _metric(metric: MetricAgreement, result: AgreementResult) -> dict[str, Any]:
+    tally = result.labelled.tallies[metric.metric]
     return {
         "line": tally.line,
         "statuses": dict(tally.statuses),
         "headline": metric.headline,
-        "abstention": found.abstention(metric.metric),
+        "abstention": result.abstention(metric.metric),
         "cells": [_flat(cell) for cell in metric.cells],
     }
 
@@ -148,3 +148,50 @@ def _flat(cell: CellAgreement) -> dict[str, Any]:
     named = {field.name: getattr(cell, field.name) for field in fields(cell)}
     estimates = named.pop("estimates")
     return {**named, **estimates}
+
+
+def write_page(path: Path, result: AgreementResult) -> None:
+    """Write the HTML page of a run that kept its rows.
+
+    Raises:
+        InputError: It cannot be written, or what makes it is not installed.
+    """
+    run, labelled = result.run, result.labelled
+    page = ReportInput(
+        folder=run.source.folder,
+        source=run.source.short_name,
+        created=today(),
+        rows=[
+            ReportRow(
+                id=row.id,
+                question=str(item.get("question", "")),
+                references=tuple(map(str, item.get("references", ()))),
+                prediction=str(item.get("prediction", "")),
+                label=float(label),
+                picture=row.picture,
+                labels=row.human.annotations,
+                dataset=row.dataset,
+                model=row.model,
+                group=row.group,
+                results=output["scores"],
+            )
+            for (row, output), label in zip(labelled.kept, result.rows.labels, strict=True)
+            for item in [row.item or {}]
+        ],
+        judged=result.rows,
+        agreement=result.report,
+        unlabelled=labelled.unlabelled,
+        unreadable=labelled.unreadable,
+        annotators=result.annotators,
+        notes=[
+            *map(_sentence, agreement_interval_notes(result.report, ALL_STATISTICS)),
+            f"Seed of the draws: {run.seed}.",
+            *map(_sentence, abstention_lines(result)),
+            *map(_sentence, labelled.left_out()),
+        ],
+    )
+    write_report(path, page, quiet=run.quiet)
+
+
+def _sentence(line: str) -> str:
+    return f"{line[0].upper()}{line[1:]}."

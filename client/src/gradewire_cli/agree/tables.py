@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.tables import (
     ALL_ROWS,
     CELLS_MEAN,
@@ -22,6 +22,7 @@ from gradewire_cli.results.tables import (
     number,
     of_cells,
 )
+from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_stats.annotators import SHOWN_PAIRS
 from gradewire_stats.systems import LEAST_MODELS, MOST_MODELS
 
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
     from gradewire_cli.agree.result import AgreementResult
     from gradewire_cli.scoring.accuracy_tables import People
-    from gradewire_stats.agreement import AgreementReport, CellAgreement, Estimate, MetricAgreement
-    from gradewire_stats.agreement_table import Level
+    from gradewire_stats.agreement_table import AgreementReport, CellAgreement, Level, MetricAgreement
     from gradewire_stats.annotators import AnnotatorAgreement
+    from gradewire_stats.intervals import Estimate
     from gradewire_stats.point_estimates import Statistic
     from gradewire_stats.systems import SystemTable
 
@@ -225,18 +226,38 @@ def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
         yield f"no rank correlation at the system level: there are {there} models, it takes {LEAST_MODELS}"
 
 
-def system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[PlacedEstimate]:
-    """All figures of the tables; `people` as in `model_tables`."""
+def optional_tables(result: AgreementResult) -> Iterator[Table]:
+    """Yield the tables of models that are shown where all are asked for."""
+    if result.accuracies is not None:
+        yield from accuracy_tables(result.accuracies, result.people)
+    yield from model_tables(result.systems, result.people)
+
+
+def headline_by_model(result: AgreementResult) -> Iterator[Table]:
+    """Yield the tables of models that are shown in any case: those beside an evaluator in the place of people."""
+    if result.accuracies is not None:
+        yield from accuracy_headline(result.accuracies, result.people)
+    if result.labelled.against is not None:
+        yield from model_tables(result.systems, result.people)
+
+
+def optional_intervals(result: AgreementResult) -> list[str]:
+    """Return notes on the intervals of the tables of models."""
+    figures = list(_system_intervals(result.systems, result.people))
+    if result.accuracies is not None:
+        figures += accuracy_intervals(result.accuracies, result.people)
+    return interval_notes(figures) if figures else []
+
+
+def _system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator[NamedEstimate]:
     for table in tables:
-        for model, mean in zip(table.models, table.people, strict=True):
-            yield PlacedEstimate(people.name, "mean by model", f"{table.dataset} {model}".strip(), mean)
+        for name, means in ((people.name, table.people), *((line.metric, line.means) for line in table.lines)):
+            for model, mean in zip(table.models, means, strict=True):
+                yield NamedEstimate(name, "mean by model", f"{table.dataset} {model}".strip(), mean)
         for line in table.lines:
-            for model, mean in zip(table.models, line.means, strict=True):
-                yield PlacedEstimate(line.metric, "mean by model", f"{table.dataset} {model}".strip(), mean)
             for name, title in CORRELATIONS:
-                yield PlacedEstimate(
-                    line.metric, f"system-level {title}", table.dataset or "all rows", getattr(line, name)
-                )
+                place = table.dataset or "all rows"
+                yield NamedEstimate(line.metric, f"system-level {title}", place, getattr(line, name))
 
 
 def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
@@ -248,21 +269,21 @@ def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
             yield estimated(mean).beside(str(1 + sum(other.value > mean.value for other in means)))
 
 
-def metric_lines(found: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
+def metric_lines(result: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
     """What reproduces each metric, what failed, is undefined or uncertain."""
-    if found.labelled.against is not None:
-        yield found.labelled.against.told()
-    for metric in found.report.metrics:
-        yield found.labelled.tallies[metric.metric].told(metric.metric)
-    for metric in found.report.metrics:
+    if result.labelled.against is not None:
+        yield result.labelled.against.summary()
+    for metric in result.report.metrics:
+        yield result.labelled.tallies[metric.metric].summary(metric.metric)
+    for metric in result.report.metrics:
         yield from _undefined(metric, statistics)
-    yield from abstention_lines(found)
+    yield from abstention_lines(result)
 
 
-def abstention_lines(found: AgreementResult) -> Iterator[str]:
+def abstention_lines(result: AgreementResult) -> Iterator[str]:
     """A line for each metric with uncertain verdicts: how many, and the accuracy of the others and of all."""
-    for label in found.rows.verdicts:
-        if (told := found.abstention(label)) is not None:
+    for label in result.rows.verdicts:
+        if (told := result.abstention(label)) is not None:
             yield (
                 f"{label}: {told.uncertain} of {told.judged} verdicts are uncertain "
                 f"({told.uncertain / told.judged:.1%}); accuracy {number(told.accuracy_certain)} of the others, "
@@ -270,42 +291,27 @@ def abstention_lines(found: AgreementResult) -> Iterator[str]:
             )
 
 
-def annotator_lines(annotators: AnnotatorAgreement | None) -> Iterator[str]:
-    """How far annotators agree, all in all; nothing where no row has several."""
-    if annotators is not None:
-        yield _alphas(annotators)
-
-
-def annotator_pair_lines(annotators: AnnotatorAgreement | None) -> Iterator[str]:
-    """As `annotator_lines`, with the agreement of pairs of annotators."""
-    if annotators is not None:
-        yield f"{_alphas(annotators)}; Cohen's kappa {_kappas(annotators)}{_draws_of_rows(annotators)}"
-
-
-def _alphas(annotators: AnnotatorAgreement) -> str:
+def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> Iterator[str]:
+    """How far annotators agree, all in all, and by pair too with `pairs`; nothing where no row has several."""
+    if annotators is None:
+        return
     alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in annotators.alpha.items())
-    return (
+    line = (
         f"annotators: {annotators.items} rows with at least two of up to {annotators.annotators}; "
         f"Krippendorff's alpha {alphas}"
     )
-
-
-def _kappas(annotators: AnnotatorAgreement) -> str:
-    """Kappa of the pairs of columns with the most rows, and how many more pairs there are."""
-    if not annotators.pairs:
-        return "of no pair"
-    shown = ", ".join(
-        f"{estimated(pair.kappa)} of annotators {pair.first} and {pair.second} ({pair.items} rows)"
-        for pair in annotators.pairs[:SHOWN_PAIRS]
-    )
-    more = len(annotators.pairs) - SHOWN_PAIRS
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _draws_of_rows(annotators: AnnotatorAgreement) -> str:
-    figures = (*annotators.alpha.values(), *(pair.kappa for pair in annotators.pairs))
-    made = {each.resamples + each.undefined for each in figures if each.resamples}
-    return f"; {max(made)} draws of rows" if made else ""
+    if pairs:
+        # Kappa of the pairs of columns with the most rows, and how many more pairs there are.
+        kappas = [
+            f"{estimated(pair.kappa)} of annotators {pair.first} and {pair.second} ({pair.items} rows)"
+            for pair in annotators.pairs[:SHOWN_PAIRS]
+        ]
+        more = len(annotators.pairs) - SHOWN_PAIRS
+        line += f"; Cohen's kappa {', '.join(kappas) or 'of no pair'}{f' and {more} more' if more > 0 else ''}"
+        figures = (*annotators.alpha.values(), *(pair.kappa for pair in annotators.pairs))
+        if made := {each.resamples + each.undefined for each in figures if each.resamples}:
+            line += f"; {max(made)} draws of rows"
+    yield line
 
 
 def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:

@@ -11,11 +11,10 @@ import numpy as np
 from gradewire_cli.bench.ave_samples import AVE_COLUMNS, PARTS, AveFile, ave_scores, write_items
 from gradewire_cli.bench.engine import TableResult, TableSpec, described_tallies, place_of, run_parameters
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option
-from gradewire_cli.options.labelled import draw_options
-from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import Table, count, differing, estimated, measured
 from gradewire_cli.scoring.labelled_rows import label_named
-from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, labelled_run_of
+from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options, labelled_run_of
 from gradewire_cli.scoring.plan import scoring_options
 
 if TYPE_CHECKING:
@@ -53,11 +52,10 @@ def _compute(call: TableCall) -> TableResult | None:
         variance=options["variance"],
         dataset_alignment="pooled" if options["dataset_alignment"] == "pooled" else "mean_of_parts",
     )
-    draws = {"resamples": run.resamples, "seed": run.seed}
-    found = {label: ave_properties(rows, left_open, **draws) for label, rows in scores.rows.items()}
+    found = {label: ave_properties(rows, left_open, **run.draws) for label, rows in scores.rows.items()}
     baseline = baseline_among(list(found))
     gains = {
-        label: ave_differences(rows, scores.rows[baseline], left_open, **draws)
+        label: ave_differences(rows, scores.rows[baseline], left_open, **run.draws)
         for label, rows in scores.rows.items()
         if baseline is not None and label != baseline
     }
@@ -151,7 +149,7 @@ def _by_dataset(found: Mapping[str, AveProperties]) -> Table:
 
 def _notes(scores: AveScores, found: Mapping[str, AveProperties]) -> Iterator[str]:
     """What each evaluator is, what failed, and why a figure is missing."""
-    yield from (tally.told(label) for label, tally in scores.tallies.items())
+    yield from (tally.summary(label) for label, tally in scores.tallies.items())
     every = next(iter(scores.rows.values()))
     if len(every.labels) and every.labels.min() == every.labels.max():
         yield f"no alignment: all {len(every.labels)} samples have the grade {every.labels[0]:g}"
@@ -192,17 +190,17 @@ def _undefined(rows: AveRows, found: AveProperties) -> Iterator[tuple[int, str]]
 
 def _intervals(
     found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
-) -> Iterator[PlacedEstimate]:
+) -> Iterator[NamedEstimate]:
     for label, each in found.items():
         for part, estimate in enumerate(each.parts, 1):
-            yield PlacedEstimate(label, "Spearman", f"part {part}", estimate)
+            yield NamedEstimate(label, "Spearman", f"part {part}", estimate)
         for name in ("alignment", "consistency", "generalization"):
             if math.isfinite((estimate := getattr(each, name)).value):
-                yield PlacedEstimate(label, name, "all samples", estimate)
+                yield NamedEstimate(label, name, "all samples", estimate)
     for label, gain in gains.items():
         for name in ("alignment", "consistency"):
             if math.isfinite((estimate := getattr(gain, name)).value):
-                yield PlacedEstimate(f"{label} minus {baseline}", name, "all samples", estimate)
+                yield NamedEstimate(f"{label} minus {baseline}", name, "all samples", estimate)
 
 
 ave_command = TableSpec(

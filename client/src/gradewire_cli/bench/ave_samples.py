@@ -15,10 +15,9 @@ import numpy as np
 from gradewire_cli.bench.engine import Columns, fields_of
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.table_forms import write_text
-from gradewire_cli.rows.cells import unpacked
+from gradewire_cli.rows.cells import LeftOut, read_labels, unpacked
 from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.input_file import InputFile
-from gradewire_cli.rows.labels import LeftOut, read_labels
 from gradewire_cli.rows.row import RowOptions, is_wanted
 from gradewire_stats.ave import AveRows, merged_descriptions
 from gradewire_stats.calibration.labelled_rows import half_of
@@ -144,11 +143,11 @@ class AveFile:
             try:
                 sample, reason = _sample(record, fields, columns, len(found.samples))
             except ValueError as error:
-                found.left_out.add(str(error), record.place)
+                found.left_out.add(str(error), record.position)
                 continue
             wanted = is_wanted(fields, where) and half in {None, half_of(sample.question)}
             if wanted and reason:
-                found.left_out.add(reason, record.place)
+                found.left_out.add(reason, record.position)
             found.samples.append(sample if wanted and not reason else replace(sample, chosen=False))
         _check_columns(present, columns, where)
         if not any(sample.chosen for sample in found.samples):
@@ -242,13 +241,11 @@ class AveScores:
 
     Attributes:
         tallies: What became of its items.
-        missing: How many samples have each part, but no score there.
         server_version: Version of gradewire where they were scored; "" where scores were read.
     """
 
     rows: Mapping[str, AveRows]
     tallies: Mapping[str, MetricTally]
-    missing: Mapping[str, Sequence[int]]
     server_version: str = ""
 
 
@@ -295,29 +292,24 @@ def ave_scores(
         )
         labelled = replace(run, source=source).collect(transport, check=check)
     judged = labelled.judged()
-    rows, missing = {}, {}
+    rows = {}
     # Part 1 of a sample has the references that tell questions of the same words apart.
     firsts = np.cumsum([0, *(1 + len(each.descriptions) + bool(each.shifted_references) for each in file.chosen)])[:-1]
     for label, scores in judged.scores.items():
-        by_part, absent = _by_part(file.chosen, scores, merge)
         rows[label] = AveRows(
-            scores=by_part,
+            scores=_by_part(file.chosen, scores, merge),
             labels=np.array([sample.label for sample in file.chosen], dtype=np.float64),
             datasets=[sample.dataset for sample in file.chosen],
             questions=[judged.questions[first] for first in firsts],
         )
-        missing[label] = [int(count) for count in (np.isnan(by_part) & ~absent).sum(axis=0)]
-    return AveScores(rows, labelled.tallies, missing, labelled.server_version)
+    return AveScores(rows, labelled.tallies, labelled.server_version)
 
 
-def _by_part(
-    samples: Sequence[AveSample], scores: NDArray[np.float64], merge: Any
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """float64[samples, parts], and where the sample has no such part."""
+def _by_part(samples: Sequence[AveSample], scores: NDArray[np.float64], merge: Any) -> NDArray[np.float64]:
+    """float64[samples, parts]; NaN where a part has no score, or the sample no such part."""
     found = np.full((len(samples), len(PARTS)), np.nan)
     most = max((len(sample.descriptions) for sample in samples), default=0)
     described = np.full((len(samples), max(1, most)), np.nan)
-    absent = np.zeros(found.shape, dtype=bool)
     # As `AveSample.parts` gives them.
     remaining = iter(scores.tolist())
     for number, sample in enumerate(samples):
@@ -325,6 +317,5 @@ def _by_part(
         described[number, : len(sample.descriptions)] = list(islice(remaining, len(sample.descriptions)))
         if sample.shifted_references:
             found[number, 2] = next(remaining)
-        absent[number] = (False, not sample.descriptions, not sample.shifted_references)
     found[:, 1] = merged_descriptions(described, how=merge)
-    return found, absent
+    return found

@@ -10,6 +10,7 @@ import click
 from gradewire_cli.options.common import option_group
 from gradewire_cli.problems import exit_codes, exit_on_interrupt
 from gradewire_cli.results.interval_notes import interval_notes
+from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import RunClock, RunManifest, versions
 from gradewire_cli.results.manifest_file import (
     digests_of,
@@ -20,7 +21,6 @@ from gradewire_cli.results.manifest_file import (
     save_manifest,
     tallied_counts,
 )
-from gradewire_cli.results.output_check import check_outputs
 from gradewire_cli.results.table_forms import TableFiles, all_tables_option, table_file_options
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, named_columns
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire.transport import Transport
-    from gradewire_cli.results.interval_notes import PlacedEstimate
+    from gradewire_cli.results.interval_notes import NamedEstimate
     from gradewire_cli.results.summary import MetricTally
     from gradewire_cli.results.tables import Table
+    from gradewire_cli.rows.cells import LeftOut
     from gradewire_cli.rows.formats import Record
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_cli.rows.labels import LeftOut
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
 
@@ -81,7 +81,7 @@ def fields_of(records: Iterable[Record], left_out: LeftOut) -> Iterable[tuple[Re
     """Yield the records that can be read, with their fields; counts the others."""
     for record in records:
         if record.fields is None:
-            left_out.add("the row cannot be read", record.place)
+            left_out.add("the row cannot be read", record.position)
         else:
             yield record, record.fields
 
@@ -126,7 +126,7 @@ class TableResult:
     tables: Sequence[Table]
     headline: Sequence[Table] | None = None
     notes: Sequence[str]
-    intervals: Iterable[PlacedEstimate]
+    intervals: Iterable[NamedEstimate]
     left_out: Sequence[str]
     document: Mapping[str, Any]
     parameters: Mapping[str, Any]
@@ -203,16 +203,16 @@ class TableSpec:
         if manifest is not None:
             self._save(manifest, found, [*source.named_paths.values(), *scores], clock)
 
-    def _save(self, path: Path, found: TableResult, inputs: Sequence[str | Path], clock: RunClock) -> None:
+    def _save(self, path: Path, result: TableResult, inputs: Sequence[str | Path], clock: RunClock) -> None:
         forget_manifest(path)
         manifest = RunManifest(
             command=f"bench {self.name}",
-            versions=versions(found.server_version),
-            place=found.place,
-            **metric_fields({label: tally.line for label, tally in found.tallies.items()}),
+            versions=versions(result.server_version),
+            place=result.place,
+            **metric_fields({label: tally.line for label, tally in result.tallies.items()}),
             inputs=digests_of(inputs),
-            parameters={name: value for name, value in found.parameters.items() if value not in (None, "", [], {})},
-            counts=tallied_counts(found.tallies, rows=found.rows),
+            parameters={name: value for name, value in result.parameters.items() if value not in (None, "", [], {})},
+            counts=tallied_counts(result.tallies, rows=result.rows),
             times=clock.times(),
             machine=clock.machine(),
         )
@@ -221,7 +221,7 @@ class TableSpec:
 
 def place_of(run: LabelledRun) -> str:
     """Return where rows are scored; "" where scores are read."""
-    return "" if run.scores else run.connection.place
+    return "" if run.scores else run.connection.description
 
 
 def run_parameters(run: LabelledRun) -> dict[str, Any]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 import numpy as np
@@ -14,33 +13,29 @@ import numpy as np
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.bench.engine import Columns, TableResult, TableSpec, fields_of
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
-from gradewire_cli.options.labelled import draw_options
 from gradewire_cli.problems import InputError, one_line_errors
-from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.results.tables import Table, count, estimated
-from gradewire_cli.rows.cells import unpacked
+from gradewire_cli.rows.cells import LeftOut, unpacked
 from gradewire_cli.rows.input_file import input_options, named_columns
-from gradewire_cli.rows.labels import LeftOut
-from gradewire_cli.rows.row import Row
-from gradewire_cli.scoring.corpus import takes_corpus
-from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws
-from gradewire_cli.scoring.plan import ScorePlan
+from gradewire_cli.rows.row import Row, question_key_of
+from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options
+from gradewire_cli.scoring.plan import ScorePlan, takes_corpus
 from gradewire_cli.scoring.row_scorer import RowScorer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from gradewire_cli.bench.engine import TableCall
     from gradewire_cli.rows.formats import Record
     from gradewire_cli.scoring.row_scorer import ScoredRow
-    from gradewire_stats.pairwise import PairwiseReport
+    from gradewire_stats.pairwise import Choice, PairwiseReport
 
 
-Choice = Literal["A", "B", "tie"]
 _CHOICES: dict[str, Choice] = {"a": "A", "b": "B", "tie": "tie"}
 PAIR_COLUMNS = Columns(
     {
@@ -68,8 +63,7 @@ class Pair:
         responses: The two answers; None where the file has not both.
         question: "" where the file has none.
         references: May be empty.
-        instruction_key: Alike in pairs about the same thing: its id, else image and question, else question and
-            references, as JSON; the pair's own without any of these but references.
+        instruction_key: Alike in pairs about the same thing (`question_key_of`); without any, the pair's own.
     """
 
     index: int
@@ -111,7 +105,7 @@ class PairFile:
             try:
                 found.pairs.append(_pair(record, fields, columns, choices))
             except ValueError as error:
-                found.left_out.add(str(error), record.place)
+                found.left_out.add(str(error), record.position)
         if not found.pairs:
             raise InputError(
                 f"no pair has votes (looked for {', '.join(columns.of('votes'))}): "
@@ -141,24 +135,17 @@ def _pair(record: Record, fields: Mapping[str, Any], columns: Columns, choices: 
     references = tuple(map(str, listed if isinstance(listed, list) else [listed] if listed else []))
     return Pair(
         index=record.index,
-        place=record.place,
+        place=record.position,
         votes=_votes(parsed("votes")),
         choices=_choices(fields, parsed("choice"), choices),
         responses=(str(responses[0]), str(responses[1])) if None not in responses else None,
         question=text("question"),
         references=references,
-        instruction_key=_instruction_key(record.index, text, references),
+        instruction_key=question_key_of(
+            text("question_id"), text("image"), {"question": text("question"), "references": list(references)}
+        )
+        or f"pair {record.index}",
     )
-
-
-def _instruction_key(index: int, text: Callable[[str], str], references: tuple[str, ...]) -> str:
-    identifier, image, question = (text(name).strip() for name in ("question_id", "image", "question"))
-    if identifier:
-        return json.dumps(["id", identifier])
-    if image:
-        return json.dumps(["image", image, question])
-    # The same words about another image: a file that names no images tells them apart by what is right there.
-    return json.dumps(["question", question, sorted(references)] if question else ["pair", index])
 
 
 def _votes(cell: Any) -> tuple[Choice, ...]:
@@ -201,7 +188,7 @@ def _compute(call: TableCall) -> TableResult:
         connection = connection_of(options)
         with one_line_errors():
             scores, version = asyncio.run(_scores(found.pairs, call, connection, summary))
-        place = connection.place
+        place = connection.description
         from gradewire_stats.pairwise import choices_from_scores  # noqa: PLC0415 - scipy takes a second to load
 
         chosen |= {label: choices_from_scores(sides[:, 0], sides[:, 1]) for label, sides in scores.items()}
@@ -231,10 +218,10 @@ def _compute(call: TableCall) -> TableResult:
     )
 
 
-def _intervals(report: PairwiseReport) -> Iterator[PlacedEstimate]:
+def _intervals(report: PairwiseReport) -> Iterator[NamedEstimate]:
     for evaluator in report.evaluators:
         for stratum in evaluator.strata:
-            yield PlacedEstimate(evaluator.evaluator, "reproduced", stratum.stratum, stratum.reproduced)
+            yield NamedEstimate(evaluator.evaluator, "reproduced", stratum.stratum, stratum.reproduced)
 
 
 def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -> PairwiseReport:

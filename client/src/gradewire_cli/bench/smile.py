@@ -14,7 +14,7 @@ from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.metrics.line import parse_metric_line
 from gradewire_cli.bench.engine import TableResult, TableSpec, place_of, run_parameters
-from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import (
     ALL_ROWS,
     CELLS_MEAN,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gradewire_cli.bench.engine import TableCall
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
-    from gradewire_stats.agreement import AgreementReport, JudgedRows
+    from gradewire_stats.agreement_table import AgreementReport, JudgedRows
     from gradewire_stats.point_estimates import Statistic
 
 WEIGHTS: Final = tuple(tenth / 10 for tenth in range(11))
@@ -72,8 +72,8 @@ def _compute(call: TableCall) -> TableResult:
             _table("Weight w of the sentence term", "w", [name for name in rows.scores if name not in terms], report),
         ],
         notes=[
-            *(labelled.tallies[label].told(name) for name, label in variants.items() if name in terms),
-            *([labelled.against.told()] if labelled.against is not None else []),
+            *(labelled.tallies[label].summary(name) for name, label in variants.items() if name in terms),
+            *([labelled.against.summary()] if labelled.against is not None else []),
             f"all lines are over the same {common} rows: those of which each has a score",
         ],
         intervals=_intervals(report),
@@ -161,8 +161,7 @@ def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> Ag
         statistics=_STATISTICS,
         compare=[(name, FULL) for name in rows.scores if name != FULL],
         compare_statistics=("pearson",),
-        resamples=run.resamples,
-        seed=run.seed,
+        **run.draws,
     )
 
 
@@ -189,12 +188,12 @@ def _table(title: str, head: str, names: Sequence[str], report: AgreementReport)
     return Table(title, [head, *heads], rows)
 
 
-def _intervals(report: AgreementReport) -> Iterator[PlacedEstimate]:
+def _intervals(report: AgreementReport) -> Iterator[NamedEstimate]:
     for metric in report.metrics:
         for name in _STATISTICS:
-            yield PlacedEstimate(metric.metric, TITLES[name], ALL_ROWS, metric.cells[-1].estimates[name])
+            yield NamedEstimate(metric.metric, TITLES[name], ALL_ROWS, metric.cells[-1].estimates[name])
     for found in report.comparisons:
-        yield PlacedEstimate(f"{found.metric} minus {FULL}", TITLES[found.statistic], ALL_ROWS, found.all_rows)
+        yield NamedEstimate(f"{found.metric} minus {FULL}", TITLES[found.statistic], ALL_ROWS, found.all_rows)
 
 
 def _document(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from gradewire.metrics import Cider
 from gradewire_cli.bench.engine import TableResult, TableSpec, described_tallies, place_of, run_parameters
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import TITLES, Cell, Table, Value, cell_names, count, estimated, measured
 from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables, people_of
 from gradewire_cli.scoring.labelled_rows import label_named
@@ -26,16 +26,9 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
-    from gradewire_stats.agreement import JudgedRows
+    from gradewire_stats.agreement_table import JudgedRows
     from gradewire_stats.point_estimates import Statistic
     from gradewire_stats.verdicts import EvaluatorOnModel, KnvqaTable, ModelSummary
-
-
-class Draws(TypedDict):
-    """How intervals are drawn."""
-
-    resamples: int
-    seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +80,6 @@ class VerdictRows:
         return cls(run=run, labelled=labelled, judged=judged, cuts=cuts, evaluator_cut=evaluator_cut)
 
     @property
-    def draws(self) -> Draws:
-        """How intervals are drawn."""
-        return {"resamples": self.run.resamples, "seed": self.run.seed}
-
-    @property
     def people(self) -> People:
         """Who labelled the rows."""
         return people_of(self.labelled.against)
@@ -102,7 +90,7 @@ class VerdictRows:
         *,
         headline: Iterable[Table],
         tables: Iterable[Table],
-        intervals: Iterable[PlacedEstimate],
+        intervals: Iterable[NamedEstimate],
     ) -> TableResult:
         """Return the tables with what is to be said of the rows; `values` go into the JSON file."""
         labelled, notes = self.labelled, []
@@ -111,12 +99,12 @@ class VerdictRows:
             cut = f", right from {self.cuts[label]:.4g}" if label in self.cuts else ""
             if np.isnan(self.judged.verdicts[label]).all():
                 cut = ", no verdicts (give --cut)"
-            notes.append(tally.told(label, cut))
+            notes.append(tally.summary(label, cut))
             metrics[label]["cut"] = self.cuts.get(label)
         described = described_run(self.run, labelled)
         if labelled.against is not None:
             own = self.evaluator_cut
-            notes.append(labelled.against.told("" if own is None else f", right from {own:.4g}"))
+            notes.append(labelled.against.summary("" if own is None else f", right from {own:.4g}"))
             described["against"]["cut"] = own
         return TableResult(
             tables=list(tables),
@@ -177,7 +165,7 @@ def _compute_accuracy(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=_CUT)
     from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - after the scores, as scipy is slow
 
-    table, people = model_accuracy(rows.judged, **rows.draws), rows.people
+    table, people = model_accuracy(rows.judged, **rows.run.draws), rows.people
     return rows.result(
         {"human": table.cells, "evaluators": table.evaluators},
         headline=accuracy_headline(table, people),
@@ -219,7 +207,7 @@ def _compute_knvqa(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=None)
     from gradewire_stats.verdicts import knvqa_table  # noqa: PLC0415 - after the scores: scipy takes a second to load
 
-    table, people = knvqa_table(rows.judged, lengths_words=rows.labelled.lengths_words(), **rows.draws), rows.people
+    table, people = knvqa_table(rows.judged, lengths_words=rows.labelled.lengths_words(), **rows.run.draws), rows.people
     return rows.result(
         {"models": table.models, "evaluators": table.lines},
         headline=_headline(table, people),
@@ -295,15 +283,15 @@ def _by_evaluator(table: KnvqaTable) -> dict[str, list[EvaluatorOnModel]]:
     return {name: [line for line in table.lines if line.evaluator == name] for name in evaluators}
 
 
-def _intervals(table: KnvqaTable, people: People) -> Iterator[PlacedEstimate]:
+def _intervals(table: KnvqaTable, people: People) -> Iterator[NamedEstimate]:
     models = [model.model for model in table.models]
     named = dict(zip(models, cell_names([("", model) for model in models]), strict=True))
     for model in table.models:
-        yield PlacedEstimate(people.name, "right answers", named[model.model], model.human_rate)
+        yield NamedEstimate(people.name, "right answers", named[model.model], model.human_rate)
     for line in table.lines:
-        yield PlacedEstimate(line.evaluator, "right answers", named[line.model], line.human_rate)
+        yield NamedEstimate(line.evaluator, "right answers", named[line.model], line.human_rate)
         for statistic, estimate in line.estimates.items():
-            yield PlacedEstimate(line.evaluator, TITLES[statistic], named[line.model], estimate)
+            yield NamedEstimate(line.evaluator, TITLES[statistic], named[line.model], estimate)
 
 
 def _as_people_judge(models: Sequence[ModelSummary | EvaluatorOnModel]) -> list[list[Cell]]:

@@ -1,26 +1,342 @@
-"""`gradewire bulk`: scores large inputs on Ray."""
+"""`gradewire bulk`: scores large inputs on Ray; Ctrl-C finishes the parts in work, a second one ends at once."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal
+import contextlib
+import shlex
+import signal
+import threading
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire_cli.bulk.options import BulkOutput, Cluster, bulk_options, refuse_standard_input
-from gradewire_cli.bulk.run import BulkJob, StoppedError
-from gradewire_cli.options.common import choice_option, price_options, prices_of
-from gradewire_cli.options.connection import connection_of, connection_options
-from gradewire_cli.options.metrics import cascade_options, judge_options, metric_options, metric_options_of
-from gradewire_cli.problems import exit_codes, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.output_check import check_outputs
-from gradewire_cli.rows.input_file import ALIAS_HELP, column_options, input_file
+from gradewire_cli.bulk.options import BulkOutput, Cluster, bulk_options, divided, refuse_standard_input
+from gradewire_cli.bulk.output import (
+    Assembly,
+    check_same,
+    input_digests,
+    output_exists,
+    remove_output,
+    save_run,
+    saved_run,
+)
+from gradewire_cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, PartStore, check_parts_folder
+from gradewire_cli.bulk.pipeline import cores_by_machine, import_ray, ray_session, run_parts
+from gradewire_cli.bulk.reading import FileEnd, file_readers
+from gradewire_cli.bulk.worker import RunTally, WorkerSetup
+from gradewire_cli.options.common import FailOn, JudgePrices, fail_on_option, price_options, prices_of
+from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
+from gradewire_cli.options.metrics import (
+    MetricOptions,
+    cascade_options,
+    judge_options,
+    metric_options,
+    metric_options_of,
+)
+from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors, redacted, redacted_url
+from gradewire_cli.results.journal import check_outputs
+from gradewire_cli.results.manifest import InputDigest, RunClock, RunCounts, RunManifest, usable_cores, versions
+from gradewire_cli.results.manifest_file import cost_of, counts_of, metric_fields, output_digest, reading_parameters
+from gradewire_cli.results.progress import progress
+from gradewire_cli.results.results_file import with_lines
+from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summary_document
+from gradewire_cli.results.table_forms import write_json
+from gradewire_cli.rows.formats import printable
+from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, column_options, input_file
+from gradewire_cli.scoring.plan import ScorePlan, resolve_plan, takes_corpus
+from gradewire_cli.scoring.row_scorer import RowScorer
 from gradewire_proto.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-FailOn = Literal["failure", "no-score", "never"]
+
+@contextlib.contextmanager
+def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
+    """While it is open, a first SIGINT or SIGTERM asks the workers to begin no further part; a second one interrupts.
+
+    Yields:
+        Set once that was asked.
+    """
+    asked = threading.Event()
+
+    def ask(*_: Any) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        click.echo("finishing the parts in work; once more ends at once", err=True)
+        store.request_stop()
+
+    # Only a main thread takes signals; a test may call the command from another.
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class StoppedError(click.ClickException):
+    """The user asked the run to stop, and what was in work is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkRequest:
+    """What a run computes, as the server says it.
+
+    Attributes:
+        plan: What is asked of every row.
+        lines: What reproduces each metric, by label.
+        server_version: Version of gradewire there.
+    """
+
+    plan: ScorePlan
+    lines: Mapping[str, str]
+    server_version: str
+
+
+@dataclass(slots=True, kw_only=True)
+class BulkJob:
+    """One run of the command."""
+
+    source: InputFile
+    metrics: MetricOptions
+    connection: ConnectionOptions
+    output: BulkOutput
+    cluster: Cluster
+    prices: JudgePrices
+    quiet: bool
+    summary: Summary = field(default_factory=Summary)
+    tally: RunTally = field(default_factory=RunTally)
+    clock: RunClock = field(default_factory=RunClock)
+    notes: list[str] = field(default_factory=list)
+
+    async def resolve(self) -> BulkRequest:
+        """Resolves the metrics, with an engine or a connection that is closed before workers open theirs.
+
+        Raises:
+            click.ClickException: The input or an option is not as it has to be.
+            GradewireError: The server is not there, or cannot compute what is asked.
+        """
+        self._check_output()
+        opened = self.source.open()
+        self.notes += opened.notes
+        for note in opened.notes:
+            click.echo(note, err=True)
+        async with self.connection.open() as client:
+            plan = await resolve_plan(
+                client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
+            )
+            _refuse_request_corpora(plan)
+            scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
+            return BulkRequest(plan=plan, lines=scorer.lines, server_version=(await client.models()).server_version)
+
+    def run(self, request: BulkRequest) -> None:
+        """Scores all parts that are not there, makes the output of them, and tells the summary.
+
+        Raises:
+            click.ClickException: Ray, the input, an option or the server is not as it has to be; or parts are missing.
+            StoppedError: The user asked it to stop.
+        """
+        self.summary.prices = self.prices if request.plan.judge_elsewhere or self.prices.are_known else None
+        rows_by_file = [self.source.count_file(number) for number in range(len(self.source.paths))]
+        inputs = input_digests(self.source)
+        with self.output.store.held():
+            self._check_output()  # another run may have ended since
+            if self._is_whole():
+                self._check_whole(request, inputs)
+                return
+            found = self._begin(request, inputs)
+            ends = self._score(request, rows_by_file, found)
+            self._end(request, inputs, ends)
+
+    def _check_output(self) -> None:
+        import_ray()  # fails before anything is computed where Ray is missing
+        output, store = self.output, self.output.store
+        there = [
+            place
+            for place, is_there in (
+                (output.output, not output.is_folder and output_exists(output.output)),
+                # Of a run that ended before its first part nothing can be lost.
+                (store.path_or_url, bool(store.parts()) or FOLDER_MANIFEST in store.names()),
+            )
+            if is_there
+        ]
+        if output.resume:
+            return
+        if there and not output.overwrite:
+            raise InputError(f"{there[0]} is there already: give --resume to go on with it, or --overwrite")
+        check_parts_folder(store)
+
+    def _is_whole(self) -> bool:
+        """Whether a run that goes on has nothing to go on with but an output."""
+        output = self.output
+        return output.resume and not output.is_folder and not output.store.names() and output_exists(output.output)
+
+    def _check_whole(self, request: BulkRequest, inputs: list[InputDigest]) -> None:
+        """Finds that the output is of this run, so that nothing is left to be scored; raises InputError otherwise."""
+        output, (folder, name) = self.output.output, self.output.manifest_path
+        before = saved_run(folder, name)
+        if before is None:
+            raise InputError(
+                f"{output} is whole, so that nothing is left to resume, and {name}, which says what it was made with, "
+                "is not there: give another OUTPUT, or --overwrite"
+            )
+        now = self._described(request, inputs, RunCounts(rows=0))
+        check_same(output, before, now)
+        there = output_digest(self.output.file)
+        if before.output is not None and there is not None and before.output.sha256 != there.sha256:
+            raise InputError(f"{output} has changed since {name} was written: give another OUTPUT, or --overwrite")
+        self.summary.failed_rows, self.summary.unscored_rows = before.counts.failed, before.counts.unscored
+        if not self.quiet:
+            click.echo(f"{redacted_url(output)} is whole: nothing is left to score", err=True)
+
+    def _begin(self, request: BulkRequest, inputs: list[InputDigest]) -> dict[PartId, bool]:
+        """The parts that are there and stand; what they are made with is written first."""
+        store = self.output.store
+        now = self._described(request, inputs, RunCounts(rows=0))
+        if self.output.resume and (before := saved_run(store)) is not None:
+            check_same(store.path_or_url, before, now)
+        else:
+            if self.output.overwrite:
+                store.empty()
+                if not self.output.is_folder:
+                    remove_output(self.output.output)
+            save_run(store, now)
+        folder, name = self.output.manifest_path
+        folder.remove(name)
+        store.forget_stop()
+        return store.parts()
+
+    def _score(self, request: BulkRequest, rows_by_file: list[int], found: dict[PartId, bool]) -> dict[int, FileEnd]:
+        part_rows = self._part_rows(request)
+        readers = file_readers(self.source, rows_by_file, part_rows, found, request.plan.pictures)
+        setup = WorkerSetup(
+            connection=self.connection,
+            plan=request.plan,
+            lines=request.lines,
+            store=self.output.store,
+            unanswered=frozenset(part for part, answered in found.items() if not answered),
+        ).absolute()
+        total = sum(rows_by_file) if not self.source.options.where else None
+        # Whole parts but for the last of each file, which the readers tell in the end.
+        already = min(sum(found.values()) * part_rows, sum(rows_by_file))
+        ends: dict[int, FileEnd] = {}
+        here = self.connection.server is None and not request.plan.judge_elsewhere
+        own_judge = here and bool(request.plan.chosen.asks_judge)
+        with (
+            # Ray takes signals of its own, so ours come after it.
+            ray_session(self.cluster.address, usable_cores()) as ray,
+            finishing_on_interrupt(self.output.store) as stopping,
+            progress("scoring", total, quiet=self.quiet, already=already) as shown,
+        ):
+            cluster = self.cluster
+            share = divided(
+                cores_by_machine(ray), workers=cluster.workers, threads=cluster.threads, own_judge=own_judge
+            )
+            if self.connection.server is None:
+                setup = replace(setup, connection=replace(setup.connection, engine_threads=share.threads))
+            for item in run_parts(ray, readers, setup, workers=share.workers, cores_per_worker=share.reserved):
+                if isinstance(item, FileEnd):
+                    ends[item.file] = item
+                    continue
+                self.tally.add(item)
+                if item.error and not stopping.is_set():
+                    self.output.store.request_stop()
+                note = f"{self.tally.failed} failed" if self.tally.failed else ""
+                shown.done(already + self.tally.rows, note)
+        self.output.store.forget_stop()
+        if self.tally.first_problem is not None:
+            problem = self.tally.first_problem.problem()
+            raise type(problem)(f"{self.tally.first_problem.error}: {self.resume_hint()}")
+        if stopping.is_set():
+            raise StoppedError(f"interrupted; {self.resume_hint()}")
+        return ends
+
+    def resume_hint(self) -> str:
+        """How to go on, as a sentence."""
+        if RUN_NAME not in self.output.store.names():
+            return "nothing was written"
+        return f"{len(self.output.store.parts())} parts are in {self.output.store.display_name}, go on with --resume"
+
+    def _end(self, request: BulkRequest, inputs: list[InputDigest], ends: dict[int, FileEnd]) -> None:
+        store, found = self.output.store, self.output.store.parts()
+        assembly = Assembly(store=store, parts=found, ends=ends)
+        assembly.check(lambda row: self.summary.add(with_lines(row, request.lines)))
+        self.tally.report(self.summary)
+        if not self.output.is_folder:
+            assembly.write(self.output.output)
+        figures = RunFacts(
+            command=self._reproduce(request),
+            location=self.connection.description,
+            scored_rows=self.tally.scored,
+            wall_s=self.clock.times().wall_s,
+            notes=self.notes,
+            server_version=request.server_version,
+        )
+        if self.output.summary is not None:
+            write_json(self.output.summary, summary_document(self.summary, figures))
+        counts = counts_of(self.summary, scored_now=self.tally.scored)
+        manifest = replace(
+            self._described(request, inputs, counts),
+            cost=cost_of(self.summary),
+            output=output_digest(self.output.file),
+            results=self._results(),
+        )
+        folder, name = self.output.manifest_path
+        save_run(folder, replace(manifest, reproduce=figures.command), name)
+        if not self.output.is_folder and all(found.values()):
+            store.remove_all()
+        elif not all(found.values()):
+            click.echo(f"rows without an answer stay in {store.display_name}: --resume scores them again", err=True)
+        if not self.quiet:
+            print_summary(self.summary, figures)
+
+    def _described(self, request: BulkRequest, inputs: list[InputDigest], counts: RunCounts) -> RunManifest:
+        return RunManifest(
+            command="bulk",
+            versions=versions(request.server_version),
+            place=self.connection.description,
+            **metric_fields(request.lines),
+            inputs=inputs,
+            parameters={**reading_parameters(self.source), "part_rows": self._part_rows(request)},
+            counts=counts,
+            times=self.clock.times(),
+            machine=self.clock.machine(),
+            notes=self.notes,
+        )
+
+    def _results(self) -> dict[str, Any]:
+        return {
+            "workers": len(self.tally.cpu_s),
+            "workers_cpu_s": sum(self.tally.cpu_s.values()),
+            "worker_rss_bytes": max(self.tally.rss_bytes.values(), default=0),
+        }
+
+    def _part_rows(self, request: BulkRequest) -> int:
+        return self.cluster.rows_of_a_part(judged=bool(request.plan.chosen.asks_judge))
+
+    def _reproduce(self, request: BulkRequest) -> str:
+        files = [
+            *map(redacted, [*self.source.arguments, *self.source.where_arguments]),
+            redacted_url(self.output.output),
+        ]
+        words = [*files, *self.metrics.arguments(request.lines.values()), *self.connection.arguments]
+        return printable(shlex.join(["gradewire", "bulk", *words]))
+
+
+def _refuse_request_corpora(plan: ScorePlan) -> None:
+    for metric in plan.chosen.metrics:
+        if takes_corpus(metric) and "request" in {getattr(metric, "corpus", None), getattr(metric, "idf", None)}:
+            raise InputError(
+                f"{metric.name}: corpus=request counts the rows that are scored together, and bulk scores them in "
+                "parts: write corpus=prepared (bertscore: idf=prepared)"
+            )
 
 
 @click.command(
@@ -49,11 +365,7 @@ run, the same command with --resume goes on from them.
 @cascade_options
 @connection_options
 @bulk_options
-@choice_option(
-    "--fail-on",
-    among=("failure", "no-score", "never"),
-    about="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
-)
+@fail_on_option
 @price_options
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @click.pass_context
@@ -79,12 +391,11 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
         prices=prices_of(options),
         quiet=quiet,
     )
-    with exit_on_interrupt(lambda: f"interrupted; {job.way_on()}"), one_line_errors():
+    with exit_on_interrupt(lambda: f"interrupted; {job.resume_hint()}"), one_line_errors():
         try:
-            job.run(asyncio.run(job.ask()))
+            job.run(asyncio.run(job.resolve()))
         except StoppedError as stopped:
             click.echo(stopped.format_message(), err=True)
             ctx.exit(ExitCode.INTERRUPTED)
-    failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
-    if failures[fail_on]:
+    if job.summary.fails(fail_on):
         ctx.exit(ExitCode.FAILED)

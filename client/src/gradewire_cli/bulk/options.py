@@ -12,8 +12,7 @@ import click
 
 from gradewire_cli.bulk.parts import FOLDER_MANIFEST, PartStore, is_folder, parts_folder
 from gradewire_cli.options.common import check_resume, option_group
-from gradewire_cli.problems import InputError
-from gradewire_cli.redaction import redacted_url
+from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.results.manifest import manifest_path
 from gradewire_cli.results.manifest_file import row_output_options
 from gradewire_cli.results.table_file import is_table
@@ -196,7 +195,7 @@ class BulkOutput:
         return [("OUTPUT", self.file), ("--summary-json", self.summary), ("--manifest", self.manifest)]
 
     @property
-    def manifest_place(self) -> tuple[PartStore, str]:
+    def manifest_path(self) -> tuple[PartStore, str]:
         """Folder and name of the manifest: as an option says, in the folder of parts, or beside the output."""
         if self.manifest is not None:
             return PartStore(str(self.manifest.parent)), self.manifest.name
@@ -235,10 +234,6 @@ class Cluster:
     def rows_of_a_part(self, *, judged: bool) -> int:
         """`part_rows` with its default."""
         return self.part_rows or (_JUDGED_PART_ROWS if judged else _PART_ROWS)
-
-    def divided(self, machines: Sequence[int], *, own_judge: bool) -> Division:
-        """Divides the cores of these machines, as `gradewire_cli.bulk.options.divided` does."""
-        return divided(machines, workers=self.workers, threads=self.threads, own_judge=own_judge)
 
 
 def refuse_standard_input(paths: tuple[str, ...]) -> None:

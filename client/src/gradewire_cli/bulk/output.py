@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import tempfile
@@ -10,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradewire_cli.bulk.parts import RUN_NAME, PartId, PartStore, missing_parts
-from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.redaction import redacted_url
-from gradewire_cli.results.journal import refuse_other_run, told
-from gradewire_cli.results.manifest import InputDigest, file_digest
-from gradewire_cli.results.manifest_file import ManifestError, decode_manifest, encode_manifest, replacing
-from gradewire_cli.results.result_rows import counts_over_unknown, encode_row, line_parts, without_lines
+from gradewire_cli.problems import InputError, named_errors, redacted_url
+from gradewire_cli.results.journal import refuse_other_run, replacing, told
+from gradewire_cli.results.manifest import InputDigest, RunManifest, file_digest
+from gradewire_cli.results.manifest_file import ManifestError, decode_manifest, encode_manifest
+from gradewire_cli.results.results_file import counts_over_unknown, encode_row, line_parts, without_lines
 from gradewire_cli.results.table_file import is_table, write_table
 from gradewire_cli.rows.files import file_errors, file_system, is_url, local_path, open_url
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gradewire_cli.bulk.reading import FileEnd
-    from gradewire_cli.results.manifest import RunManifest
     from gradewire_cli.rows.input_file import InputFile
 
 
@@ -37,12 +36,12 @@ class Assembly:
 
     Attributes:
         store: Where they are.
-        found: Which are there, and whether they are answered.
+        parts: Which are there, and whether they are answered.
         ends: What the readers found at the end of each file.
     """
 
     store: PartStore
-    found: Mapping[PartId, bool]
+    parts: Mapping[PartId, bool]
     ends: Mapping[int, FileEnd]
 
     def check(self, take: Callable[[Mapping[str, Any]], None]) -> None:
@@ -51,8 +50,8 @@ class Assembly:
         Raises:
             IncompleteError: A part is missing, or the rows of a file are not each there exactly once.
         """
-        if missing := list(missing_parts(dict(self.found), {file: end.parts for file, end in self.ends.items()})):
-            raise IncompleteError(f"{len(missing)} parts are not in {self.store.place}: --resume scores them")
+        if missing := list(missing_parts(dict(self.parts), {file: end.parts for file, end in self.ends.items()})):
+            raise IncompleteError(f"{len(missing)} parts are not in {self.store.path_or_url}: --resume scores them")
         last = -1
         for file, end in sorted(self.ends.items()):
             counts = [0] * end.parts
@@ -60,7 +59,7 @@ class Assembly:
                 for row in self._rows(PartId(file, number)):
                     if row["index"] <= last:
                         raise IncompleteError(
-                            f"{self.store.place}: row {row['index']} comes after row {last}: a part was changed; "
+                            f"{self.store.path_or_url}: row {row['index']} comes after row {last}: a part was changed; "
                             "--overwrite begins again"
                         )
                     last = row["index"]
@@ -71,7 +70,7 @@ class Assembly:
                 short = next((number for number, rows in enumerate(counts[:-1]) if rows < max(counts)), end.parts - 1)
                 raise IncompleteError(
                     f"the parts of file {file + 1} have {sum(counts)} rows and the file {end.rows}: "
-                    f"{self._not_whole(PartId(file, short))}"
+                    f"{self._incomplete(PartId(file, short))}"
                 )
 
     def write(self, output: str) -> None:
@@ -99,7 +98,7 @@ class Assembly:
         rows = path.with_name(f".{path.name}.rows.jsonl") if table else path
         unfinished = path.with_name(f".{path.name}.new")
         with named_errors(path), replacing(rows, unfinished=unfinished), unfinished.open("wb") as stream:
-            for place, part in enumerate(sorted(self.found)):
+            for place, part in enumerate(sorted(self.parts)):
                 stream.writelines(self._lines(part) if place == 0 else _without_lines(self._lines(part)))
         if table:
             try:
@@ -112,15 +111,15 @@ class Assembly:
             try:
                 yield json.loads(line)
             except ValueError as error:
-                raise IncompleteError(self._not_whole(part)) from error
+                raise IncompleteError(self._incomplete(part)) from error
 
-    def _not_whole(self, part: PartId) -> str:
+    def _incomplete(self, part: PartId) -> str:
         """What a file system whose move is a copy may leave of a part where a run was killed, and the way out."""
-        name = part.name(answered=self.found[part])
-        return f"{self.store.place}/{name} is not whole: remove it, and --resume scores its rows again"
+        name = part.name(answered=self.parts[part])
+        return f"{self.store.path_or_url}/{name} is not whole: remove it, and --resume scores its rows again"
 
     def _lines(self, part: PartId) -> Iterator[bytes]:
-        yield from self.store.read_part(part, answered=self.found[part]).splitlines(keepends=True)
+        yield from self.store.read_part(part, answered=self.parts[part]).splitlines(keepends=True)
 
 
 def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
@@ -131,22 +130,16 @@ def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 def remove_output(output: str) -> None:
     """Removes an output that is about to be made again; raises InputError where it cannot be."""
-    with file_errors(output):
-        if is_url(output):
-            system, path = file_system(output)
-            if system.exists(path):
-                system.rm(path)
-        else:
-            Path(output).unlink(missing_ok=True)
+    system, path = file_system(output)
+    with file_errors(output), contextlib.suppress(FileNotFoundError):
+        system.rm_file(path)
 
 
 def output_exists(output: str) -> bool:
     """Whether there is an output already."""
-    if is_url(output):
-        system, path = file_system(output)
-        with file_errors(output):
-            return bool(system.exists(path))
-    return Path(output).exists()
+    system, path = file_system(output)
+    with file_errors(output):
+        return bool(system.exists(path))
 
 
 def input_digests(source: InputFile) -> list[InputDigest]:
@@ -181,12 +174,12 @@ def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
     if name not in store.names():
         if name == RUN_NAME and store.parts():
             raise InputError(
-                f"--resume: {store.place} has parts and no {RUN_NAME}, which says what they are made with: give "
+                f"--resume: {store.path_or_url} has parts and no {RUN_NAME}, which says what they are made with: give "
                 "another OUTPUT, or --overwrite"
             )
         return None
     try:
-        return decode_manifest(store.read(name), f"{store.place}/{name}")
+        return decode_manifest(store.read(name), f"{store.path_or_url}/{name}")
     except ManifestError as error:
         raise InputError(f"{error}; --overwrite begins again") from error
 

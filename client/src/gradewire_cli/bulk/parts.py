@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gradewire_cli.problems import InputError
-from gradewire_cli.redaction import redacted_url
-from gradewire_cli.results.journal import only_run
-from gradewire_cli.results.manifest_file import replacing
-from gradewire_cli.rows.files import file_errors, file_system, is_url, local_path, protocols
+from gradewire_cli.problems import InputError, redacted_url
+from gradewire_cli.results.journal import only_run, replacing
+from gradewire_cli.rows.files import file_errors, file_system, local_path, protocols
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,26 +156,23 @@ class PartStore:
     """The folder of a run's parts; opened by every process for itself.
 
     Attributes:
-        place: A folder or its URL.
+        path_or_url: A folder or its URL.
     """
 
-    place: str
+    path_or_url: str
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The place as people may see it: without keys of its URL."""
-        return redacted_url(self.place)
+        return redacted_url(self.path_or_url)
 
     def create(self) -> None:
         """Makes the folder where it is not there; raises InputError where it cannot."""
-        with file_errors(self.place):
-            if is_url(self.place):
-                system, path = file_system(self.place)
-                # Where there are no folders it would make the bucket, whose name may be mistyped.
-                if not is_object_store(system):
-                    system.makedirs(path, exist_ok=True)
-            else:
-                Path(self.place).mkdir(parents=True, exist_ok=True)
+        system, path = file_system(self.path_or_url)
+        # Where there are no folders it would make the bucket, whose name may be mistyped.
+        if not is_object_store(system):
+            with file_errors(self.path_or_url):
+                system.makedirs(path, exist_ok=True)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -191,25 +184,21 @@ class PartStore:
         Raises:
             InputError: Another run has it.
         """
-        local = self._local()
+        local = local_path(self.path_or_url)
         if local is None:
             self.create()
-            self._put_back()
+            with file_errors(self.path_or_url):
+                put_back(*file_system(self.path_or_url), self.names())
             yield
             return
         was_there = local.exists()
         try:
-            with only_run(self.place, local / _LOCK, way_out="give another OUTPUT", make=self.create):
+            with only_run(self.path_or_url, local / _LOCK, way_out="give another OUTPUT", make=self.create):
                 yield
         finally:
             if not was_there:
                 with contextlib.suppress(OSError):  # it has files, or is gone
                     local.rmdir()
-
-    def _put_back(self) -> None:
-        with file_errors(self.place):
-            system, path = file_system(self.place)
-            put_back(system, path, self.names())
 
     def names(self) -> set[str]:
         """Files in the folder but its lock; empty where it is not there.
@@ -217,10 +206,8 @@ class PartStore:
         Raises:
             InputError: They cannot be told.
         """
-        with file_errors(self.place), contextlib.suppress(FileNotFoundError):
-            if not is_url(self.place):
-                return set(os.listdir(self.place)) - {_LOCK}  # noqa: PTH208 - names alone
-            system, path = file_system(self.place)
+        system, path = file_system(self.path_or_url)
+        with file_errors(self.path_or_url), contextlib.suppress(FileNotFoundError):
             system.invalidate_cache()
             return {str(found).rsplit("/", 1)[-1] for found in system.ls(path, detail=False)} - {_LOCK}
         return set()
@@ -262,10 +249,10 @@ class PartStore:
         Raises:
             InputError: It cannot be written.
         """
-        with file_errors(f"{self.place}/{name}"):
-            local = self._local()
+        with file_errors(f"{self.path_or_url}/{name}"):
+            local = local_path(self.path_or_url)
             if local is None:
-                system, path = file_system(self.place)
+                system, path = file_system(self.path_or_url)
                 write_atomically(system, path, name, data)
                 return
             with replacing(local / name, unfinished=local / hidden_name(name, "new")) as unfinished:
@@ -273,22 +260,15 @@ class PartStore:
 
     def read(self, name: str) -> bytes:
         """The bytes of a file of the folder; raises InputError where it cannot be read."""
-        with file_errors(f"{self.place}/{name}"):
-            local = self._local()
-            if local is not None:
-                return (local / name).read_bytes()
-            system, path = file_system(self.place)
+        system, path = file_system(self.path_or_url)
+        with file_errors(f"{self.path_or_url}/{name}"):
             return bytes(system.cat_file(f"{path}/{name}"))
 
     def remove(self, name: str) -> None:
         """Removes a file of the folder where it is there."""
-        with file_errors(f"{self.place}/{name}"), contextlib.suppress(FileNotFoundError):
-            local = self._local()
-            if local is not None:
-                (local / name).unlink()
-            else:
-                system, path = file_system(self.place)
-                system.rm_file(f"{path}/{name}")
+        system, path = file_system(self.path_or_url)
+        with file_errors(f"{self.path_or_url}/{name}"), contextlib.suppress(FileNotFoundError):
+            system.rm_file(f"{path}/{name}")
 
     def empty(self) -> None:
         """Removes the files that a run makes; other files stay.
@@ -302,18 +282,16 @@ class PartStore:
     def remove_all(self) -> None:
         """Removes the folder with the files that a run makes; where it has others it stays with them."""
         self.empty()
+        system, path = file_system(self.path_or_url)
+        if local_path(self.path_or_url) is None and "/" not in path.strip("/"):
+            return  # a bucket is not ours to remove
         # There may be something else in it, or it is not there.
-        with contextlib.suppress(InputError), file_errors(self.place):
-            local = self._local()
-            if local is not None:
-                (local / _LOCK).unlink(missing_ok=True)
-                local.rmdir()
-            else:
-                system, path = file_system(self.place)
-                if "/" in path.strip("/"):  # a bucket is not ours to remove
-                    system.rmdir(path)
+        with contextlib.suppress(InputError):
+            self.remove(_LOCK)
+            with file_errors(self.path_or_url):
+                system.rmdir(path)
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Tells all workers to begin no further part."""
         self.write(_STOP, b"")
 
@@ -323,17 +301,9 @@ class PartStore:
 
     def is_stopping(self) -> bool:
         """Whether workers are asked to begin no further part."""
-        local = self._local()
-        if local is not None:
-            return (local / _STOP).exists()
-        with file_errors(self.place):
-            system, path = file_system(self.place)
-            system.invalidate_cache()
-            return bool(system.exists(f"{path}/{_STOP}"))
-
-    def _local(self) -> Path | None:
-        """The folder on this machine; None on another file system."""
-        return local_path(self.place)
+        system, path = file_system(self.path_or_url)
+        with file_errors(self.path_or_url):
+            return _exists(system, f"{path}/{_STOP}")
 
 
 def _is_own(name: str) -> bool:
@@ -362,4 +332,4 @@ def check_parts_folder(store: PartStore) -> None:
     """Refuses a folder that has files of something else; raises InputError."""
     strange = sorted(name for name in store.names() if not (_is_own(name) or name.startswith(".")))
     if strange:
-        raise InputError(f"{store.place} has files that no run of bulk wrote ({strange[0]}): give another OUTPUT")
+        raise InputError(f"{store.path_or_url} has files that no run of bulk wrote ({strange[0]}): give another OUTPUT")

@@ -11,16 +11,14 @@ import re
 import socket
 from typing import TYPE_CHECKING, Any, Final
 
-from gradewire_cli.bulk.reading import FileEnd, PartRows
-from gradewire_cli.bulk.worker import PartScorer
+from gradewire_cli.bulk.reading import FileEnd, FileReader, PartRows
+from gradewire_cli.bulk.worker import PartRecord, PartScorer, WorkerSetup
 from gradewire_cli.problems import InputError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradewire_cli.bulk.parts import PartStore
-    from gradewire_cli.bulk.reading import FileReader
-    from gradewire_cli.bulk.worker import PartRecord, WorkerSetup
 
 
 _OBJECT_STORE_BYTES: Final = 256 << 20

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire_cli.bulk.parts import PartId
 from gradewire_cli.rows.files import file_system, is_url
-from gradewire_cli.rows.row import with_picture_digests
+from gradewire_cli.rows.row import Row, with_picture_digests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,18 +18,17 @@ if TYPE_CHECKING:
     from gradewire import Tls
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_cli.rows.row import Row
 
 
 _CHAINED: Final = "::"
 _LOCAL_URLS: Final = ("file://", "local://")
 
 
-def absolute_name(place: str) -> str:
+def absolute_name(path_or_url: str) -> str:
     """A path, or the URL of one, from the root on; the URLs of other file systems as they are."""
-    if not is_url(place):
-        return str(Path(place).absolute())
-    return _CHAINED.join(map(_absolute_link, place.split(_CHAINED)))
+    if not is_url(path_or_url):
+        return str(Path(path_or_url).absolute())
+    return _CHAINED.join(map(_absolute_link, path_or_url.split(_CHAINED)))
 
 
 def absolute_connection(connection: ConnectionOptions) -> ConnectionOptions:
@@ -89,7 +88,7 @@ class FileReader:
     Attributes:
         source: All input files, with how they are read, by the names that rows and messages have.
         file: Number of the one to read, from 0.
-        place: Where it is, in whatever directory the reader runs.
+        path_or_url: Where it is, in whatever directory the reader runs.
         rows_before: Rows of the files before it, which are numbered first.
         part_rows: Rows of a part; the last of a file may have fewer.
         done: Numbers of its parts that need no scoring.
@@ -98,7 +97,7 @@ class FileReader:
 
     source: InputFile
     file: int
-    place: str
+    path_or_url: str
     rows_before: int
     part_rows: int
     done: AbstractSet[int]
@@ -109,7 +108,7 @@ class FileReader:
 
         Rows of done parts are read too, for nothing but reading says where the next part begins.
         """
-        opened = self.source.open_file(self.file, self.rows_before, self.place)
+        opened = self.source.open_file(self.file, self.rows_before, self.path_or_url)
         remaining = iter(with_picture_digests(opened.rows, self.pictures))
         rows = 0
         for number in itertools.count():
@@ -126,22 +125,15 @@ def file_readers(
     source: InputFile, rows_by_file: list[int], part_rows: int, found: dict[PartId, bool], pictures: Path | None
 ) -> list[FileReader]:
     """A reader for each file; parts of `found` that are answered are not scored again."""
-    readers = [
+    return [
         FileReader(
             source=source,
             file=file,
-            place=absolute_name(source.paths[file]),
+            path_or_url=absolute_name(source.paths[file]),
             rows_before=before,
             part_rows=part_rows,
-            done=frozenset(),
+            done=frozenset(part.number for part, answered in found.items() if answered and part.file == file),
             pictures=pictures and pictures.absolute(),
         )
         for file, before in enumerate(itertools.accumulate(rows_by_file[:-1], initial=0))
-    ]
-    return [
-        replace(
-            reader,
-            done=frozenset(part.number for part, answered in found.items() if answered and part.file == reader.file),
-        )
-        for reader in readers
     ]

@@ -11,32 +11,30 @@ import socket
 import threading
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from gradewire._calls.background import BackgroundLoop
 from gradewire.errors import GradewireError, InconsistentReplies, TransportError
 from gradewire_cli.bulk.parts import PartId, PartStore
-from gradewire_cli.bulk.reading import absolute_connection, absolute_name
+from gradewire_cli.bulk.reading import PartRows, absolute_connection, absolute_name
 from gradewire_cli.problems import InputError, UnreachableError
 from gradewire_cli.results.journal import whole_lines
 from gradewire_cli.results.judge_summary import PaidTokens
-from gradewire_cli.results.progress import progress
-from gradewire_cli.results.result_rows import encode_rows, may_pass, with_lines
+from gradewire_cli.results.results_file import encode_rows, may_pass, with_lines
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.rows.row import result_key
-from gradewire_cli.scoring.row_scorer import RowScorer
+from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
 
     from gradewire.transport import Transport
-    from gradewire_cli.bulk.reading import PartRows
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.scoring.plan import ScorePlan
-    from gradewire_cli.scoring.row_scorer import ScoredRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +47,12 @@ class PartRecord:
         rows: Its rows; 0 where it was not begun because the run is to stop.
         failed: Rows with a result that is a failure.
         unanswered: Rows that a later run scores again.
-        kept: Rows whose result an earlier run had.
+        reused: Rows whose result an earlier run had.
         error: Why it could not be scored at all; "" where it was.
         unreachable: Whether that was for want of a server, so that the same may succeed later.
         texts: Texts by where they were found.
         seconds: Seconds by stage, as `Summary.seconds`.
-        paid: By metric: rows with known tokens, rows without, tokens read, tokens written.
+        paid: Tokens by metric.
         worker: Process that scored it, as HOST:PID.
         worker_cpu_s: CPU seconds of that process so far.
         worker_rss_bytes: Most resident memory of that process so far.
@@ -65,12 +63,12 @@ class PartRecord:
     rows: int = 0
     failed: int = 0
     unanswered: int = 0
-    kept: int = 0
+    reused: int = 0
     error: str = ""
     unreachable: bool = False
     texts: Mapping[str, int] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
-    paid: Mapping[str, list[int]] = field(default_factory=dict)
+    paid: Mapping[str, PaidTokens] = field(default_factory=dict)
     worker: str = ""
     worker_cpu_s: float = 0.0
     worker_rss_bytes: int = 0
@@ -79,15 +77,6 @@ class PartRecord:
     def part(self) -> PartId:
         """Which part it is."""
         return PartId(self.file, self.number)
-
-    def to_json(self) -> bytes:
-        """As bytes of JSON."""
-        return json.dumps(asdict(self)).encode()
-
-    @classmethod
-    def from_json(cls, data: bytes) -> Self:
-        """Reads what `to_json` wrote, of the same version."""
-        return cls(**json.loads(data))
 
     @classmethod
     def failure(cls, part: PartId, error: Exception) -> Self:
@@ -106,9 +95,9 @@ def costs_of(summary: Summary) -> dict[str, Any]:
         "texts": dict(summary.texts),
         "seconds": dict(summary.seconds),
         "paid": {
-            label: [paid.rows, paid.unknown_rows, paid.read, paid.written]
+            label: tally.judge.paid
             for label, tally in summary.metrics.items()
-            if tally.judge is not None and (paid := tally.judge.paid).rows + paid.unknown_rows
+            if tally.judge is not None and tally.judge.paid
         },
     }
 
@@ -144,20 +133,18 @@ class RunTally:
             self.first_problem = self.first_problem or record
             return
         self.rows += record.rows
-        self.scored += record.rows - record.kept
+        self.scored += record.rows - record.reused
         self.failed += record.failed
         self.unanswered += record.unanswered
         self._texts.update(record.texts)
         self._seconds.update(record.seconds)
-        for label, (rows, unknown, read, written) in record.paid.items():
-            paid = self._paid.setdefault(label, PaidTokens())
-            paid.rows, paid.unknown_rows = paid.rows + rows, paid.unknown_rows + unknown
-            paid.read, paid.written = paid.read + read, paid.written + written
+        for label, paid in record.paid.items():
+            self._paid[label] = self._paid.get(label, PaidTokens()) + paid
         if record.worker:
             self.cpu_s[record.worker] = max(record.worker_cpu_s, self.cpu_s.get(record.worker, 0.0))
             self.rss_bytes[record.worker] = max(record.worker_rss_bytes, self.rss_bytes.get(record.worker, 0))
 
-    def tell(self, summary: Summary) -> None:
+    def report(self, summary: Summary) -> None:
         """Adds to a summary of all rows what this run took for its own."""
         summary.texts.update(self._texts)
         summary.seconds.update(self._seconds)
@@ -167,7 +154,6 @@ class RunTally:
                 tally.judge.paid = paid
 
 
-_T = TypeVar("_T")
 _RSS_UNIT_BYTES = 1024
 """Of `ru_maxrss` on Linux."""
 
@@ -196,26 +182,8 @@ class WorkerSetup:
             self,
             connection=absolute_connection(self.connection),
             plan=replace(self.plan, pictures=self.plan.pictures and self.plan.pictures.absolute()),
-            store=PartStore(absolute_name(self.store.place)),
+            store=PartStore(absolute_name(self.store.path_or_url)),
         )
-
-
-class _LoopThread:
-    """An event loop in a thread of its own."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="gradewire-bulk", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def close(self) -> None:
-        self.run(self._loop.shutdown_default_executor()).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
 
 
 @dataclass(slots=True)
@@ -229,7 +197,7 @@ class PartScorer:
 
     setup: WorkerSetup
     transport: Transport | None = None
-    _loop: _LoopThread | None = field(default=None, init=False)
+    _loop: BackgroundLoop | None = field(default=None, init=False)
     _opened: Future[RowScorer] | None = field(default=None, init=False)
     _resources: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack, init=False)
     _known: dict[tuple[int, str], Mapping[str, Any]] = field(default_factory=dict, init=False)
@@ -245,22 +213,22 @@ class PartScorer:
             return PartRecord(file=part.part.file, number=part.part.number)
         try:
             loop, scorer = self._opened_scorer()
-            return loop.run(self._score(scorer, part)).result()
+            return loop.run(self._score(scorer, part))
         except (GradewireError, click.ClickException, OSError) as error:
             return PartRecord.failure(part.part, error)
 
     def close(self) -> None:
         """Closes the engine or the connection; a worker that is killed needs none of it."""
         if self._loop is not None:
-            self._loop.run(self._resources.aclose()).result()
-            self._loop.close()
+            self._loop.run(self._resources.aclose())
+            self._loop.stop()
             self._loop = self._opened = None
 
-    def _opened_scorer(self) -> tuple[_LoopThread, RowScorer]:
+    def _opened_scorer(self) -> tuple[BackgroundLoop, RowScorer]:
         with self._lock:
             if self._loop is None or self._opened is None:
-                self._loop = _LoopThread()
-                self._opened = self._loop.run(self._open())
+                self._loop = BackgroundLoop("gradewire-bulk")
+                self._opened = self._loop.start(self._open())
         return self._loop, self._opened.result()
 
     async def _open(self) -> RowScorer:
@@ -289,8 +257,7 @@ class PartScorer:
                 summary.add(scored.output, scored.scores, row=scored.row)
 
         try:
-            with progress("", None, quiet=True) as silent:
-                await scorer.score(part.rows, take, silent)
+            await scorer.score(part.rows, take)
         finally:
             for key in known:
                 self._known.pop(key, None)
@@ -302,7 +269,7 @@ class PartScorer:
             rows=len(rows),
             failed=summary.failed_rows,
             unanswered=unanswered,
-            kept=len(known),
+            reused=len(known),
             **costs_of(summary),
             worker=f"{socket.gethostname()}:{os.getpid()}",
             worker_cpu_s=time.process_time(),

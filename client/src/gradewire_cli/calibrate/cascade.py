@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +14,22 @@ from gradewire.metrics.line import format_metric_line, parse_metric_line
 from gradewire_cli.calibrate.rows import labelled_scores
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import Table, number
-from gradewire_stats.calibration.cascade_rows import CascadeRows
+from gradewire_stats.calibration.cascade import CascadeRows
 from gradewire_stats.calibration.labelled_rows import half_of
 from gradewire_stats.point_estimates import MissingScipyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
     from gradewire.metrics import Auto
     from gradewire_cli.calibrate.rows import LabelledScores
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_stats.calibration.cascade import CascadeFit, HeldRisk
-    from gradewire_stats.calibration.cascade_rows import JudgeGain
+    from gradewire_stats.calibration.cascade import CascadeFit, HeldRisk, JudgeGain
     from gradewire_stats.calibration.labelled_rows import Half
 
 
+HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
+"""How fits held on other questions: every risk, by the rows that they were made on and measured on, in words."""
 VERSION = 1
 _EXACT = "exact_match"
 _CHEAP = Correctness(confidence=0.5)
@@ -59,19 +61,6 @@ class ScoredCascade:
     def count_of(self, half: Half | None) -> int:
         """Rows that are fitted on: all, or those of a half of the questions."""
         return len(self.rows if half is None else self.rows.half(half))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldOut:
-    """How a fit on other questions held.
-
-    Attributes:
-        on: The rows that it is measured on, in words.
-        risks: Of every risk.
-    """
-
-    on: str
-    risks: tuple[HeldRisk, ...]
 
 
 def cascade_metrics(metric: Auto) -> str:
@@ -142,7 +131,7 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
 
 def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three numbers
     scored: ScoredCascade, provenance: Mapping[str, Any], *, half: Half | None, delta: float, resamples: int, seed: int
-) -> tuple[CascadeFit, tuple[HeldOut, ...]]:
+) -> tuple[CascadeFit, HeldOut]:
     """Fits the bands and measures them on questions that were not fitted on.
 
     With a half named, the fit is made there and measured on the other one. Without, it is made on all rows, and fits
@@ -163,22 +152,22 @@ def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three number
     try:
         fits = {name: fit(rows) for name, rows in halves.items() if len(rows) and half in {None, name}}
         other = {"a": "b", "b": "a"}
-        held = [
-            HeldOut(on=f"fitted on half {name}, read on half {other[name]}", risks=held_risks(found, rows))
+        held = {
+            f"fitted on half {name}, read on half {other[name]}": held_risks(found, rows)
             for name, found in fits.items()
             if len(rows := halves[other[name]])
-        ]
-        return (fits[half] if half is not None else fit(scored.rows)), tuple(held)
+        }
+        return (fits[half] if half is not None else fit(scored.rows)), held
     except MissingScipyError as error:
         raise InputError(f"fitting needs scipy: {error}") from error
 
 
-def cascade_values(fit: CascadeFit, held: tuple[HeldOut, ...]) -> tuple[tuple[str, float], ...]:
+def cascade_values(fit: CascadeFit, held: HeldOut) -> tuple[tuple[str, float], ...]:
     """What the stored calibration tells people of its worth."""
     wide = fit.gains[-1]
     found = {"judge_accuracy": wide.judge, "cheap_accuracy": wide.cheap, "judged_rows": float(wide.rows)}
-    for each in held[:1]:
-        found |= {f"wrong_at_risk_{risk.risk:g}_held_out".replace(".", "_"): risk.wrong_share for risk in each.risks}
+    for risk in next(iter(held.values()), ()):
+        found[f"wrong_at_risk_{risk.risk:g}_held_out".replace(".", "_")] = risk.wrong_share
     return tuple((name, value) for name, value in found.items() if math.isfinite(value))
 
 
@@ -193,7 +182,7 @@ def _number(value: object, result: Mapping[str, Any]) -> float:
 _SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
-def cascade_tables(fit: CascadeFit, held: Sequence[HeldOut]) -> Iterator[Table]:
+def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
     """The bands of the usual risks, how they held on other questions, and the judge beside the cheap verdicts."""
     yield Table(
         f"Bands, each with the probability {1 - fit.delta:g}",
@@ -204,16 +193,16 @@ def cascade_tables(fit: CascadeFit, held: Sequence[HeldOut]) -> Iterator[Table]:
             if each.risk in _SHOWN_RISKS
         ],
     )
-    for part in held:
+    for on, risks in held.items():
         yield Table(
-            f"How it held: {part.on}",
+            f"How it held: {on}",
             ["risk", "rows", "accepted", "wrong of them", "share", "held", "judge asked", "accuracy, all rows"],
             [
                 [
                     *(f"{each.risk:g}", str(each.rows), str(each.accepted), str(each.wrong), number(each.wrong_share)),
-                    *("yes" if each.held else "no", str(each.asked), number(each.accuracy)),
+                    *("yes" if each.held else "no", str(each.judged), number(each.accuracy)),
                 ]
-                for each in part.risks
+                for each in risks
                 if each.risk in _SHOWN_RISKS
             ],
         )
@@ -226,14 +215,14 @@ def cascade_tables(fit: CascadeFit, held: Sequence[HeldOut]) -> Iterator[Table]:
 
 def judge_line(fit: CascadeFit, judge: str) -> str:
     """Where the judge is asked, in a sentence."""
-    if fit.asked_below is None:
+    if fit.judged_below is None:
         return (
             f"{judge} is refused: on no share of the least certain rows does the interval of what it adds lie above 0, "
             "so auto never lets it decide"
         )
     share = max(each.share for each in fit.gains if each.adds)
     return (
-        f"{judge} is asked below the confidence {_confidence(fit.asked_below)}: the least certain {share:.0%} of rows"
+        f"{judge} is asked below the confidence {_confidence(fit.judged_below)}: the least certain {share:.0%} of rows"
     )
 
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from gradewire_cli.calibrate.rows import LabelledScores
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_stats.agreement import AgreementReport
+    from gradewire_stats.agreement_table import AgreementReport
     from gradewire_stats.calibration.probability import CorrectnessFitResult
     from gradewire_stats.calibration.quality import TransferStatistics
-    from gradewire_stats.calibration.stored_form import FittedFeature
+    from gradewire_stats.calibration.stored_fit import FittedFeature
     from gradewire_stats.calibration.thresholds import Objective, WeightObjective
     from gradewire_stats.point_estimates import Statistic
 
@@ -40,7 +40,7 @@ BEFORE, AFTER = "before", "after"
 STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "precision", "recall", "auc", "pearson")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Split:
     """Scores of one run of the metric.
 
@@ -53,7 +53,7 @@ class Split:
     held_out: LabelledScores | None
 
     @property
-    def shown(self) -> LabelledScores:
+    def measured(self) -> LabelledScores:
         """The rows that the figures are computed on."""
         return self.fitted if self.held_out is None else self.held_out
 
@@ -75,7 +75,7 @@ class ThresholdFit:
     measured_on: str
 
     @property
-    def figures(self) -> dict[str, float]:
+    def values(self) -> dict[str, float]:
         """Point values over all rows that it is measured on, by name; those that are not defined are left out."""
         found = {
             f"{statistic}_{metric.metric}": metric.cells[-1].estimates[statistic].value
@@ -113,7 +113,7 @@ def fitted_threshold(before: Split, after: Split, objective: Objective, *, resam
     Raises:
         InputError: All answers are right or all are wrong, or the runs have scores of different rows.
     """
-    own, shown, standing = after.fitted, after.shown, before.shown
+    own, shown, standing = after.fitted, after.measured, before.measured
     if shown.sha256 != standing.sha256:
         raise InputError("other rows failed in the second run than in the first: try again")
     try:
@@ -176,12 +176,12 @@ class ProbabilityFit:
     Attributes:
         result: The form that a model stores, figures of its rows (each judged by a fit on other questions), warnings.
         report: `BEFORE` (SMILE) and `AFTER` on the other half of the questions; None without halves.
-        further: Further figures of probabilities there, by name.
+        other_values: Further figures of probabilities there, by name.
     """
 
     result: CorrectnessFitResult
     report: AgreementReport | None
-    further: Mapping[str, float]
+    other_values: Mapping[str, float]
 
 
 def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are drawn
@@ -202,7 +202,7 @@ def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are d
         InputError: Scores without features, rows that cannot be fitted on, or scikit-learn is not installed.
     """
     try:
-        from gradewire_stats.calibration.labelled_rows import Shapes, checked  # noqa: PLC0415 - the extra `calibrate`
+        from gradewire_stats.calibration.labelled_rows import InputKinds, checked  # noqa: PLC0415 - the extra `calibrate`
         from gradewire_stats.calibration.probability import fit_correctness  # noqa: PLC0415 - the same extra
 
         rows, names = split.fitted, [feature.name for feature in features]
@@ -213,7 +213,7 @@ def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are d
             rows.labels,
             rows.questions,
             sources=rows.sources,
-            shapes=Shapes(shape, values[:, len(names) :]),
+            shapes=InputKinds(shape, values[:, len(names) :]),
         )
         found = fit_correctness(labelled, provenance=provenance)
     except ImportError as error:
@@ -224,7 +224,7 @@ def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are d
     report, further = None, dict[str, float]()
     if split.held_out is not None:
         report, further = _measured(found.fit, split.held_out, shape, resamples=resamples, seed=seed)
-    return ProbabilityFit(result=found, report=report, further=further)
+    return ProbabilityFit(result=found, report=report, other_values=further)
 
 
 def _measured(
@@ -276,17 +276,17 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
         ["", "probability"],
         [[name, number(value)] for name, value in fit.result.figures.items()],
     )
-    if fit.result.travel:
+    if fit.result.transfer:
         yield Table(
             "By fits on the other sources",
             ["source left out", "rows", "Pearson", "AUC", "accuracy", "ECE"]
             + [f"accuracy of {share:.0%}" for share in COVERAGES]
             + ["UNCERTAIN", "accuracy of the others", "wrong ones UNCERTAIN"],
-            [[each.source, str(each.rows), *map(number, _transfer_numbers(each))] for each in fit.result.travel],
+            [[each.source, str(each.rows), *map(number, _transfer_numbers(each))] for each in fit.result.transfer],
         )
     if fit.report is not None:
         table = _table(fit.report, "the other half of the questions", ("smile", "probability"))
-        rest = [[name, "", number(value), ""] for name, value in fit.further.items()]
+        rest = [[name, "", number(value), ""] for name, value in fit.other_values.items()]
         yield replace(table, rows=[*table.rows, *rest])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.line import parameter_names, parse_metric_line
 from gradewire_cli.problems import InputError, one_line_errors
-from gradewire_cli.results.summary import verdict
+from gradewire_cli.results.results_file import verdict
 from gradewire_stats.calibration.labelled_rows import half_of
 from gradewire_stats.point_estimates import right
 
@@ -42,12 +42,12 @@ def with_sources(source: InputFile, column: str | None) -> InputFile:
     return replace(source, options=options)
 
 
-def source_of(row: Row, *, several_files: bool) -> str:
+def source_of(row: Row) -> str:
     """Where a row of `with_sources` comes from: what its column says, else its file of several, else its data set."""
     said = next(iter(row.grouping.values()), "")
     if said or (row.grouping and _COLUMN not in row.grouping):
         return said
-    return row.file if several_files else row.dataset
+    return row.file or row.dataset
 
 
 # Models are told apart on their own; features are the same with the probability and without.
@@ -93,7 +93,7 @@ class LabelledScores:
 
 
 def labelled_scores(
-    labelled: LabelledRows, metric: Metric, *, half: Half | None, several_files: bool = False
+    labelled: LabelledRows, metric: Metric, *, half: Half | None
 ) -> tuple[LabelledScores, LabelledScores | None]:
     """The rows that are fitted on, and those that the fit is measured on.
 
@@ -101,7 +101,6 @@ def labelled_scores(
         labelled: With their rows; those of other metrics are left aside.
         metric: Whose scores are fitted on, with the parameters that were asked for.
         half: Which half of the questions is fitted on; None: all.
-        several_files: Whether the files tell sources apart.
 
     Returns:
         The first with the digest of its own rows; the second, the other half, None without halves.
@@ -121,8 +120,8 @@ def labelled_scores(
             (row, value) for (row, _), value in zip(labelled.kept, judged.labels, strict=True) if not 0 <= value <= 1
         )
         raise InputError(
-            f"{row.place}: the label is {value:g}, and labels lie outside [0, 1]: nobody said which answers are right; "
-            "scale them, 0.5 is right"
+            f"{row.position}: the label is {value:g}, and labels lie outside [0, 1]: nobody said which answers are "
+            "right; scale them, 0.5 is right"
         )
     kept = [
         (row, output["scores"][label], value)
@@ -138,9 +137,8 @@ def labelled_scores(
         )
         if not fitted or not read:
             raise InputError(f"--half {half}: all rows belong to one half of the questions; leave it out")
-        gathered = _gathered(label, fitted, len(scores) - len(kept), several_files=several_files)
-        return gathered, _gathered(label, read, 0, several_files=several_files)
-    return _gathered(label, kept, len(scores) - len(kept), several_files=several_files), None
+        return _gathered(label, fitted, len(scores) - len(kept)), _gathered(label, read, 0)
+    return _gathered(label, kept, len(scores) - len(kept)), None
 
 
 def _column(labelled: LabelledRows, metric: Metric) -> str:
@@ -214,9 +212,7 @@ def _lines(labelled: LabelledRows, label: str) -> list[str]:
     return [line for line in dict.fromkeys(said) if line]
 
 
-def _gathered(
-    label: str, rows: Sequence[tuple[Row, Mapping[str, Any], float]], failed: int, *, several_files: bool
-) -> LabelledScores:
+def _gathered(label: str, rows: Sequence[tuple[Row, Mapping[str, Any], float]], failed: int) -> LabelledScores:
     judged = [verdict(label, result) for _, result, _ in rows]
     digest = hashlib.sha256()
     for row, _, value in rows:
@@ -230,7 +226,7 @@ def _gathered(
         questions=[_question(row) for row, _, _ in rows],
         question_keys=[row.question_key for row, _, _ in rows],
         datasets=[row.dataset for row, _, _ in rows],
-        sources=[source_of(row, several_files=several_files) for row, _, _ in rows],
+        sources=[source_of(row) for row, _, _ in rows],
         results=[result for _, result, _ in rows],
         line=str(rows[0][1].get("line", "")),
         failed=failed,

@@ -11,34 +11,33 @@ import click
 from gradewire.errors import InvalidRequest
 from gradewire.metrics import Compare
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire_cli.compare.conditions import VALUE_NAMES
+from gradewire_cli.compare.output import all_tables, headline_tables, value_notes, write_page
 from gradewire_cli.compare.result import Drawing, check_conditions, document_of, parse_conditions, parts_only
-from gradewire_cli.compare.run import CompareJob, Outputs, SideOptions, output_options
+from gradewire_cli.compare.run import CompareJob, output_options, resume_hint, scores_beside
+from gradewire_cli.compare.runs import are_outputs
 from gradewire_cli.compare.sides import DUPLICATES, RULES, check_names
-from gradewire_cli.compare.stored import are_outputs
-from gradewire_cli.compare.tables import all_tables, headline_tables, value_notes
-from gradewire_cli.options.common import OUTPUT_FILE, choice_option, option_group, read_groupings
+from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_option, option_group, read_groupings
 from gradewire_cli.options.connection import connection_of
-from gradewire_cli.options.labelled import draw_options
 from gradewire_cli.options.metrics import metric_options_of
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.journal import check_outputs, files_of
+from gradewire_cli.results.table_forms import TableFiles
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
+from gradewire_cli.scoring.labelled_run import draw_options
 from gradewire_cli.scoring.metrics import ALL_METRICS
 from gradewire_cli.scoring.plan import scoring_options
 from gradewire_proto.exit_codes import ExitCode
-from gradewire_stats.comparison.conditions import VALUE_NAMES
 from gradewire_stats.comparison.groups import RESAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradewire_cli.compare.result import CompareResult
     from gradewire_cli.options.metrics import MetricOptions
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_stats.comparison.conditions import Condition
 
 
 def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -189,20 +188,22 @@ CONDITION is METRIC.FIGURE, then < <= > or >=, then a number. Figures:
 @draw_options(resamples=RESAMPLES)
 @output_options
 @click.pass_context
-def compare_command(ctx: click.Context, /, *, conditions: Sequence[Condition], quiet: bool, **options: Any) -> None:
+def compare_command(ctx: click.Context, /, **options: Any) -> None:
     """Compare two or more models or runs over the same questions; no labels are needed.
 
     FILEs are one for each run, or one with a column model. Prints paired differences of mean scores and of answers
     called right, whose answer is the better one how often, the rows that changed most, and what else differs.
     """
-    outputs = Outputs.of(options)
-    source = _source(options)
+    check_resume(options, options["out"])
+    files, source = TableFiles.of(options), _source(options)
     check_names(source.paths, options["models"], options["names"])
     stored = are_outputs(source.paths)
     if options["summaries"] and not stored:
         raise click.UsageError("--summary belongs to outputs of gradewire score: these files are answers")
     named = {f"--summary {path}": str(path) for path in options["summaries"]}
-    check_outputs(outputs.written, source.named_paths | named)
+    kept = [path for file in (options["out"], scores_beside(options["out"])) if file for path in files_of(file)]
+    written = [*(("--out", path) for path in kept), *files.named, ("--html", options["html"])]
+    check_outputs(written, source.named_paths | named)
     with one_line_errors():
         metrics, comparison = comparison_with(_metrics(ctx, options), options["by"])
     if comparison is not None and stored:
@@ -211,34 +212,30 @@ def compare_command(ctx: click.Context, /, *, conditions: Sequence[Condition], q
             "gradewire score"
         )
     job = CompareJob(
+        options=options,
         source=source,
         stored=stored,
         metrics=metrics,
-        comparison=comparison,
         connection=connection_of(options),
-        sides=SideOptions(
-            models=options["models"],
-            names=options["names"],
-            baseline=options["baseline"],
-            rule=options["rule"],
-            duplicates=options["duplicates"],
-            summaries=options["summaries"],
-        ),
-        by=options["by"],
-        conditions=conditions,
-        drawing=Drawing(
-            tie_margin=options["tie_margin"],
-            resamples=options["resamples"],
-            seed=options["seed"],
-            changed=options["changed"],
-        ),
-        outputs=outputs,
-        quiet=quiet,
+        comparison=comparison,
+        drawing=Drawing(**{name: options[name] for name in ("tie_margin", "resamples", "seed", "changed")}),
     )
-    with exit_on_interrupt(outputs.way_on), one_line_errors():
+    with exit_on_interrupt(lambda: resume_hint(options["out"])), one_line_errors():
         found = job.run(ctx.obj)
-    _show(found, outputs)
-    if _fails(conditions, found, outputs, source.short_name):
+    every = list(all_tables(found))
+    tables = every if options["all_tables"] else list(headline_tables(found))
+    further = [FURTHER_TABLES] if len(tables) < len(every) else []
+    show_tables(tables, [printable(note) for note in value_notes(found)], further)
+    checked = check_conditions(options["conditions"], found)
+    document = document_of(found) | {"conditions": checked}
+    files.write(document, list(all_tables(found, characters=_FILE_CHARACTERS)), value_notes(found))
+    if options["html"] is not None:
+        write_page(options["html"], found, source.short_name, checked)
+    for line in (*parts_only(options["conditions"], found), *(str(each) for each in checked if each.holds)):
+        click.echo(printable(line), err=True)
+    if problems := [str(each) for each in checked if each.problem]:
+        raise InputError("; ".join(problems))
+    if any(each.holds for each in checked):
         ctx.exit(ExitCode.GATE)
 
 
@@ -250,36 +247,12 @@ def _source(options: Mapping[str, Any]) -> InputFile:
     groupings = read_groupings(options["group_by"], "--group-by")
     columns = tuple(dict.fromkeys(column for grouping in groupings for column in grouping))
     rows = replace(source.options, grouped_by=columns, grouping_option="--group-by", grouping_needed=False)
-    return replace(source, options=rows, groupings=groupings, groupings_asked=bool(groupings))
+    return replace(source, options=rows, groupings=groupings, groupings_requested=bool(groupings))
 
 
-def _metrics(ctx: click.Context, options: Mapping[str, Any]) -> Any:
+def _metrics(ctx: click.Context, options: Mapping[str, Any]) -> MetricOptions:
     named = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
     return metrics_with(metric_options_of(options), options["by"], named=named)
-
-
-def _show(found: CompareResult, outputs: Outputs) -> None:
-    tables = list(all_tables(found) if outputs.all_tables else headline_tables(found))
-    notes = [printable(note) for note in value_notes(found)]
-    further = [] if outputs.all_tables or len(tables) == len(list(all_tables(found))) else [FURTHER_TABLES]
-    show_tables(tables, notes, further)
-
-
-def _fails(conditions: Sequence[Condition], found: CompareResult, outputs: Outputs, source: str) -> bool:
-    """Writes the files, and says which conditions hold; raises InputError where one cannot be told."""
-    checked = check_conditions(conditions, found)
-    document = document_of(found) | {"conditions": checked}
-    outputs.figures.write(document, list(all_tables(found, characters=_FILE_CHARACTERS)), value_notes(found))
-    if outputs.page is not None:
-        from gradewire_cli.compare.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
-
-        write_page(outputs.page, found, source, checked)
-    told = [*parts_only(conditions, found), *(str(each) for each in checked if each.holds)]
-    for line in told:
-        click.echo(printable(line), err=True)
-    if problems := [str(each) for each in checked if each.problem]:
-        raise InputError("; ".join(problems))
-    return any(each.holds for each in checked)
 
 
 _FILE_CHARACTERS = 400

@@ -6,24 +6,19 @@ import heapq
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from gradewire_cli.compare.conditions import CHOOSER_VALUE_NAMES, UNMATCHED, Condition, condition_value, parse_condition
 from gradewire_cli.compare.runs import differences, differing_metrics
 from gradewire_cli.options.common import written
 from gradewire_cli.problems import InputError
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import described_draws
 from gradewire_stats.comparison import PairComparison, PairedRows, compare_pairs
-from gradewire_stats.comparison.conditions import (
-    CHOOSER_VALUE_NAMES,
-    UNMATCHED,
-    Condition,
-    condition_value,
-    parse_condition,
-)
 from gradewire_stats.comparison.pairs import OrderStatistics, order_statistics
 
 if TYPE_CHECKING:
@@ -72,22 +67,17 @@ class Changed:
 
 def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> Changed:
     """The rows that gained and lost most by a metric, `most` of each."""
-    rows = [(pair, _difference(pair, label)) for pair in pairs]
-    gained = heapq.nlargest(most, (each for each in rows if each[1] > 0), key=lambda each: each[1])
-    lost = heapq.nsmallest(most, (each for each in rows if each[1] < 0), key=lambda each: each[1])
-    return Changed([_row(pair, label) for pair, _ in gained], [_row(pair, label) for pair, _ in lost])
+    rows = [row for pair in pairs if (row := _row(pair, label)) is not None and row.difference]
+    gained = heapq.nlargest(most, (row for row in rows if row.difference > 0), key=attrgetter("difference"))
+    lost = heapq.nsmallest(most, (row for row in rows if row.difference < 0), key=attrgetter("difference"))
+    return Changed(gained, lost)
 
 
-def _difference(pair: AnswerPair, label: str) -> float:
-    """Candidate minus baseline; 0 where one has no score."""
-    before, after = pair.a.results[label].score, pair.b.results[label].score
-    return 0.0 if before is None or after is None else after - before
-
-
-def _row(pair: AnswerPair, label: str) -> ChangedRow:
+def _row(pair: AnswerPair, label: str) -> ChangedRow | None:
+    """The change of a pair; None where one of its answers has no score."""
     before, after = pair.a.results[label], pair.b.results[label]
     if before.score is None or after.score is None:
-        raise ValueError(f"{pair.id} has no two scores")
+        return None
     return ChangedRow(
         id=pair.id,
         dataset=pair.a.row.dataset,
@@ -152,7 +142,7 @@ class SideComparison:
         groups: Figures of groups, for each grouping.
         changed: Rows that changed most, by label of the metric.
         differences: In what the manifests differ.
-        unlike: Metrics of different definitions on both sides.
+        differing_metrics: Metrics of different definitions on both sides.
         orders: How far a judge means what it says in both orders; None for a chooser that is shown none.
     """
 
@@ -162,7 +152,7 @@ class SideComparison:
     groups: Sequence[GroupedStatistics]
     changed: Mapping[str, Changed]
     differences: Sequence[ManifestDifference]
-    unlike: Sequence[str]
+    differing_metrics: Sequence[str]
     orders: OrderStatistics | None
 
     @property
@@ -219,7 +209,7 @@ def compare_side(  # noqa: PLR0913, PLR0917 - what is compared, and how
     labels = [label for label in pairs[0].a.results if label in pairs[0].b.results]
     results = {label: [(pair.a.results[label], pair.b.results[label]) for pair in pairs] for label in labels}
     own = np.array([_PREFERRED[choice.winner] for _, choice in chosen])
-    rows = PairedRows.of(
+    rows = PairedRows.from_results(
         results,
         [pair.a.row.question_key for pair in pairs],
         [pair.a.row.dataset for pair in pairs],
@@ -234,7 +224,7 @@ def compare_side(  # noqa: PLR0913, PLR0917 - what is compared, and how
         groups=[_grouped(chosen, rows, grouping, drawing) for grouping in groupings],
         changed={label: most_changed(pairs, label, most=drawing.changed) for label in labels},
         differences=differences(baseline, candidate),
-        unlike=differing_metrics(baseline, candidate),
+        differing_metrics=differing_metrics(baseline, candidate),
         orders=order_statistics(
             [choice.orders for _, choice in chosen],
             rows.questions,
@@ -269,16 +259,16 @@ def _grouped(chosen: Sequence[Chosen], rows: PairedRows, grouping: Grouping, dra
     )
 
 
-def document_of(found: CompareResult) -> dict[str, Any]:
+def document_of(result: CompareResult) -> dict[str, Any]:
     """All figures, as `write_json` takes them."""
     return {
-        "baseline": found.sides[0].baseline,
-        "chooser": {"name": found.chooser, **found.identity},
-        "tie_margin": found.drawing.tie_margin,
-        "bootstrap": described_draws(found.drawing.resamples, found.drawing.seed, unit="question"),
-        "sides": dict(found.manifests),
-        "comparisons": {side.candidate: _side_document(side) for side in found.sides},
-        "notes": list(found.notes),
+        "baseline": result.sides[0].baseline,
+        "chooser": {"name": result.chooser, **result.identity},
+        "tie_margin": result.drawing.tie_margin,
+        "bootstrap": described_draws(result.drawing.resamples, result.drawing.seed, unit="question"),
+        "sides": dict(result.manifests),
+        "comparisons": {side.candidate: _side_document(side) for side in result.sides},
+        "notes": list(result.notes),
     }
 
 
@@ -316,7 +306,7 @@ def _side_document(side: SideComparison) -> dict[str, Any]:
             for label, changed in side.changed.items()
         },
         "manifest_differences": list(side.differences),
-        "metrics_of_different_definitions": list(side.unlike),
+        "metrics_of_different_definitions": list(side.differing_metrics),
     }
 
 
@@ -359,7 +349,7 @@ def check_names(conditions: Sequence[Condition], labels: Sequence[str], chooser:
 
 def _name(condition: Condition, labels: Sequence[str], chooser: str) -> str:
     """The metric or chooser that a condition is about; raises InputError where there is none."""
-    if condition.figure in CHOOSER_VALUE_NAMES and condition.metric == chooser:
+    if condition.value_name in CHOOSER_VALUE_NAMES and condition.metric == chooser:
         return chooser
     if condition.metric == chooser and chooser not in labels:
         raise InputError(
@@ -368,17 +358,17 @@ def _name(condition: Condition, labels: Sequence[str], chooser: str) -> str:
     return label_named(labels, condition.metric, "--fail-if")
 
 
-def check_conditions(conditions: Sequence[Condition], found: CompareResult) -> list[CheckedCondition]:
+def check_conditions(conditions: Sequence[Condition], result: CompareResult) -> list[CheckedCondition]:
     """Holds every condition against every candidate."""
-    return [_checked(condition, side, found.chooser) for condition in conditions for side in found.sides]
+    return [_checked(condition, side, result.chooser) for condition in conditions for side in result.sides]
 
 
-def parts_only(conditions: Sequence[Condition], found: CompareResult) -> list[str]:
+def parts_only(conditions: Sequence[Condition], result: CompareResult) -> list[str]:
     """Which conditions rest on a part of the baseline's rows, in sentences: a row without a score fails none."""
     told: dict[str, None] = {}
     for condition in conditions:
-        for side in found.sides:
-            name = _name(condition, list(side.overall.metrics), found.chooser)
+        for side in result.sides:
+            name = _name(condition, list(side.overall.metrics), result.chooser)
             rows, pairs = len(side.matching.baseline.rows), side.overall.pairs
             metric = side.overall.metrics.get(name)
             scored = side.overall.outcomes[name].pairs if metric is None else metric.scored
@@ -393,15 +383,19 @@ def parts_only(conditions: Sequence[Condition], found: CompareResult) -> list[st
 
 def _checked(condition: Condition, side: SideComparison, chooser: str) -> CheckedCondition:
     name = _name(condition, list(side.overall.metrics), chooser)
-    value = side.unmatched if condition.figure == UNMATCHED else condition_value(side.overall, name, condition.figure)
+    value = (
+        side.unmatched
+        if condition.value_name == UNMATCHED
+        else condition_value(side.overall, name, condition.value_name)
+    )
     problem = ""
-    if name in side.unlike:
+    if name in side.differing_metrics:
         problem = (
             f"{side.baseline} and {side.candidate} were scored by different definitions of {name}, so that their "
             "scores do not compare: score one of them again"
         )
     elif math.isnan(value):
-        problem = f"{condition.figure} of {side.candidate} is not defined: {_why(side, name, condition)}"
+        problem = f"{condition.value_name} of {side.candidate} is not defined: {_why(side, name, condition)}"
     return CheckedCondition(
         condition=str(condition),
         candidate=side.candidate,
@@ -415,7 +409,7 @@ def _why(side: SideComparison, name: str, condition: Condition) -> str:
     metric = side.overall.metrics.get(name)
     if metric is not None and not metric.scored:
         return f"no pair has two scores of {name}"
-    if metric is not None and condition.figure.startswith("share_right") and metric.verdicts is None:
+    if metric is not None and condition.value_name.startswith("share_right") and metric.verdicts is None:
         return f"{name} gives no verdicts"
     if not side.overall.outcomes[name].pairs:
         return f"{name} prefers no answer of any pair"

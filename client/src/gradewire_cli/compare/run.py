@@ -7,26 +7,24 @@ import contextlib
 import importlib.metadata
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire_cli.compare.result import CompareResult, Drawing, check_names, compare_side
-from gradewire_cli.compare.runs import SideManifest, manifest_of, read_summary, runs_of_outputs
-from gradewire_cli.compare.sides import Collected, Duplicates, Matching, Rule, match, sides_of
-from gradewire_cli.compare.stored import read_outputs
-from gradewire_cli.options.common import OUTPUT_FILE, check_resume, option_group
+from gradewire_cli.compare.runs import SideManifest, manifest_of, read_outputs, read_summary, runs_of_outputs
+from gradewire_cli.compare.sides import Collected, Matching, match, sides_of
+from gradewire_cli.options.common import OUTPUT_FILE, option_group
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.journal import Journal, files_of, refuse_existing
+from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import ResultsFile
-from gradewire_cli.results.table_forms import TableFiles, all_tables_option, table_file_options
+from gradewire_cli.results.table_forms import all_tables_option, table_file_options
 from gradewire_cli.rows.row import with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
-from gradewire_cli.scoring.corpus import refuse_part_of_a_request
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.pairs import AnswerPair, PairEngine, results_of
-from gradewire_cli.scoring.plan import resolve_plan
+from gradewire_cli.scoring.plan import refuse_part_of_a_request, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
 
 if TYPE_CHECKING:
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.row import Row
     from gradewire_cli.scoring.pairs import Chooser, Chosen
     from gradewire_cli.scoring.row_scorer import ScoredRow
-    from gradewire_stats.comparison.conditions import Condition
 
 
 output_options = option_group(
@@ -58,81 +55,16 @@ output_options = option_group(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs:
-    """The output options.
-
-    Attributes:
-        pairs: File of pairs; None: none.
-        resume: Whether what is in it, and in the scores beside it, stands.
-        overwrite: Whether it may be replaced.
-        figures: Files of figures.
-        page: HTML page.
-        all_tables: Whether all tables are printed.
-    """
-
-    pairs: Path | None
-    resume: bool
-    overwrite: bool
-    figures: TableFiles
-    page: Path | None
-    all_tables: bool
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
-        """Reads `output_options`; raises click.UsageError where two exclude each other."""
-        check_resume(options, options["out"])
-        return cls(
-            pairs=options["out"],
-            resume=options["resume"],
-            overwrite=options["overwrite"],
-            figures=TableFiles.of(options),
-            page=options["html"],
-            all_tables=options["all_tables"],
-        )
-
-    @property
-    def scores(self) -> Path | None:
-        """Where scores are kept beside the pairs, as `gradewire score --out` writes them: pairs.scores.jsonl."""
-        return self.pairs.with_name(f"{self.pairs.stem}.scores.jsonl") if self.pairs else None
-
-    @property
-    def written(self) -> list[tuple[str, Path | None]]:
-        """Files that may be written or removed, as `check_outputs` takes them."""
-        kept = [path for file in (self.pairs, self.scores) if file is not None for path in files_of(file)]
-        return [*(("--out", path) for path in kept), *self.figures.named, ("--html", self.page)]
-
-    def check(self) -> None:
-        """Refuses to write over pairs and scores that are there; raises InputError."""
-        if not (self.resume or self.overwrite):
-            refuse_existing(self.pairs, self.scores)
-
-    def way_on(self) -> str:
-        """The line that is printed where the user interrupts."""
-        if self.pairs is None:
-            return "interrupted"
-        return f"interrupted; what was done is in {self.pairs} and {self.scores}, go on with --resume"
+def scores_beside(pairs: Path | None) -> Path | None:
+    """Where scores are kept beside --out, as `gradewire score --out` writes them: pairs.scores.jsonl."""
+    return pairs.with_name(f"{pairs.stem}.scores.jsonl") if pairs else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideOptions:
-    """Which sides are compared, and how their rows are matched.
-
-    Attributes:
-        models: Models that are compared; empty: files are, or all models of a single file.
-        names: What files are called; empty: by their names.
-        baseline: Name of the baseline; None: the first side.
-        rule: By what rows are matched.
-        duplicates: What becomes of rows that answer one question.
-        summaries: Summaries of outputs, in the order of the files; empty for none.
-    """
-
-    models: Sequence[str]
-    names: Sequence[str]
-    baseline: str | None
-    rule: Rule
-    duplicates: Duplicates
-    summaries: Sequence[Path]
+def resume_hint(pairs: Path | None) -> str:
+    """The line that is printed where the user interrupts."""
+    if pairs is None:
+        return "interrupted"
+    return f"interrupted; what was done is in {pairs} and {scores_beside(pairs)}, go on with --resume"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,23 +72,19 @@ class CompareJob:
     """One run of the command.
 
     Attributes:
+        options: Of the command.
         stored: Whether the files are outputs of `gradewire score`; else their answers are scored.
-        by: Chooser; None: the first metric.
-        comparison: The same where it is a judge that is shown both answers; None where it is a metric.
+        comparison: The judge of --by that is shown both answers; None where that is a metric.
         journal: File of pairs while it runs; None where none is kept.
     """
 
+    options: Mapping[str, Any]
     source: InputFile
     stored: bool
     metrics: MetricOptions
     connection: ConnectionOptions
-    sides: SideOptions
-    by: str | None
     comparison: Compare | None
-    conditions: Sequence[Condition]
     drawing: Drawing
-    outputs: Outputs
-    quiet: bool
     journal: Journal | None = field(default=None, init=False)
 
     def run(self, transport: Transport | None) -> CompareResult:
@@ -168,9 +96,10 @@ class CompareJob:
         Raises:
             click.ClickException: A file, an option or the server is not as it has to be.
         """
-        pairs = self.outputs.pairs
+        pairs = self.options["out"]
         with Journal(pairs) if pairs else contextlib.nullcontext() as self.journal:
-            self.outputs.check()
+            if not (self.options["resume"] or self.options["overwrite"]):
+                refuse_existing(pairs, scores_beside(pairs))
             return self._run(transport)
 
     def _run(self, transport: Transport | None) -> CompareResult:
@@ -184,17 +113,11 @@ class CompareJob:
             collected, has_synthetic = Collected(list(opened.rows)), opened.has_synthetic
             for note in opened.late_notes:
                 click.echo(note, err=True)
-        sides, left_out = sides_of(
-            collected.rows,
-            self.source.paths,
-            models=self.sides.models,
-            names=self.sides.names,
-            baseline=self.sides.baseline,
-        )
+        chosen_sides = {name: self.options[name] for name in ("models", "names", "baseline")}
+        sides, left_out = sides_of(collected.rows, self.source.paths, **chosen_sides)
         self._check_groupings(collected)
-        matchings = [
-            match(sides[0], side, rule=self.sides.rule, duplicates=self.sides.duplicates) for side in sides[1:]
-        ]
+        how = {name: self.options[name] for name in ("rule", "duplicates")}
+        matchings = [match(sides[0], side, **how) for side in sides[1:]]
         chooser, chosen, run = asyncio.run(self._choose(collected, matchings, transport, has_synthetic=has_synthetic))
         manifests = self._manifests(sides, collected, run)
         by_side: dict[str, list[Chosen]] = {}
@@ -246,7 +169,7 @@ class CompareJob:
         run = {
             "gradewire_version": importlib.metadata.version("gradewire"),
             "server_version": version,
-            "place": self.connection.place,
+            "place": self.connection.description,
         }
         return chooser, chosen, run
 
@@ -254,7 +177,7 @@ class CompareJob:
         self, client: AsyncClient, collected: Collected, matchings: Sequence[Matching], *, has_synthetic: bool
     ) -> None:
         """Score the answers that are paired, into `collected`; what is kept beside the pairs is not scored again."""
-        quiet, kept = self.quiet, self.outputs.scores
+        quiet, kept, resume = self.options["quiet"], scores_beside(self.options["out"]), self.options["resume"]
         plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
         self._check_chooser(plan.chosen.labels, collected)
         paired = {row.index for matching in matchings for pair in matching.pairs for row in pair}
@@ -270,13 +193,13 @@ class CompareJob:
                 take(scored.row, scored.output)
 
         with ResultsFile(kept) if kept else contextlib.nullcontext() as results:
-            if kept and self.outputs.resume:
+            if kept and resume:
                 refuse_part_of_a_request(plan.chosen, self.source, kept, plan.pictures)
             known = results.waiting if results else lambda _: None
             scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
             collected.lines[""] = scorer.lines
             read = with_picture_digests(iter(rows), plan.pictures)
-            waiting = results.left(read, scorer.lines, take, resume=self.outputs.resume) if results else read
+            waiting = results.left(read, scorer.lines, take, resume=resume) if results else read
             already = len(collected.results)
             with progress("scoring", len(rows), quiet=quiet, already=already) as shown:
                 await scorer.score(waiting, take_batch, shown, already=already)
@@ -288,7 +211,7 @@ class CompareJob:
         if self.comparison is None:
             self._chooser(labels, collected)
         else:
-            check_names(self.conditions, labels, self.comparison.name)
+            check_names(self.options["conditions"], labels, self.comparison.name)
 
     async def _opened(self, client: AsyncClient, collected: Collected) -> Chooser:
         if self.comparison is None:
@@ -303,16 +226,17 @@ class CompareJob:
 
     def _chooser(self, labels: Sequence[str], collected: Collected) -> Chooser:
         lines = next(iter(collected.lines.values()), {})
-        label = labels[0] if self.by is None else label_named(labels, self.by, "--by")
-        check_names(self.conditions, labels, label)
+        by = self.options["by"]
+        label = labels[0] if by is None else label_named(labels, by, "--by")
+        check_names(self.options["conditions"], labels, label)
         return MetricChooser(label, lines.get(label, ""), self.drawing.tie_margin)
 
     async def _chosen(self, collected: Collected, matchings: Sequence[Matching], chooser: Chooser) -> list[Chosen]:
         shown_from = self.source.folder if self.comparison is not None and self.comparison.image else None
         pairs = [pair.with_picture_digests(shown_from) for pair in _pairs(collected, matchings)]
         engine = PairEngine(chooser, self.journal)
-        engine.open(resume=self.outputs.resume, anew=self.comparison is None)
-        with progress("comparing", len(pairs), quiet=self.quiet) as shown:
+        engine.open(resume=self.options["resume"], anew=self.comparison is None)
+        with progress("comparing", len(pairs), quiet=self.options["quiet"]) as shown:
             chosen = await engine.judge(pairs, done=lambda: shown.done(engine.judged))
         engine.finish(chosen)
         return chosen
@@ -321,12 +245,12 @@ class CompareJob:
         self, sides: Sequence[Side], collected: Collected, run: Mapping[str, Any]
     ) -> dict[str, SideManifest]:
         summaries: dict[str, Mapping[str, Any]] = {}
-        if self.sides.summaries:
-            if len(self.sides.summaries) != len(self.source.paths):
+        if given := self.options["summaries"]:
+            if len(given) != len(self.source.paths):
                 raise click.UsageError(
                     f"--summary: give one for each of the {len(self.source.paths)} files, in their order"
                 )
-            for path, summary in zip(self.source.paths, self.sides.summaries, strict=True):
+            for path, summary in zip(self.source.paths, given, strict=True):
                 summaries[path] = read_summary(summary, path, collected.lines[path])
         elif self.stored:
             # With --where the rows are not all of the file's.

@@ -247,7 +247,7 @@ def _keys(rule: str, *, with_datasets: bool) -> Callable[[Row], Key | None]:
         own = {
             "id": row.id if row.has_id else "",
             "question": row.question_key,
-            "row": row.place.removeprefix(f"{row.file} "),
+            "row": row.position.removeprefix(f"{row.file} "),
         }[rule]
         return (row.dataset if with_datasets else "", own) if own else None
 
@@ -289,8 +289,8 @@ def _by_key(
         else:
             same = f"{_BY[rule]} {_cut(row.id)}" if rule == "id" else _BY[rule]
             raise InputError(
-                f"{printable(side.name)}: {found[key].place} and {row.place} have the same {same}: which is to be "
-                "compared? --duplicates first takes the first of such rows, --models compares models of one file, "
+                f"{printable(side.name)}: {found[key].position} and {row.position} have the same {same}: which is to "
+                "be compared? --duplicates first takes the first of such rows, --models compares models of one file, "
                 "--map id=COLUMN tells rows apart"
             )
     return found
@@ -326,7 +326,7 @@ def _field(row: Row, name: str) -> object:
 
 
 def _named(rows: Sequence[Row]) -> str:
-    shown = ", ".join(f"{_cut(row.id)} ({row.place})" for row in rows[:_SHOWN_ROWS])
+    shown = ", ".join(f"{_cut(row.id)} ({row.position})" for row in rows[:_SHOWN_ROWS])
     return shown + (f" and {len(rows) - _SHOWN_ROWS} more" if len(rows) > _SHOWN_ROWS else "")
 
 

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire._input import ALIASES
-from gradewire_cli.leaderboard.judging import Sampling
+from gradewire_cli.leaderboard.output import RatingOptions, headline, leaderboard_of, notes, optional_tables, write_page
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
-from gradewire_cli.leaderboard.result import RatingOptions, headline, leaderboard_of, notes, optional_tables
 from gradewire_cli.leaderboard.run import LeaderboardRun
 from gradewire_cli.leaderboard.verdicts import Verdicts, votes_of
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume
 from gradewire_cli.options.connection import connection_of, connection_options
-from gradewire_cli.options.labelled import draw_options
 from gradewire_cli.options.metrics import MetricOptions, judge_options, read_prompt_file
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.journal import files_of
-from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.table_forms import TableFiles, all_tables_option, table_file_options
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.input_file import input_file, input_options, named_columns
 from gradewire_cli.scoring.choosers import tie_margin_option
-from gradewire_cli.scoring.labelled_run import described_draws
+from gradewire_cli.scoring.labelled_run import described_draws, draw_options
 from gradewire_stats.ratings import CONTROLS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from gradewire_cli.leaderboard.result import Leaderboard
+    from gradewire_cli.leaderboard.output import Leaderboard
     from gradewire_stats.ratings import Control
 
 RESAMPLES = 1000
@@ -103,19 +100,8 @@ Examples:
 @table_file_options
 @click.option("--html", type=OUTPUT_FILE, help="Write a page here that loads nothing.")
 @click.pass_context
-def leaderboard_command(  # noqa: PLR0913 - one argument per option
-    ctx: click.Context,
-    /,
-    *,
-    reference: str | None,
-    anchor: str | None,
-    controls: Sequence[Control],
-    human: Path | None,
-    resamples: int,
-    seed: int,
-    all_tables: bool,
-    html: Path | None,
-    **options: Any,
+def leaderboard_command(
+    ctx: click.Context, /, *, human: Path | None, all_tables: bool, html: Path | None, **options: Any
 ) -> None:
     """Rate models by FILE: Elo, Bradley-Terry, win rates, with intervals over instructions.
 
@@ -123,27 +109,26 @@ def leaderboard_command(  # noqa: PLR0913 - one argument per option
     without a winner, because the two orders disagree or the verdict could not be read, count as ties and are counted.
     """
     files = TableFiles.of(options)
-    rating = RatingOptions(reference=reference, anchor=anchor, controls=controls, resamples=resamples, seed=seed)
+    rating = RatingOptions(**{field.name: options[field.name] for field in fields(RatingOptions)})
     run = _run(options, rating)
     read = run.source.named_paths | ({"--human": str(human)} if human else {})
-    kept = [("--out", path) for path in files_of(run.out)] if run.out is not None else []
+    kept = [("--out", path) for path in files_of(options["out"])] if options["out"] is not None else []
     check_outputs([*files.named, ("--html", html), *kept], read)
-    with exit_on_interrupt(run.way_on), one_line_errors():
+    with exit_on_interrupt(run.resume_hint), one_line_errors():
         verdicts = asyncio.run(run.verdicts(ctx.obj))
     people = _people(verdicts, human, run)
     found = leaderboard_of(verdicts, rating, people)
-    tables = [*headline(found, rating), *optional_tables(found, rating)]
+    shown, further = list(headline(found, rating)), list(optional_tables(found, rating))
     aside = [*run.notes, *verdicts.left_out.sentences("rows"), *_human_notes(found, people, human)]
+    every_note = notes(found, rating, families=True)
+    written = [*every_note, *aside]
     if all_tables:
-        show_tables(tables, notes(found, rating, families=True), aside)
+        show_tables([*shown, *further], every_note, aside)
     else:
-        show_tables(headline(found, rating), notes(found, rating, families=False), [*aside, FURTHER_TABLES])
-    every_note = [*notes(found, rating, families=True), *aside]
-    files.write(_document(run, found, rating), tables, every_note)
+        show_tables(shown, notes(found, rating, families=False), [*aside, FURTHER_TABLES])
+    files.write(_document(run, found, rating), [*shown, *further], written)
     if html is not None:
-        from gradewire_cli.leaderboard.page import write_page  # noqa: PLC0415 - templates are loaded where a page is wanted
-
-        write_page(html, found, rating, every_note, source=run.source.short_name, by=run.by, quiet=run.quiet)
+        write_page(html, found, rating, written, source=run.source.short_name, by=run.by, quiet=options["quiet"])
 
 
 def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
@@ -157,19 +142,14 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
     with one_line_errors():
         prompts = [read_prompt_file(path) for path in options["prompts"]]
     return LeaderboardRun(
+        options=options,
         source=input_file({**options, "columns": of_answers}, needed=("prediction",)),
         names=names,
         metrics=MetricOptions(
             metrics=options["by"], judge=options["judge"], prompts=prompts, retries=options["retries"]
         ),
-        tie_margin=options["tie_margin"],
         connection=connection_of(options),
-        out=options["out"],
-        resume=options["resume"],
-        overwrite=options["overwrite"],
-        sampling=None if options["target_width"] is None else Sampling(options["target_width"], options["max_pairs"]),
-        options=rating,
-        quiet=options["quiet"],
+        rating=rating,
     )
 
 
@@ -187,35 +167,35 @@ def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verd
     return found
 
 
-def _human_notes(found: Leaderboard, people: Verdicts | None, human: Path | None) -> list[str]:
+def _human_notes(result: Leaderboard, people: Verdicts | None, human: Path | None) -> list[str]:
     if people is None:
-        by_votes = sum(pair.by_votes for pair in found.verdicts.pairs)
+        by_votes = sum(pair.by_votes for pair in result.verdicts.pairs)
         told = f"{by_votes} pairs have their winner from the votes of people: there is no judge to hold against them"
         return [told] if by_votes else []
     left_out = people.left_out.sentences("rows of people")
-    if found.people is None:
+    if result.people is None:
         return [*left_out, f"--human {human}: none of its pairs is among those of the leaderboard"]
-    strata = found.people.strata
+    strata = result.people.strata
     counts = {
-        "pairs of people are unknown to the judge": found.people.unmatched,
-        "pairs have unknown lengths, so that there is no baseline of the longer answer": found.people.without_words,
+        "pairs of people are unknown to the judge": result.people.unmatched,
+        "pairs have unknown lengths, so that there is no baseline of the longer answer": result.people.without_words,
         "pairs of people were left out: no majority": strata.no_majority,
         "pairs of people were left out: most call them a tie": strata.voted_tie,
     }
     return [*left_out, *(f"{number} {what}" for what, number in counts.items() if number)]
 
 
-def _document(run: LeaderboardRun, found: Leaderboard, options: RatingOptions) -> dict[str, Any]:
-    read, agree = found.verdicts.both_orders()
-    ratings = found.ratings
+def _document(run: LeaderboardRun, result: Leaderboard, options: RatingOptions) -> dict[str, Any]:
+    read, agree = result.verdicts.both_orders()
+    ratings = result.ratings
     return {
         "file": run.source.name,
         "by": run.by,
-        "pairs": len(found.verdicts.pairs),
+        "pairs": len(result.verdicts.pairs),
         "instructions": ratings.instructions,
-        "left_out": dict(found.verdicts.left_out.counts),
-        "without_winner": dict(found.verdicts.without_winner),
-        "lost_blank": found.verdicts.lost_blank,
+        "left_out": dict(result.verdicts.left_out.counts),
+        "without_winner": dict(result.verdicts.without_winner),
+        "lost_blank": result.verdicts.lost_blank,
         "both_orders": {"pairs": read, "same_winner": agree},
         "reference": options.reference,
         "anchor": options.anchor,
@@ -227,8 +207,8 @@ def _document(run: LeaderboardRun, found: Leaderboard, options: RatingOptions) -
         "effects": ratings.effects,
         "wins": {"models": [line.model for line in ratings.models], "won": ratings.won.tolist()},
         "ties": ratings.tied.tolist(),
-        "position_bias": found.position,
-        "length_bias": found.length,
-        "families": {family: table.models for family, table in found.families.items()},
-        "human": found.people,
+        "position_bias": result.position,
+        "length_bias": result.length,
+        "families": {family: table.models for family, table in result.families.items()},
+        "human": result.people,
     }

@@ -235,7 +235,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
     question = next((text for text in (_text(value("instruction")), *asked) if text), "")
     answers = (answer_at(said[0], turn), answer_at(said[1], turn))
     return JudgedPair(
-        place=record.place,
+        place=record.position,
         instruction=_instruction(fields, _text(value("instruction_id")), question, record.index),
         models=models,
         winner=winner,

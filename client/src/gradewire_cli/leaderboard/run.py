@@ -1,38 +1,303 @@
-"""One run of `gradewire leaderboard`: reads its files and has the pairs judged that are not judged yet."""
+"""One run of `gradewire leaderboard`: the pairs that files hold, and the judging of others, round by round."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
+import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 import click
 
-from gradewire_cli.leaderboard.judging import Answers, PairJudging, Sampling, texts_digest
-from gradewire_cli.leaderboard.reading import holds_pairs
+from gradewire_cli.leaderboard.reading import NAME_CHARACTERS, PAIR_COLUMNS, holds_pairs, judged_pair
 from gradewire_cli.leaderboard.verdicts import Verdicts
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
+from gradewire_cli.rows.cells import LeftOut
 from gradewire_cli.rows.files import STDIN
-from gradewire_cli.rows.records import read_records
+from gradewire_cli.rows.formats import Record, printable
+from gradewire_cli.rows.records import read_file
+from gradewire_cli.rows.row import with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser, comparison_of, is_comparison
-from gradewire_cli.scoring.pairs import PairEngine
+from gradewire_cli.scoring.pairs import Answer, AnswerPair, PairEngine
 from gradewire_cli.scoring.plan import judge_name, judge_remarks, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
+from gradewire_stats.ratings import ChosenPair, PairPool, next_pairs, pair_counts, rate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from gradewire import AsyncClient
     from gradewire.transport import Transport
-    from gradewire_cli.leaderboard.result import RatingOptions
+    from gradewire_cli.leaderboard.output import RatingOptions
+    from gradewire_cli.leaderboard.reading import JudgedPair
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.options.metrics import MetricOptions
+    from gradewire_cli.results.progress import Progress
     from gradewire_cli.rows.input_file import InputFile
+    from gradewire_cli.rows.row import Row
     from gradewire_cli.scoring.pairs import Chooser
-    from gradewire_stats.comparison.paired_rows import TieMargin
+    from gradewire_stats.ratings import ModelRating
+
+
+PAIR = 2
+# Names a row, or is in a digest of its own.
+_NOT_COMPARED = frozenset({"id", "images"})
+
+
+@dataclass(slots=True)
+class Answers:
+    """Answers to compare.
+
+    Attributes:
+        rows: By instruction in the order of the files, then by model.
+        left_out: Rows that cannot be compared.
+        has_synthetic: Whether the rows carry synthetic answers.
+    """
+
+    rows: dict[str, dict[str, Row]] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
+    has_synthetic: bool = False
+
+    @classmethod
+    def read(cls, source: InputFile) -> Self:
+        """Reads files of answers; a row without a model is of the model that its file is called by.
+
+        Raises:
+            InputError: A file cannot be used as a whole, or no two answers are to the same question.
+        """
+        opened = source.open()
+        for note in opened.notes:
+            click.echo(note, err=True)
+        found = cls(has_synthetic=opened.has_synthetic)
+        name = source.display_paths[0]
+        for row in opened.rows:
+            instruction = row.question_id or row.question_key
+            model = printable(row.model.strip() or Path(row.file or name).name.split(".")[0])
+            there = found.rows.get(instruction, {})
+            if row.item is None:
+                found.left_out.add("the row cannot be read", row.problem)
+            elif not instruction:
+                found.left_out.add("nothing tells which question it answers", row.position)
+            elif len(model) > NAME_CHARACTERS:
+                found.left_out.add(f"the name of its model has more than {NAME_CHARACTERS} characters", row.position)
+            elif model in there:
+                found.left_out.add("the model has an answer to the question already", row.position)
+            else:
+                found.rows.setdefault(instruction, {})[model] = row
+        for note in opened.late_notes:
+            click.echo(note, err=True)
+        if all(len(rows) < PAIR for rows in found.rows.values()):
+            why = found.left_out.sentences("rows") or [f"models: {', '.join(found.models) or 'none'}"]
+            raise InputError(
+                f"{source.name}: no two answers are to the same question, so that nothing can be compared: "
+                f"{'; '.join(why)}; --map model=COLUMN and --map question_id=COLUMN tell what belongs together"
+            )
+        return found
+
+    @property
+    def models(self) -> list[str]:
+        """Their names, sorted."""
+        return sorted({model for rows in self.rows.values() for model in rows})
+
+    def show_pictures(self, folder: Path) -> None:
+        """Tells answers apart by the pictures too that their rows name from this folder."""
+        for rows in self.rows.values():
+            rows.update(zip(rows, with_picture_digests(list(rows.values()), folder), strict=True))
+
+    def pool(self, models: Sequence[str]) -> PairPool:
+        """All pairs of answers, with these models by number."""
+        numbers = {model: number for number, model in enumerate(models)}
+        return PairPool(len(models), {key: [numbers[model] for model in rows] for key, rows in self.rows.items()})
+
+    def pair(self, chosen: ChosenPair, models: Sequence[str], index: int) -> AnswerPair:
+        """The answers of a pair."""
+        rows = self.rows[chosen.instruction]
+        a, b = models[chosen.first], models[chosen.second]
+        return AnswerPair(index=index, model_a=a, model_b=b, a=Answer(rows[a]), b=Answer(rows[b]))
+
+
+def texts_digest(pair: AnswerPair) -> str:
+    """32 hex digits over what is compared: models, texts and pictures, but neither ids nor places in a file.
+
+    A file more or less beside these leaves their pairs what they were.
+    """
+    content = [
+        [
+            model,
+            {name: value for name, value in (answer.row.item or {}).items() if name not in _NOT_COMPARED},
+            answer.row.picture_digest,
+        ]
+        for model, answer in ((pair.model_a, pair.a), (pair.model_b, pair.b))
+    ]
+    encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, default=repr).encode()
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()
+
+
+# Draws of fewer instructions hardly differ: an interval over them looks narrow before it is.
+LEAST_INSTRUCTIONS = 30
+LEAST_ROUND, ROUNDS = 32, 50
+"""Pairs of a round, at least; and how many rounds a full round robin would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """When to stop.
+
+    Attributes:
+        target_width: Of every model's interval (Bradley and Terry, 95 %), points.
+        most: Pairs that are judged at most, over all runs; None for no bound.
+    """
+
+    target_width: float
+    most: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class PairJudging:
+    """Judges pairs of answers that are not known yet.
+
+    Attributes:
+        answers: What is compared.
+        recorded: Pairs that were judged elsewhere; those of the same models and instruction are not judged again.
+        engine: Has the pairs judged; made with `texts_digest`, and opened here.
+        options: Of the ratings.
+        pairs: What this run and those before have judged, by instruction and models, in the order in which they first
+            were.
+        models: All of them, sorted: those with answers and those of pairs that are judged.
+        before: Pairs of runs before.
+        outdated: Of these, those whose answers have changed since: they are left out and judged anew.
+    """
+
+    answers: Answers
+    recorded: Verdicts
+    engine: PairEngine
+    options: RatingOptions
+    pairs: dict[tuple[str, frozenset[str]], JudgedPair] = field(default_factory=dict)
+    models: list[str] = field(init=False)
+    before: int = field(init=False)
+    outdated: int = field(init=False)
+
+    def open(self, *, resume: bool) -> None:
+        """Take in what earlier runs have judged; raises InputError as `PairEngine.open` does."""
+        self.engine.take = self._take
+        self.engine.open(resume=resume)
+        self.before = len(self.pairs)
+        for key, pair in list(self.pairs.items()):
+            rows = self.answers.rows.get(key[0], {})
+            if all(model in rows for model in pair.models):
+                chosen = ChosenPair(key[0], 0, 1)
+                if texts_digest(self.answers.pair(chosen, pair.models, 0)) != pair.digest:
+                    del self.pairs[key]
+        self.outdated = self.before - len(self.pairs)
+        judged = self.verdicts().pairs
+        self.models = sorted({*self.answers.models, *(model for pair in judged for model in pair.models)})
+
+    def _take(self, number: int, line: Mapping[str, Any]) -> None:
+        """Take in a line of the file."""
+        try:
+            pair = judged_pair(Record(number - 1, f"line {number}", line), PAIR_COLUMNS)
+        except ValueError as error:
+            path = self.engine.journal and self.engine.journal.path
+            raise InputError(f"{path}: line {number}: {error}: give another --out") from error
+        # An id that looks like a list of turns is read as their text elsewhere; here it has to be what answers have.
+        if isinstance(instruction := line.get("instruction_id"), str):
+            pair = replace(pair, instruction=instruction)
+        self.pairs[pair.key] = pair
+
+    def verdicts(self) -> Verdicts:
+        """Recorded pairs, then those that were judged here."""
+        return Verdicts([*self.recorded.pairs, *self.pairs.values()], self.recorded.left_out)
+
+    async def all_pairs(self, progress: Progress) -> None:
+        """Judges every pair; raises GradewireError as the chooser does."""
+        await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
+
+    async def until(self, sampling: Sampling, progress: Progress) -> None:
+        """Judges round by round until every model that has answers is known well enough, or no pair is left.
+
+        A round is chosen by what the rounds before it said, and its number stands beside its pairs. So a run that is
+        taken up finds its last round again, judges what is left of it, and ends with the pairs of a run without a
+        break.
+
+        Raises:
+            GradewireError: As the chooser does.
+        """
+        number = max((pair.round for pair in self.pairs.values() if pair.round is not None), default=-1)
+        last = {key for key, pair in self.pairs.items() if pair.round == number}
+        before = [pair for key, pair in self.pairs.items() if key not in last]
+        batch = self._round(sampling, before)
+        # Of another field or other options the last round is another one: it stays as it is.
+        if last and last <= {self._key(chosen) for chosen in batch}:
+            await self._judge(batch, number, progress)
+        while batch := self._round(sampling, list(self.pairs.values())):
+            number += 1
+            await self._judge(batch, number, progress)
+
+    def _round(self, sampling: Sampling, judged: list[JudgedPair]) -> list[ChosenPair]:
+        """What to judge next where these pairs are judged."""
+        pool = self.answers.pool(self.models)
+        numbers = {model: number for number, model in enumerate(self.models)}
+        verdicts = Verdicts([*self.recorded.pairs, *judged])
+        room = pool.pairs if sampling.most is None else sampling.most - len(judged)
+        uncertain = [numbers[model] for model in self._uncertain(verdicts, sampling.target_width)]
+        if room <= 0 or not uncertain:
+            return []
+        known = {
+            ChosenPair(pair.instruction, *sorted(numbers[model] for model in pair.models)) for pair in verdicts.pairs
+        }
+        return next_pairs(
+            pool,
+            known,
+            pair_counts(verdicts.matches(self.models)),
+            uncertain=uncertain,
+            at_most=min(room, max(LEAST_ROUND, pool.pairs // ROUNDS)),
+            seed=self.options.seed,
+        )
+
+    def _uncertain(self, verdicts: Verdicts, width: float) -> Iterator[str]:
+        """Models with answers whose interval is wider, or whose instructions are too few to say."""
+        table = None
+        if verdicts.pairs:
+            anchor = self.options.anchor if self.options.anchor in verdicts.models else None
+            table = rate(
+                verdicts.matches(),
+                anchor=anchor,
+                resamples=self.options.resamples,
+                seed=self.options.seed,
+                with_elo=False,
+            )
+        lines = {} if table is None else {line.model: line for line in table.models}
+        for model in self.answers.models:
+            line = lines.get(model)
+            there = sum(model in rows and len(rows) > 1 for rows in self.answers.rows.values())
+            if line is None or self._is_uncertain(line, there, width):
+                yield model
+
+    @staticmethod
+    def _is_uncertain(line: ModelRating, instructions: int, width: float) -> bool:
+        found = line.bradley_terry
+        if line.matches and not line.bounded:
+            # Of a model that loses all its matches more of them say little: one on each instruction is enough.
+            return found.questions < instructions
+        few = found.questions < min(LEAST_INSTRUCTIONS, instructions)
+        return few or math.isnan(found.low) or found.high - found.low > width
+
+    async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, progress: Progress) -> None:
+        """Has the pairs judged that are not known yet."""
+        elsewhere = {pair.key for pair in self.recorded.pairs}
+        left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.pairs]
+        asked = [self.answers.pair(each, self.models, place) for place, each in enumerate(left)]
+        told = {} if number is None else {"round": number}
+        await self.engine.judge(asked, anew=True, told=told, done=lambda: progress.done(len(self.pairs)))
+
+    def _key(self, chosen: ChosenPair) -> tuple[str, frozenset[str]]:
+        return chosen.instruction, frozenset((self.models[chosen.first], self.models[chosen.second]))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,34 +305,30 @@ class LeaderboardRun:
     """Files, and how the answers in them are judged.
 
     Attributes:
+        options: Of the command.
         source: All files; those of answers are read by its options.
         names: Columns of pairs.
         metrics: What chooses.
-        tie_margin: Of a metric.
         connection: Where it is asked.
-        out: Where judged pairs are kept; None keeps none.
-        resume: Whether it is gone on with.
-        overwrite: Whether it may be replaced.
-        sampling: When enough pairs are judged; None judges all.
-        options: Of the ratings.
-        quiet: Show no progress.
+        rating: Options of the ratings.
         notes: What is to be told of the run.
         by: What chose; "" where nothing was to be judged.
     """
 
+    options: Mapping[str, Any]
     source: InputFile
     names: Mapping[str, Sequence[str]]
     metrics: MetricOptions
-    tie_margin: TieMargin
     connection: ConnectionOptions
-    out: Path | None
-    resume: bool
-    overwrite: bool
-    sampling: Sampling | None
-    options: RatingOptions
-    quiet: bool
+    rating: RatingOptions
     notes: list[str] = field(default_factory=list)
     by: str = ""
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """When enough pairs are judged; None: all are judged."""
+        width = self.options["target_width"]
+        return None if width is None else Sampling(width, self.options["max_pairs"])
 
     def split(self) -> tuple[InputFile | None, InputFile | None]:
         """The files of pairs and those of answers; None for none.
@@ -83,14 +344,14 @@ class LeaderboardRun:
         return parts[0], parts[1]
 
     def _holds_pairs(self, path: str) -> bool:
-        records = read_records([path], self.source.reading)
+        records = read_file(path, self.source.reading)
         return holds_pairs(next((each.fields for each in records if each.fields is not None), {}), self.names)
 
-    def way_on(self) -> str:
+    def resume_hint(self) -> str:
         """The line that is printed where the user interrupts."""
-        if self.out is None or not self.out.is_file():
-            return "interrupted"
-        return f"interrupted; judged pairs are in {self.out}, go on with --resume"
+        out = self.options["out"]
+        there = out is not None and out.is_file()
+        return f"interrupted; judged pairs are in {out}, go on with --resume" if there else "interrupted"
 
     async def verdicts(self, transport: Transport | None) -> Verdicts:
         """All judged pairs, after those that were to be judged are.
@@ -99,18 +360,18 @@ class LeaderboardRun:
             click.ClickException: A file, an option or the server is not as it has to be.
             GradewireError: The server went away.
         """
-        pairs, answers = self.split()
+        out, (pairs, answers) = self.options["out"], self.split()
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:
-            if self.out is not None or self.sampling is not None:
+            if out is not None or self.sampling is not None:
                 raise click.UsageError("--out and --target-width are for files of answers: FILE has judged pairs alone")
             return recorded
         found = Answers.read(answers)
         recorded.left_out.counts.update(found.left_out.counts)
         recorded.left_out.first |= found.left_out.first
-        with Journal(self.out) if self.out else contextlib.nullcontext() as journal:
-            if not (self.resume or self.overwrite):
-                refuse_existing(self.out)
+        with Journal(out) if out else contextlib.nullcontext() as journal:
+            if not (self.options["resume"] or self.options["overwrite"]):
+                refuse_existing(out)
             async with self.connection.open(transport) as client:
                 chooser = await self._chooser(client, answers, found)
                 return await self._judged(found, recorded, PairEngine(chooser, journal, texts_digest))
@@ -122,12 +383,13 @@ class LeaderboardRun:
             return await self._judge(client, text, source, answers)
         if self.sampling is not None:
             raise click.UsageError("--target-width is for judges: a metric scores each answer once, and pairs are free")
-        plan = await resolve_plan(client, self.metrics, source, has_synthetic=answers.has_synthetic, quiet=self.quiet)
+        quiet = self.options["quiet"]
+        plan = await resolve_plan(client, self.metrics, source, has_synthetic=answers.has_synthetic, quiet=quiet)
         if len(plan.chosen.labels) != 1:
             raise InputError(f"--by {text}: name one metric that chooses")
         scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
         (label,) = plan.chosen.labels
-        return MetricChooser(label, scorer.lines[label], self.tie_margin, scorer)
+        return MetricChooser(label, scorer.lines[label], self.options["tie_margin"], scorer)
 
     async def _judge(self, client: AsyncClient, text: str, source: InputFile, answers: Answers) -> JudgeChooser:
         by = comparison_of(text, self.metrics.judge, self.metrics.prompts)
@@ -138,16 +400,17 @@ class LeaderboardRun:
         return await JudgeChooser.open(client, by, text, pictures=source.folder, deadline_s=self.connection.deadline_s)
 
     async def _judged(self, answers: Answers, recorded: Verdicts, engine: PairEngine) -> Verdicts:
-        judging = PairJudging(answers=answers, recorded=recorded, engine=engine, options=self.options)
-        judging.open(resume=self.resume)
+        judging = PairJudging(answers=answers, recorded=recorded, engine=engine, options=self.rating)
+        judging.open(resume=self.options["resume"])
         full = answers.pool(judging.models).pairs
         # With a width to reach nobody knows how many pairs it takes.
-        total = full if self.sampling is None else self.sampling.most
-        with progress("judging", total, quiet=self.quiet, already=judging.before) as shown:
-            if self.sampling is None:
+        sampling = self.sampling
+        total = full if sampling is None else sampling.most
+        with progress("judging", total, quiet=self.options["quiet"], already=judging.before) as shown:
+            if sampling is None:
                 await judging.all_pairs(shown)
             else:
-                await judging.until(self.sampling, shown)
+                await judging.until(sampling, shown)
         engine.finish()
         self.by = str(engine.chooser.identity["by"])
         self.notes += _notes(judging, full=full)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from gradewire_cli.leaderboard.reading import INCONSISTENT, OK, JudgedPair, judged_pair, majority
-from gradewire_cli.rows.labels import LeftOut
+from gradewire_cli.rows.cells import LeftOut
 from gradewire_stats.pairwise import LENGTH, RANDOM, JudgedPairs, PairwiseReport, pairwise_agreement
 from gradewire_stats.ratings import Matches, SystemRanks, system_ranks
 
@@ -45,7 +45,7 @@ class Verdicts:
             try:
                 found.pairs.append(judged_pair(record, names))
             except ValueError as error:
-                found.left_out.add(str(error), record.place)
+                found.left_out.add(str(error), record.position)
         return found
 
     @property
@@ -128,7 +128,7 @@ def _matches(
     instructions = dict(numbers or {})
     for pair, *_ in rows:
         instructions.setdefault(pair.instruction, len(instructions))
-    return Matches.of(
+    matches = Matches.of(
         models,
         [number_of[pair.models[0]] for pair, *_ in rows],
         [number_of[pair.models[1]] for pair, *_ in rows],
@@ -136,8 +136,8 @@ def _matches(
         [instructions[pair.instruction] for pair, *_ in rows],
         shown_first=[first for _, _, first, _ in rows],
         words=[pair.words for pair, *_ in rows],
-        weights=[weight for *_, weight in rows],
     )
+    return replace(matches, weights=np.array([weight for *_, weight in rows], dtype=np.float64))
 
 
 _CHOICES: Mapping[Winner | None, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie", None: "tie"}

@@ -2,26 +2,154 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import random
+import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from gradewire_cli.load.content import MIXES
-from gradewire_cli.load.options import load_options_of, measured, prepared
+from gradewire import AsyncClient
+from gradewire.items import ItemProblem, encode_item
+from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire_cli.load.content import MIXES, OwnRows
 from gradewire_cli.load.output import load_notes, step_table, write_document, write_load_manifest, write_page
+from gradewire_cli.load.processes import LoadOptions, LoadProcesses
+from gradewire_cli.load.run import LoadResult, LoadRun, Objective, read_usage
 from gradewire_cli.options.common import OUTPUT_FILE, FiniteRange, option_group
-from gradewire_cli.options.connection import SERVER_VARIABLE, credential_options, wait_option
-from gradewire_cli.problems import exit_codes, one_line_errors
+from gradewire_cli.options.connection import (
+    BATCH_DEADLINE_S,
+    SERVER_VARIABLE,
+    credential_options,
+    server_of,
+    wait_option,
+)
+from gradewire_cli.problems import InputError, exit_codes, one_line_errors, redacted
+from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import RunClock
-from gradewire_cli.results.manifest_file import manifest_option
-from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.manifest_file import manifest_option, manifest_path_of
 from gradewire_cli.results.tables import show_tables
-from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
+from gradewire_cli.rows.input_file import ALIAS_HELP, column_options, input_file
 from gradewire_proto.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gradewire_cli.load.run import LoadResult
-    from gradewire_cli.load.steps import Step
+    from collections.abc import Callable, Mapping
+
+    from gradewire_cli.load.run import Step
+    from gradewire_proto.v1 import types_pb2
+
+
+_METRICS: Final = {"judge": "lave"}
+_USUAL_METRIC: Final = "smile"
+_MOST_ITEM_BYTES: Final = 1 << 20
+_LAG_SHARE: Final = 0.1
+_LEAST_LAG_S: Final = 0.005
+_SINGLE_STEP_S: Final = 30.0
+_SEEDS: Final = 1_000_000
+_PARAMETERS: Final = (
+    "mix", "batch", "deadline_s", "slo_s", "seed", "client_processes", "start_rate", "max_rate", "rate", "duration",
+)  # fmt: skip
+
+
+def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
+    """Read the options, and the rows of the files.
+
+    Raises:
+        click.ClickException: An option or a row cannot be used.
+    """
+    _check_together(options)
+    if options["seed"] is None:
+        # Answers of an earlier run's seed are known to its server, and would be measured as new ones.
+        options = {**options, "seed": secrets.randbelow(_SEEDS)}
+    rate, slo_s = options["rate"], options["slo_s"]
+    with one_line_errors():
+        metrics = choose_metrics(options["metrics"] or _METRICS.get(options["mix"], _USUAL_METRIC), MetricDefaults())
+    outputs = {"--json": options["json_path"], "--html": options["html"]}
+    left_out = {"mix"} if options["files"] else set()
+    return LoadOptions(
+        endpoint=server_of(options),
+        metrics=metrics,
+        rows=_own_rows(options) if options["files"] else MIXES[options["mix"]],
+        files=options["files"],
+        processes=options["client_processes"],
+        batch=options["batch"],
+        deadline_s=options["deadline_s"],
+        wait_s=options["wait_s"],
+        seed=options["seed"],
+        objective=Objective(p99_s=slo_s, max_lag_s=max(_LEAST_LAG_S, _LAG_SHARE * slo_s)),
+        step_s=options["duration"] or (None if rate is None else _SINGLE_STEP_S),
+        rate_per_s=rate,
+        start_per_s=options["start_rate"],
+        most_per_s=options["max_rate"] or math.inf,
+        metrics_url=options["metrics_url"],
+        parameters={name: options[name] for name in _PARAMETERS if options[name] is not None and name not in left_out},
+        outputs={**outputs, "--manifest": manifest_path_of(options["manifest"], *outputs.values())},
+    )
+
+
+async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
+    """Send what the run repeats, once; return the lines of the metrics by label, and the server's version.
+
+    Raises:
+        GradewireError: The server does not answer, or its page of metrics cannot be read: nothing was sent.
+    """
+    if given.metrics_url is not None:
+        read_usage(given.metrics_url)
+    endpoint, names = given.endpoint, given.metrics.named
+    async with AsyncClient(endpoint.address, token=endpoint.token, tls=endpoint.tls) as client:
+        listed = await client.models(deadline_s=given.wait_s)
+        report = await client.score([], metrics=names)
+        pool = [
+            {"question": each.question, "references": list(each.references), "prediction": each.prediction}
+            for each in given.rows.pool()
+        ]
+        await client.score(pool, metrics=names, deadline_s=BATCH_DEADLINE_S)
+    return {label: provenance.line for label, provenance in report.provenance.items()}, listed.server_version
+
+
+def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[LoadResult, BaseException | None]:
+    """Run it; return the results, and the error that broke the run off, raised here if nothing had been measured."""
+    result = LoadResult()
+    try:
+        with LoadProcesses(given) as processes:
+            run = LoadRun(processes, given, on_step, result)
+            if given.rate_per_s is None:
+                run.search()
+            else:
+                run.step(given.rate_per_s)
+    except BaseException as error:
+        if not result.steps:
+            raise
+        result.error = redacted(" ".join(str(error).split())) or type(error).__name__
+        return result, error
+    return result, None
+
+
+def _check_together(options: Mapping[str, Any]) -> None:
+    for name in ("start_rate", "max_rate"):
+        if options["rate"] is not None and options[name] is not None:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for the search: leave it out with --rate")
+    url = options["metrics_url"]
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise click.UsageError(f"--metrics-url {url}: write http://HOST:PORT/metrics")
+
+
+def _own_rows(options: Mapping[str, Any]) -> OwnRows:
+    items: list[types_pb2.Item] = []
+    for row in input_file({**options, "where": ()}).open().rows:
+        item: types_pb2.Item | ItemProblem = ItemProblem("", row.problem)
+        if row.item is not None:
+            item = encode_item(row.index, row.item, max_bytes=_MOST_ITEM_BYTES)
+        if isinstance(item, ItemProblem):
+            raise InputError(f"{row.position}: {item.message}")
+        items.append(item)
+    if not items:
+        raise InputError(f"{options['files'][0]}: it holds no rows")
+    # Files are often sorted, by data set or by length, and steps would have different answers.
+    random.Random(options["seed"]).shuffle(items)  # noqa: S311 - test data, not a secret
+    return OwnRows(items)
+
 
 _POSITIVE: Final = FiniteRange(min=0, min_open=True)
 _RATE: Final = FiniteRange(min=0.01, max=1e6)
@@ -113,10 +241,10 @@ def load_command(ctx: click.Context, /, **options: Any) -> None:
     """
     clock = RunClock()
     given = load_options_of(options)
-    check_outputs(given.outputs, {path: path for path in given.files})
+    check_outputs(given.outputs.items(), {path: path for path in given.files})
     with one_line_errors():
-        lines, version = prepared(given)
-        result, broken = measured(given, _silent if options["quiet"] else _show_step)
+        lines, version = asyncio.run(_prepare(given))
+        result, broken = _measured(given, (lambda _: None) if options["quiet"] else _show_step)
     notes = load_notes(result, given)
     table = step_table(result)
     show_tables([table], notes, ())
@@ -150,7 +278,3 @@ def _show_step(step: Step) -> None:
         f"{step.share(counts.refused):.1%}, client lag p99 {step.lag_s * 1e3:.1f} ms: {step.outcome.value}",
         err=True,
     )
-
-
-def _silent(step: Step) -> None:
-    """Print nothing."""

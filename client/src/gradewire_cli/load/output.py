@@ -7,12 +7,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from gradewire_cli.load.calls import CONNECTIONS
-from gradewire_cli.load.steps import PERCENTILES, Outcome
+from gradewire_cli.load.run import PERCENTILES, Outcome
 from gradewire_cli.pages import page as page_module
 from gradewire_cli.pages.charts import BOTTOM, LEFT, RIGHT, TOP, Axis, Chart, Dot, Label, Path, axes, line, upward
-from gradewire_cli.pages.page import Charts, Heading, Page, Paragraph, Section, ShownTable, today, write_page_file
+from gradewire_cli.pages.page import Charts, Heading, Page, Paragraph, Section, ShownTable, today
 from gradewire_cli.pages.texts import ShownText, cut
-from gradewire_cli.redaction import redacted
+from gradewire_cli.problems import redacted
 from gradewire_cli.results.manifest import RunCounts, RunManifest, versions
 from gradewire_cli.results.manifest_file import digests_of, forget_manifest, metric_fields, save_manifest
 from gradewire_cli.results.table_forms import write_json
@@ -21,9 +21,8 @@ from gradewire_cli.results.tables import Table, Value, count
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradewire_cli.load.options import LoadOptions
-    from gradewire_cli.load.run import Knee, LoadResult
-    from gradewire_cli.load.steps import Step
+    from gradewire_cli.load.processes import LoadOptions
+    from gradewire_cli.load.run import Knee, LoadResult, Step
     from gradewire_cli.pages.charts import Mark
     from gradewire_cli.pages.page import Block
     from gradewire_cli.results.manifest import RunClock
@@ -81,9 +80,9 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     if _missing_rows(result, given):
         notes.append(_missing_rows_note(result, given))
     notes.append(
-        f"{given.setup.batch} answers a call, deadline {given.setup.deadline_s:g} s; {given.processes} client "
+        f"{given.batch} answers a call, deadline {given.deadline_s:g} s; {given.processes} client "
         f"processes with {CONNECTIONS} connections each to a process of the server; metrics "
-        f"{', '.join(given.metrics.labels)}; seed {given.plan.seed}"
+        f"{', '.join(given.metrics.labels)}; seed {given.seed}"
     )
     if loads := [step.load for step in result.steps if not math.isnan(step.load)]:
         notes.append(f"load average of this machine {min(loads):.1f} to {max(loads):.1f}, the run's own included")
@@ -92,19 +91,19 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
 
 def write_document(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]) -> None:
     """Write all figures as JSON, if an option names a file; seconds if no unit is named."""
-    knee, step, path = result.knee, result.knee_step, given.output("--json")
+    knee, step, path = result.knee, result.knee_step, given.outputs["--json"]
     if path is None:
         return
     document = {
         "partial": result.is_partial,
         "error": result.error or None,
-        "server": given.setup.endpoint.address,
+        "server": given.endpoint.address,
         "metrics": dict(lines),
         "parameters": given.parameters,
         "file_rows": given.file_rows,
         "missing_rows": _missing_rows(result, given),
         "metrics_page_unread": redacted(result.unread) or None,
-        "objective": given.plan.objective,
+        "objective": given.objective,
         "knee": knee
         and {
             "calls_per_s": knee.rate_per_s,
@@ -125,10 +124,10 @@ def write_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequ
     Raises:
         InputError: It cannot be written, or jinja2 is not installed.
     """
-    path = given.output("--html")
+    path = given.outputs["--html"]
     if path is None:
         return
-    source = ShownText(cut(given.setup.endpoint.address, _NOTE_CHARACTERS))
+    source = ShownText(cut(given.endpoint.address, _NOTE_CHARACTERS))
     found: list[Block] = [
         Paragraph((ShownText(cut(note, _NOTE_CHARACTERS)),)) for note in notes if not note.startswith(_PROMISE)
     ]
@@ -150,7 +149,7 @@ def write_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequ
             Section(id="steps", title=("Steps",), blocks=[ShownTable("t-steps", table)]),
         ],
     )
-    write_page_file(path, lambda: page_module.write_page(path, [page]), quiet=True)
+    page_module.write_page(path, [page])
 
 
 def latency_chart(result: LoadResult) -> Chart | None:
@@ -195,7 +194,7 @@ def write_load_manifest(
     result: LoadResult, given: LoadOptions, lines: Mapping[str, str], server_version: str, clock: RunClock
 ) -> None:
     """Write the manifest, if there is an output that it belongs to; raise InputError if it cannot be written."""
-    path = given.output("--manifest")
+    path = given.outputs["--manifest"]
     if path is None:
         return
     forget_manifest(path)
@@ -207,7 +206,7 @@ def write_load_manifest(
     manifest = RunManifest(
         command="bench load",
         versions=versions(server_version),
-        place=given.setup.endpoint.address,
+        place=given.endpoint.address,
         **metric_fields(lines),
         inputs=digests_of(given.files),
         parameters=given.parameters,

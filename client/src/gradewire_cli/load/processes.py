@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import multiprocessing
 import selectors
 import signal
 import time
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 from gradewire.errors import GradewireError
-from gradewire_cli.load.calls import LoadCaller, StepCounts
-from gradewire_cli.load.open_loop import Sender
-from gradewire_proto.v1 import types_pb2
+from gradewire_cli.load.calls import LoadCaller, Sender, StepCounts
+from gradewire_cli.load.content import OwnRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from multiprocessing.synchronize import Event
+    from pathlib import Path
     from types import TracebackType
 
+    from gradewire.metrics.choice import MetricChoice
     from gradewire.transport import Endpoint
-    from gradewire_cli.load.content import Mix, OwnRows
-    from gradewire_cli.load.open_loop import Offsets
+    from gradewire_cli.load.calls import Offsets
+    from gradewire_cli.load.content import Mix
+    from gradewire_cli.load.run import Objective
 
 # From the order to the first call: all processes must have it by then.
 _START_AFTER_S: Final = 0.3
@@ -37,26 +40,51 @@ class ClientProcessError(GradewireError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSetup:
-    """The settings of all calls of a run; pickled into the processes.
+class LoadOptions:
+    """The settings of a run; pickled into the client processes.
 
     Attributes:
         endpoint: The server.
-        metrics: Serialized metric specs.
+        metrics: Metrics of every call.
         rows: The answers that are sent.
+        files: Files that the rows are of.
+        processes: Number of client processes.
         batch: Items of a call.
         deadline_s: Deadline of a call, from when it leaves.
-        seed: Seed of all random choices.
         wait_s: Seconds that connecting may take.
+        seed: Seed of all random choices.
+        objective: The conditions of keeping up.
+        step_s: Duration of a step; None: 10 seconds, and longer, up to a minute, until a step has 500 calls.
+        rate_per_s: Rate of the single step, calls per second; None for the search.
+        start_per_s: First rate of the search; None: half of what a short closed loop gets done.
+        most_per_s: Highest rate of the search.
+        metrics_url: The server's page of metrics; None: it is not read.
+        parameters: Options that change the results, by name.
+        outputs: File of each output option; None for nowhere.
     """
 
     endpoint: Endpoint
-    metrics: Sequence[bytes]
+    metrics: MetricChoice
     rows: Mix | OwnRows
+    files: Sequence[str] = ()
+    processes: int = 1
     batch: int
     deadline_s: float
-    seed: int
     wait_s: float
+    seed: int
+    objective: Objective
+    step_s: float | None = None
+    rate_per_s: float | None = None
+    start_per_s: float | None = None
+    most_per_s: float = math.inf
+    metrics_url: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, Path | None] = field(default_factory=dict)
+
+    @property
+    def file_rows(self) -> int | None:
+        """Rows of the files; None for a mix."""
+        return len(self.rows) if isinstance(self.rows, OwnRows) else None
 
 
 class _Order(NamedTuple):
@@ -78,19 +106,14 @@ class StepRun(NamedTuple):
 
 
 class LoadProcesses:
-    """Client processes, as a context manager.
+    """Client processes, as a context manager."""
 
-    Args:
-        setup: Settings of all of them.
-        count: Number of processes.
-    """
-
-    def __init__(self, setup: WorkerSetup, count: int) -> None:
-        self._count = count
+    def __init__(self, options: LoadOptions) -> None:
+        self._count = options.processes
         context = multiprocessing.get_context("spawn")
         self._stop = context.Event()
         self._pools = [
-            ProcessPoolExecutor(1, context, _Worker, (setup, number, count, self._stop)) for number in range(count)
+            ProcessPoolExecutor(1, context, _Worker, (options, number, self._stop)) for number in range(self._count)
         ]
 
     def __enter__(self) -> Self:
@@ -161,13 +184,13 @@ class _Worker:
 
     _current: ClassVar[_Worker]
 
-    def __init__(self, setup: WorkerSetup, number: int, count: int, stop: Event) -> None:
+    def __init__(self, options: LoadOptions, number: int, stop: Event) -> None:
         # A terminal's Ctrl-C is for the process that gives the orders.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         # epoll waits in whole milliseconds, and every call would leave up to one too late.
         self.runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector()))
-        self._setup = setup
-        self._items = setup.rows.supply(setup.seed, number, count)
+        self._options = options
+        self._items = options.rows.supply(options.seed, number, options.processes)
         self._stop = stop
         self._caller: LoadCaller | None = None
         _Worker._current = self
@@ -180,12 +203,11 @@ class _Worker:
 
     async def count_calls(self, order: _Order) -> StepCounts:
         """Send the calls of an order until they have ended or the run is stopped; connect before the first one."""
-        setup = self._setup
+        options = self._options
         if self._caller is None:
-            specs = [types_pb2.MetricSpec.FromString(each) for each in setup.metrics]
-            self._caller = LoadCaller(setup.endpoint, specs, setup.deadline_s)
-            await self._caller.connect(setup.wait_s)
-        sender = Sender(self._caller, self._items, setup.batch, order.in_time_until_s)
+            self._caller = LoadCaller(options.endpoint, options.metrics.specs, options.deadline_s)
+            await self._caller.connect(options.wait_s)
+        sender = Sender(self._caller, self._items, options.batch, order.in_time_until_s)
         if order.offsets is None:
             work = asyncio.create_task(sender.closed(order.in_time_until_s, _PROBE_IN_FLIGHT))
         else:

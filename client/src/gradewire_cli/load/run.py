@@ -1,20 +1,275 @@
-"""A whole run: the search for the knee and a step at twice the knee, or a single step."""
+"""A whole run: the search for the knee, a step at twice the knee, and the promises that are checked there."""
 
 from __future__ import annotations
 
+import http.client
 import math
 import os
+import urllib.request
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from gradewire.errors import InvalidRequest
-from gradewire_cli.load.open_loop import poisson
-from gradewire_cli.load.steps import Check, Objective, Outcome, ServerUsage, Step, overload_checks, read_usage
+from gradewire_cli.load.calls import HANGING, OK, REFUSED, UNAVAILABLE, percentile_s, poisson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from gradewire_cli.load.processes import LoadProcesses
+    from gradewire_cli.load.calls import StepCounts
+    from gradewire_cli.load.processes import LoadOptions, LoadProcesses
+
+
+_TIMEOUT_S: Final = 10.0
+# The parser is lax: a page that lacks something, or has it in excess, raises any of these.
+_UNREADABLE: Final = (OSError, http.client.HTTPException, ValueError, LookupError, ArithmeticError)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUsage:
+    """The resources that the server uses, all its processes together; 0 if its page does not have them.
+
+    Attributes:
+        cpu_s: CPU seconds since it started.
+        resident_bytes: Its memory.
+    """
+
+    cpu_s: float
+    resident_bytes: float
+
+
+def read_usage(url: str) -> ServerUsage:
+    """Read the page of metrics at `url`, an address with http:// or https://.
+
+    Raises:
+        InvalidRequest: It cannot be read, or is not a page of gradewire.
+    """
+    sums: defaultdict[str, float] = defaultdict(float)
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as reply:  # noqa: S310 - the user's own address, checked there
+            page = reply.read().decode()
+        for family in text_string_to_metric_families(page):
+            for sample in family.samples:
+                sums[sample.name] += sample.value
+        if "gradewire_serving" not in sums:
+            raise ValueError("it has no gradewire_serving, which every gradewire server has")
+    except _UNREADABLE as error:
+        # The parser's error has no text for a page that ends in the middle of a line.
+        reason = str(error) or "the page of metrics is cut off"
+        raise InvalidRequest(f"--metrics-url {url}: {reason}: give http://HOST:PORT/metrics of the server") from error
+    return ServerUsage(sums["process_cpu_seconds_total"], sums["process_resident_memory_bytes"])
+
+
+PERCENTILES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
+_MOST_P99: Final = 2.0
+_MOST_GROWTH: Final = 0.05
+
+
+class Outcome(Enum):
+    """The result of a step at a rate."""
+
+    HOLDS = "holds"
+    MISSES = "misses"
+    VOID = "void"
+    """The client could not offer the rate, so the step shows nothing about the server."""
+    LOST = "lost"
+    """No call reached the server, so the step does not show how much it keeps up with."""
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """The conditions of keeping up.
+
+    Attributes:
+        p99_s: Most that the 99th percentile of scored calls may be, from when they were due.
+        max_refused: Largest share of calls that may be refused.
+        max_failed: Largest share of calls that may fail otherwise.
+        min_in_time: Least share of calls that are scored before the step is over and `p99_s` has passed as well: below
+            it work piles up.
+        max_lag_s: Most that the 99th percentile of delays before sending may be: beyond it the client limits.
+    """
+
+    p99_s: float
+    max_refused: float = 0.001
+    max_failed: float = 0.001
+    min_in_time: float = 0.99
+    max_lag_s: float
+
+    def __str__(self) -> str:
+        """For people."""
+        return (
+            f"p99 of scored calls at most {self.p99_s * 1e3:g} ms, at most {self.max_refused:.1%} refused and as many "
+            f"failed, at least {self.min_in_time:.0%} scored in time"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A step that was measured.
+
+    Attributes:
+        rate_per_s: Offered calls per second.
+        duration_s: Seconds over which calls were due.
+        counts: Counts of its calls.
+        objective: The conditions of keeping up.
+        batch: Items of a call.
+        before: The server before the step; None if it was not read.
+        after: The server after the step's last call.
+        load: Runnable processes of this machine in the last minute, at the step's end.
+        over_knee: Whether it is the step at twice the knee.
+        stopped: Whether the user interrupted it.
+    """
+
+    rate_per_s: float
+    duration_s: float
+    counts: StepCounts
+    objective: Objective
+    batch: int
+    before: ServerUsage | None = None
+    after: ServerUsage | None = None
+    load: float = math.nan
+    over_knee: bool = False
+    stopped: bool = False
+
+    def share(self, calls: int) -> float:
+        """Return the share of all calls that were due; NaN without any."""
+        return calls / self.counts.due if self.counts.due else math.nan
+
+    def latency_s(self, percentile: float) -> float:
+        """Return a percentile of the latencies of scored calls, seconds; NaN without any."""
+        return percentile_s(self.counts.latency_s, percentile)
+
+    @property
+    def lag_s(self) -> float:
+        """99th percentile of delays before sending."""
+        return percentile_s(self.counts.lag_s, 99)
+
+    @property
+    def client_limited(self) -> bool:
+        """Whether the client was the bottleneck, so that the step shows nothing about the server."""
+        return self.lag_s > self.objective.max_lag_s
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no call reached the server."""
+        return 0 < self.counts.due == self.counts.codes[UNAVAILABLE]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The result, by the objective."""
+        if self.stopped:
+            return Outcome.STOPPED
+        if self.is_lost:
+            return Outcome.LOST
+        if self.client_limited:
+            return Outcome.VOID
+        counts, objective = self.counts, self.objective
+        holds = (
+            self.latency_s(99) <= objective.p99_s
+            and self.share(counts.refused) <= objective.max_refused
+            and self.share(counts.failed) <= objective.max_failed
+            and self.share(counts.in_time) >= objective.min_in_time
+        )
+        return Outcome.HOLDS if holds else Outcome.MISSES
+
+    @property
+    def server_cpu_s_per_item(self) -> float:
+        """CPU seconds of the server for an item that was scored; NaN if it was not read."""
+        if self.before is None or self.after is None or not self.counts.items:
+            return math.nan
+        return (self.after.cpu_s - self.before.cpu_s) / self.counts.items
+
+    @property
+    def repeated_share(self) -> float:
+        """Share of items that had been sent before."""
+        return self.counts.repeated / self.counts.sent_items if self.counts.sent_items else math.nan
+
+    def document(self) -> dict[str, Any]:
+        """Return the figures for JSON; seconds if no unit is named."""
+        counts, lag = self.counts, self.counts.lag_s
+        return {
+            "rate_per_s": self.rate_per_s,
+            "duration_s": self.duration_s,
+            "over_knee": self.over_knee,
+            "outcome": self.outcome.value,
+            "calls": counts.due,
+            "batch": self.batch,
+            "scored_calls": len(counts.latency_s),
+            "scored_in_time_per_s": counts.in_time / self.duration_s,
+            "in_time_share": self.share(counts.in_time),
+            "refused_share": self.share(counts.refused),
+            "refused_with_hint": counts.hinted,
+            "failed_share": self.share(counts.failed),
+            "codes": dict(counts.codes),
+            "statuses": dict(counts.statuses),
+            "latency_s": {f"p{each:g}": self.latency_s(each) for each in PERCENTILES} | {"max": self.latency_s(100)},
+            "client_lag_s": {"p50": percentile_s(lag, 50), "p99": self.lag_s, "max": percentile_s(lag, 100)},
+            "answers_repeated_share": self.repeated_share,
+            "server_cpu_s_per_item": self.server_cpu_s_per_item,
+            "server_before": self.before,
+            "server_after": self.after,
+            "load": self.load,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A promise at twice the knee.
+
+    Attributes:
+        name: The quantity.
+        measured: Its value, for people.
+        promised: Its bound, for people.
+        holds: Whether the promise was kept; None if it could not be measured.
+    """
+
+    name: str
+    measured: str
+    promised: str
+    holds: bool | None
+
+    def __str__(self) -> str:
+        """One line."""
+        verdict = {True: "pass", False: "FAIL", None: "not measured"}[self.holds]
+        return f"{verdict}: {self.name}: {self.measured} (promised: {self.promised})"
+
+
+def overload_checks(knee: Step, over: Step) -> Iterator[Check]:
+    """Compare the step at twice the knee with the one at the knee."""
+    counts = over.counts
+    if over.client_limited:
+        lag = f"one call in a hundred left {over.lag_s * 1e3:.0f} ms late or more"
+        yield Check("the client offers twice the knee", lag, f"<= {over.objective.max_lag_s * 1e3:.0f} ms", None)
+        return
+    at_knee_s, p99_s = knee.latency_s(99), over.latency_s(99)
+    ratio = f"{p99_s * 1e3:.0f} ms, {p99_s / at_knee_s:.2f} x that of the knee"
+    yield Check("p99 of admitted calls", ratio, f"<= {_MOST_P99:g} x", p99_s <= _MOST_P99 * at_knee_s)
+    others = {code: calls for code, calls in counts.codes.items() if code not in {OK, REFUSED}}
+    failed = f"{counts.failed} of {counts.due}" + (f" {others}" if others else "")
+    yield Check("calls that are neither scored nor refused", failed, "0", counts.failed == 0)
+    unhinted = counts.refused - counts.hinted
+    without = f"{REFUSED} without grpc-retry-pushback-ms"
+    yield Check(without, f"{unhinted} of {counts.refused}", "0", unhinted == 0)
+    missing = counts.due - counts.codes.total() + counts.codes[HANGING]
+    yield Check("calls that do not end", f"{missing} of {counts.due}", "0", missing == 0)
+    yield _memory_check(over)
+
+
+def _memory_check(over: Step) -> Check:
+    name, promised = "the server's memory", f"grows by <= {_MOST_GROWTH:.0%}"
+    if over.before is None or over.after is None:
+        return Check(name, "no --metrics-url, or its page could not be read", promised, None)
+    before, after = over.before.resident_bytes, over.after.resident_bytes
+    if not before:
+        return Check(name, "not on its page of metrics", promised, None)
+    growth = after / before - 1
+    measured = f"{before / 2**20:.0f} -> {after / 2**20:.0f} MiB ({growth:+.1%})"
+    return Check(name, measured, promised, growth <= _MOST_GROWTH)
+
 
 _UP: Final = 1.5
 _NEAR: Final = 1.1
@@ -84,29 +339,6 @@ def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_p
     return Knee(low, high_is_void)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadPlan:
-    """The load that is offered.
-
-    Attributes:
-        step_s: Duration of a step; None: 10 seconds, and longer, up to a minute, until a step has 500 calls.
-        seed: Seed of arrivals.
-        batch: Items of a call.
-        objective: The conditions of keeping up.
-        start_per_s: First rate, calls per second; None: half of what a short closed loop gets done.
-        most_per_s: Highest rate.
-        metrics_url: The server's page of metrics; None: it is not read.
-    """
-
-    step_s: float | None
-    seed: int
-    batch: int
-    objective: Objective
-    start_per_s: float | None = None
-    most_per_s: float = math.inf
-    metrics_url: str | None = None
-
-
 @dataclass(slots=True)
 class LoadResult:
     """The results, as far as the run got.
@@ -142,32 +374,30 @@ class LoadResult:
         return next((step for step in steps if step.outcome is Outcome.HOLDS), None)
 
 
+@dataclass(frozen=True, slots=True)
 class LoadRun:
     """A run with client processes that are connected.
 
-    Args:
+    Attributes:
         processes: The client.
-        plan: The load that is offered.
+        options: The load that is offered.
         on_step: Called after each step.
         result: Takes the results as they come: whatever ends the run, they are there.
     """
 
-    def __init__(
-        self, processes: LoadProcesses, plan: LoadPlan, on_step: Callable[[Step], None], result: LoadResult
-    ) -> None:
-        self._processes = processes
-        self._plan = plan
-        self._on_step = on_step
-        self._result = result
+    processes: LoadProcesses
+    options: LoadOptions
+    on_step: Callable[[Step], None]
+    result: LoadResult
 
     def search(self) -> None:
         """Find the knee, and check the server's promises at twice the knee."""
-        start_per_s = self._plan.start_per_s or self._probe()
-        result = self._result
+        start_per_s = self.options.start_per_s or self._probe()
+        result = self.result
         if result.stopped:
             return
         result.knee = find_knee(
-            lambda rate: self.step(rate).outcome, start_per_s=start_per_s, most_per_s=self._plan.most_per_s
+            lambda rate: self.step(rate).outcome, start_per_s=start_per_s, most_per_s=self.options.most_per_s
         )
         knee = result.knee_step
         # Twice the client's own limit is not twice of what the server keeps up with.
@@ -178,20 +408,20 @@ class LoadRun:
 
     def step(self, rate_per_s: float, *, over_knee: bool = False) -> Step:
         """Run one step at a rate, in calls per second."""
-        plan, result, objective = self._plan, self._result, self._plan.objective
-        duration_s = plan.step_s or min(max(_STEP_S, _STEP_CALLS / rate_per_s), _LONGEST_STEP_S)
+        options, result, objective = self.options, self.result, self.options.objective
+        duration_s = options.step_s or min(max(_STEP_S, _STEP_CALLS / rate_per_s), _LONGEST_STEP_S)
         if over_knee:
             # Twice the latency is promised there, so the client may be late by twice as much.
             objective = replace(objective, p99_s=2 * objective.p99_s, max_lag_s=2 * objective.max_lag_s)
         before = self._usage()
-        offsets = poisson(rate_per_s, duration_s, plan.seed + len(result.steps))
-        run = self._processes.open_step(offsets, duration_s + objective.p99_s)
+        offsets = poisson(rate_per_s, duration_s, options.seed + len(result.steps))
+        run = self.processes.open_step(offsets, duration_s + objective.p99_s)
         step = Step(
             rate_per_s=rate_per_s,
             duration_s=duration_s,
             counts=run.counts,
             objective=objective,
-            batch=plan.batch,
+            batch=options.batch,
             before=before,
             after=self._usage(),
             load=os.getloadavg()[0],
@@ -201,23 +431,23 @@ class LoadRun:
         result.steps.append(step)
         result.sent_items += run.counts.sent_items
         result.stopped |= run.stopped
-        self._on_step(step)
+        self.on_step(step)
         return step
 
     def _probe(self) -> float:
         """Return the first rate: a share of what a closed loop gets done."""
-        run = self._processes.probe(_PROBE_S)
-        self._result.stopped |= run.stopped
-        self._result.sent_items += run.counts.sent_items
+        run = self.processes.probe(_PROBE_S)
+        self.result.stopped |= run.stopped
+        self.result.sent_items += run.counts.sent_items
         return _START_SHARE * max(1, len(run.counts.latency_s)) / _PROBE_S
 
     def _usage(self) -> ServerUsage | None:
         """Return the server's usage; None without a page, or if the server is gone or too busy to send it."""
-        if self._plan.metrics_url is None:
+        if self.options.metrics_url is None:
             return None
         try:
-            return read_usage(self._plan.metrics_url)
+            return read_usage(self.options.metrics_url)
         except InvalidRequest as error:
             # The command has read it before the run: the steps show that the server is gone.
-            self._result.unread = str(error)
+            self.result.unread = str(error)
             return None

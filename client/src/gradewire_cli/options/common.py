@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import click
 from typing_extensions import override
@@ -34,6 +34,19 @@ class FiniteRange(click.FloatRange):
 def choice_option(*names: str, among: Sequence[str], about: str) -> Callable[[Command], Command]:
     """An option with one of these values; the first is its default."""
     return click.option(*names, type=click.Choice(among), default=among[0], help=about)
+
+
+FailOn = Literal["failure", "no-score", "never"]
+fail_on_option = choice_option(
+    "--fail-on",
+    among=get_args(FailOn),
+    about="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
+)
+
+
+def written_options(given: Mapping[str, object]) -> list[str]:
+    """Return options as a command line has them, without those that say nothing."""
+    return [word for option, value in given.items() if value for word in (option, str(value))]
 
 
 def option_group(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
@@ -72,7 +85,7 @@ class JudgePrices:
     written: float | None = None
 
     @property
-    def known(self) -> bool:
+    def are_known(self) -> bool:
         """Whether both are."""
         return self.read is not None and self.written is not None
 

@@ -15,7 +15,7 @@ from gradewire import AsyncClient, Tls
 from gradewire.api import embedded_transport
 from gradewire.errors import DeadlineExceeded, Overloaded
 from gradewire.transport import Endpoint, Transport
-from gradewire_cli.options.common import INPUT_FILE, option_group
+from gradewire_cli.options.common import INPUT_FILE, option_group, written_options
 from gradewire_cli.problems import InputError, one_line_errors
 
 BACKENDS: Final = ("openai", "decisions")
@@ -91,14 +91,15 @@ class JudgeServer:
     @property
     def arguments(self) -> list[str]:
         """The options as they are written; not the key."""
-        given = {
-            "--judge-url": self.url,
-            "--judge-backend": "" if self.backend == BACKENDS[0] else self.backend,
-            "--judge-remote-model": self.model,
-            "--judge-key-env": self.key_variable,
-            "--judge-reasoning-tokens": "" if self.reasoning_tokens is None else str(self.reasoning_tokens),
-        }
-        return [word for option, value in given.items() if value for word in (option, value)]
+        return written_options(
+            {
+                "--judge-url": self.url,
+                "--judge-backend": "" if self.backend == BACKENDS[0] else self.backend,
+                "--judge-remote-model": self.model,
+                "--judge-key-env": self.key_variable,
+                "--judge-reasoning-tokens": "" if self.reasoning_tokens is None else str(self.reasoning_tokens),
+            }
+        )
 
 
 def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
@@ -219,10 +220,10 @@ class ConnectionOptions:
             return ["--server", self.server, *_tls_arguments(self.tls)]
         here = ["--embedded"] if os.environ.get(SERVER_VARIABLE) else []
         judge = [] if self.judge_server is None else self.judge_server.arguments
-        return [*here, *judge, *(["--cache-dir", str(self.cache_dir)] if self.cache_dir else [])]
+        return [*here, *judge, *written_options({"--cache-dir": self.cache_dir})]
 
     @property
-    def place(self) -> str:
+    def description(self) -> str:
         """Where the scoring is done, for people."""
         return self.server or "the engine in this process"
 
@@ -274,12 +275,13 @@ connection_options = option_group(
 )
 
 
-def _is_address(server: str) -> bool:
+def _check_address(server: str) -> None:
     # Other names that gRPC resolves (unix:PATH, dns:///HOST:PORT) say themselves what they are.
     if server.startswith(("unix:", "unix-abstract:")) or ":///" in server:
-        return True
+        return
     found = _HOST_PORT.fullmatch(server)
-    return found is not None and 0 < int(found["port"]) <= MAX_PORT
+    if found is None or not 0 < int(found["port"]) <= MAX_PORT:
+        raise click.UsageError(f"--server {server}: write HOST:PORT, for instance 127.0.0.1:50051")
 
 
 def _tls_of(options: Mapping[str, Any]) -> Tls | None:
@@ -301,8 +303,7 @@ def _tls_arguments(tls: Tls | None) -> list[str]:
         "--tls-key": tls.private_key,
         "--tls-server-name": tls.server_name,
     }
-    given = [(option, str(value)) for option, value in named.items() if value is not None]
-    return [word for pair in given for word in pair] or ["--tls"]
+    return written_options(named) or ["--tls"]
 
 
 def server_of(options: Mapping[str, Any]) -> Endpoint:
@@ -312,8 +313,7 @@ def server_of(options: Mapping[str, Any]) -> Endpoint:
         click.UsageError: Options that exclude each other, or an address without a port.
         InputError: The token has characters that no header holds.
     """
-    if not _is_address(options["server"]):
-        raise click.UsageError(f"--server {options['server']}: write HOST:PORT, for instance 127.0.0.1:50051")
+    _check_address(options["server"])
     with one_line_errors():
         return Endpoint(options["server"], options["token"], _tls_of(options))
 
@@ -330,8 +330,8 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
         if source is click.core.ParameterSource.COMMANDLINE:
             raise click.UsageError("--server and --embedded exclude each other: leave one out")
         server = None
-    if server is not None and not _is_address(server):
-        raise click.UsageError(f"--server {server}: write HOST:PORT, for instance 127.0.0.1:50051")
+    if server is not None:
+        _check_address(server)
     if server is not None and options["cache_dir"] is not None:
         raise click.UsageError("--cache-dir is for scoring in this process: leave it out with --server")
     tls = _tls_of(options)

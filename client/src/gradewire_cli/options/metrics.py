@@ -1,5 +1,6 @@
 """Options for metrics and their prompt files."""
 
+import itertools
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -170,6 +171,11 @@ class MetricOptions:
     retries: int = 0
     risk: float | None = None
     judge_budget: float | None = None
+
+    def arguments(self, lines: Iterable[str]) -> list[str]:
+        """The options that reproduce metrics of these lines; one that could not be computed at all has no line."""
+        prompts = (("--prompt", str(given.path)) for given in self.prompts)
+        return ["--metrics", ",".join(filter(None, lines)), *itertools.chain(*prompts)]
 
 
 def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:

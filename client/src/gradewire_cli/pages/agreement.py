@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire_cli.pages import page
 from gradewire_cli.pages.cases import Cases, cases
-from gradewire_cli.pages.curves import calibration_chart, distribution_chart, overview_chart, roc_chart
+from gradewire_cli.pages.charts import calibration_chart, distribution_chart, overview_chart, roc_chart
 from gradewire_cli.pages.page import (
     CaseList,
     Charts,
@@ -25,9 +25,8 @@ from gradewire_cli.pages.page import (
     ShownTable,
     Terms,
 )
-from gradewire_cli.pages.pictures import Album
 from gradewire_cli.pages.report import bounded, failures
-from gradewire_cli.pages.texts import MINUS, ShownText, signed, visible
+from gradewire_cli.pages.texts import MINUS, Album, ShownText, signed, visible
 from gradewire_cli.results.tables import UNDEFINED, Cell, Table, Value, count, estimated, p_of
 from gradewire_stats.annotators import SHOWN_PAIRS
 from gradewire_stats.curves import metric_curves
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
     from gradewire_cli.pages.cases import Basis, Direction
     from gradewire_cli.pages.page import Block
     from gradewire_cli.pages.report import ReportInput
-    from gradewire_stats.agreement import AgreementReport, Estimate
-    from gradewire_stats.agreement_table import CellAgreement, MetricAgreement
+    from gradewire_stats.agreement_table import AgreementReport, CellAgreement, MetricAgreement
+    from gradewire_stats.intervals import Estimate
     from gradewire_stats.point_estimates import Statistic
 
 
@@ -267,7 +266,7 @@ _CASES: Final = (
 )
 
 
-def write_report(path: Path, report: ReportInput) -> int:
+def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
     """Write the page: one file that loads nothing, from other files or from a network.
 
     It shows up to 25 answers for each metric and direction, fewer where the page would grow beyond 1.9 MB, and then
@@ -278,16 +277,16 @@ def write_report(path: Path, report: ReportInput) -> int:
     Args:
         path: File to write; one that is there is replaced.
         report: What to show.
+        quiet: Do not print the size.
 
     Returns:
         Its size, bytes.
 
     Raises:
-        MissingJinjaError: jinja2 is not installed.
-        ReportTooLargeError: It would be larger than 1.9 MB with no answer and no cell.
-        OSError: The file cannot be written.
+        InputError: jinja2 is not installed, the page would be larger than 1.9 MB with no answer and no cell, or the
+            file cannot be written.
     """
-    return page.write_page(path, _pages(report, path.parent), without="answer or cell")
+    return page.write_page(path, _pages(report, path.parent), without="answer or cell", quiet=quiet)
 
 
 def render(report: ReportInput, folder: Path = Path()) -> bytes:

@@ -8,9 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_cli.pages.pictures import Album, ShownPicture
 from gradewire_cli.pages.report import ReportInput, ReportRow
-from gradewire_cli.pages.texts import ShownText, find_window, normal_form, shown, signed, visible
+from gradewire_cli.pages.texts import Album, ShownPicture, ShownText, find_window, normal_form, shown, signed, visible
 from gradewire_cli.results.tables import number
 from gradewire_stats.point_estimates import RIGHT_FROM, right, scipy_stats
 
@@ -28,15 +27,15 @@ class Disagreements:
     Attributes:
         rows: int[shown], positions of the worst, the worst first.
         by_verdict: bool[shown]: whether verdict and label differ; else the rank of the score is far off.
-        score_places: float[shown]: place of the row among the scored ones by score, 0 the lowest, 1 the highest.
-        label_places: float[shown]: the same by label; rows of one label share the middle of their places.
+        score_ranks: float[shown]: place of the row among the scored ones by score, 0 the lowest, 1 the highest.
+        label_ranks: float[shown]: the same by label; rows of one label share the middle of their places.
         totals: How many there are, by what they are read from; without a basis that no row of the metric has.
     """
 
     rows: NDArray[np.intp]
     by_verdict: NDArray[np.bool_]
-    score_places: NDArray[np.float64]
-    label_places: NDArray[np.float64]
+    score_ranks: NDArray[np.float64]
+    label_ranks: NDArray[np.float64]
     totals: Mapping[Basis, int]
 
 
@@ -84,8 +83,8 @@ def worst(
         return Disagreements(
             rows=scored[shown],
             by_verdict=has_verdict[shown],
-            score_places=by_score[shown],
-            label_places=by_label[shown],
+            score_ranks=by_score[shown],
+            label_ranks=by_label[shown],
             totals={basis: count for basis, (there, count) in counts.items() if there.any()},
         )
 
@@ -227,7 +226,7 @@ def cases(report: ReportInput, album: Album, *, most: int) -> Cases:
 def _found(picked: Disagreements, rank: int, *, metric: int, direction: Direction) -> Found:
     if picked.by_verdict[rank]:
         return Found(metric, direction, rank + 1, "verdict", "")
-    ranks = f"at {picked.score_places[rank]:.0%} of the rows by score, at {picked.label_places[rank]:.0%} by label"
+    ranks = f"at {picked.score_ranks[rank]:.0%} of the rows by score, at {picked.label_ranks[rank]:.0%} by label"
     return Found(metric, direction, rank + 1, "rank", ranks)
 
 
@@ -247,7 +246,7 @@ def _case(report: ReportInput, album: Album, position: int, found: Sequence[Foun
                 *([f"and {len(row.labels) - _ANNOTATORS} more"] if len(row.labels) > _ANNOTATORS else []),
             ]
         ),
-        picture=album.shown(row.picture),
+        picture=album.picture(row.picture),
         question=shown(normal_form(row.question), max_characters=_QUESTION_CHARACTERS),
         references=references,
         references_left_out=left_out,

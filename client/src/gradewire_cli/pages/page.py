@@ -9,7 +9,7 @@ import itertools
 import math
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,7 +18,7 @@ from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.results.tables import UNDEFINED, Cell, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     import jinja2
@@ -32,20 +32,16 @@ _CELL_CHARACTERS: Final = 200
 _DASH: Final = "\u2013"
 
 
-class MissingJinjaError(ImportError):
-    """jinja2 is not installed; the message says how to get it."""
-
-
 def template_of(name: str) -> jinja2.Template:
     """Return a template by its name, which escapes whatever is put into it.
 
     Raises:
-        MissingJinjaError: jinja2 is not installed.
+        InputError: jinja2 is not installed.
     """
     try:
         import jinja2  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise MissingJinjaError("a report needs jinja2: pip install 'gradewire[agree]'") from error
+        raise InputError("a report needs jinja2: pip install 'gradewire[agree]'") from error
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset),
         autoescape=True,
@@ -53,7 +49,11 @@ def template_of(name: str) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"shown_table": _shown_table, "next_id": itertools.count(1).__next__}
+    environment.globals |= {
+        "kind_of": lambda block: type(block).__name__,
+        "shown_table": _shown_table,
+        "next_id": itertools.count(1).__next__,
+    }
     return environment.get_template(name)
 
 
@@ -135,10 +135,6 @@ def _asset(name: str) -> str:
 MAX_BYTES: Final = 1_900_000
 
 
-class ReportTooLargeError(ValueError):
-    """Even the smallest page of these rows is too large."""
-
-
 @dataclass(frozen=True, slots=True)
 class Code:
     """A text among others that is written as code."""
@@ -153,7 +149,6 @@ Words = tuple[str | ShownText | Code, ...]
 class Paragraph:
     """A paragraph; `style` is its class ("note", say)."""
 
-    kind: ClassVar = "paragraph"
     words: Words
     style: str = ""
 
@@ -162,7 +157,6 @@ class Paragraph:
 class Heading:
     """A heading within a section."""
 
-    kind: ClassVar = "heading"
     words: Words
 
 
@@ -170,7 +164,6 @@ class Heading:
 class Terms:
     """Names, each with a text; `style` is "facts", "explained" or "lines" (of code)."""
 
-    kind: ClassVar = "terms"
     style: str
     entries: Sequence[tuple[str, str]]
 
@@ -179,7 +172,6 @@ class Terms:
 class Details:
     """Blocks that are folded away."""
 
-    kind: ClassVar = "details"
     summary: str
     blocks: Sequence[Block]
 
@@ -197,7 +189,6 @@ class Selection:
 class ShownTable:
     """A table with its id on the page; `is_shaded` colours numbers from 0 to 1."""
 
-    kind: ClassVar = "table"
     id: str
     table: Table
     selections: Sequence[Selection] = ()
@@ -208,7 +199,6 @@ class ShownTable:
 class Charts:
     """Charts side by side, and texts in the place of some; `style` is "wide" for a single one."""
 
-    kind: ClassVar = "charts"
     charts: Sequence[Chart | Paragraph]
     style: str = ""
 
@@ -228,7 +218,6 @@ class CardText:
 class Card:
     """A question with its answers; `why` says why it is shown."""
 
-    kind: ClassVar = "card"
     why: Words
     texts: Sequence[CardText]
 
@@ -244,7 +233,6 @@ class CaseList:
         selections: Boxes for what the rows have.
     """
 
-    kind: ClassVar = "cases"
     shown: Cases
     metrics: Sequence[str]
     disagreements: Mapping[tuple[Direction, Basis], str]
@@ -255,7 +243,6 @@ class CaseList:
 class FailureList:
     """Failed rows by metric and status."""
 
-    kind: ClassVar = "failures"
     failures: Sequence[Failures]
 
 
@@ -303,24 +290,26 @@ def lines(entries: Iterable[tuple[str, str]], *, most: int = 2000) -> Terms:
     return Terms("lines", [(cut(name, MAX_NAME_CHARACTERS), cut(line, most)) for name, line in entries])
 
 
-def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer") -> int:
+def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", quiet: bool = True) -> int:
     """Write the first of these pages that is small enough: one file that loads nothing.
 
     Args:
         path: File to write; one that is there is replaced.
         pages: The same page with less and less on it.
         without: What the last of them does not show, for the error.
+        quiet: Do not print the size.
 
     Returns:
         Its size, bytes.
 
     Raises:
-        MissingJinjaError: jinja2 is not installed.
-        ReportTooLargeError: Each page is larger than 1.9 MB.
-        OSError: The file cannot be written.
+        InputError: jinja2 is not installed, each page is larger than 1.9 MB, or the file cannot be written.
     """
     page = render(pages, without=without)
-    path.write_bytes(page)
+    with named_errors(path):
+        path.write_bytes(page)
+    if not quiet:
+        click.echo(f"{path}: {len(page) / 1e6:.1f} MB", err=True)
     return len(page)
 
 
@@ -334,31 +323,9 @@ def render(pages: Iterable[Page], *, without: str = "answer") -> bytes:
         size = len(rendered)
         if size - page.embedded_characters <= MAX_BYTES:
             return rendered
-    raise ReportTooLargeError(f"the page would have {size:,} bytes without a single {without}")
+    raise InputError(f"the page would have {size:,} bytes without a single {without}")
 
 
 def today() -> str:
     """Return the date for a headline; pages read no clock."""
     return dt.datetime.now(tz=dt.UTC).date().isoformat()
-
-
-def write_page_file(path: Path, write: Callable[[], int], *, quiet: bool) -> None:
-    """Write a page and tell its size.
-
-    Args:
-        path: The file.
-        write: Writes it and returns its size in bytes.
-        quiet: Say nothing.
-
-    Raises:
-        InputError: It cannot be written, or what makes it is not installed.
-    """
-    try:
-        with named_errors(path):
-            size = write()
-    except MissingJinjaError as error:
-        raise InputError(str(error)) from error
-    except ReportTooLargeError as error:
-        raise InputError(f"{path}: {error}") from error
-    if not quiet:
-        click.echo(f"{path}: {size / 1e6:.1f} MB", err=True)

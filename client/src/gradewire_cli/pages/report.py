@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gradewire_cli.pages.texts import MAX_NAME_CHARACTERS, ShownText, cut, normal_form, shown, visible
-from gradewire_stats.agreement import AgreementReport, JudgedRows
-from gradewire_stats.agreement_table import CellAgreement
+from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows
 from gradewire_stats.annotators import AnnotatorAgreement
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 from gradewire_cli.results.tables import ALL_ROWS, CELLS_MEAN, TITLES, names_of
 from gradewire_stats.agreement_table import Level
 from gradewire_stats.intervals import LEAST_QUESTIONS, MOST_UNDEFINED
-from gradewire_stats.point_estimates import ALL_STATISTICS
+from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from gradewire_stats.agreement import AgreementReport, Estimate
-    from gradewire_stats.point_estimates import Statistic
+    from gradewire_stats.agreement_table import AgreementReport
+    from gradewire_stats.intervals import Estimate
 
 _FEW_QUESTIONS = (
     f"no interval and no p, for fewer than {LEAST_QUESTIONS} questions (and one more for each further data set; "
@@ -26,23 +26,23 @@ _SHOWN_PLACES = 6
 _PLACE_CHARACTERS = 80
 
 
-class PlacedEstimate(NamedTuple):
+class NamedEstimate(NamedTuple):
     """An estimate of an output.
 
     Attributes:
-        who: Metric, pair of metrics or evaluator that it is of.
+        metric: Metric, pair of metrics or evaluator that it is of.
         statistic: As the output calls it.
-        place: The rows: a cell, a model, all rows.
+        cell: The rows: a cell, a model, all rows.
         estimate: The estimate.
     """
 
-    who: str
+    metric: str
     statistic: str
-    place: str
+    cell: str
     estimate: Estimate
 
 
-def interval_notes(figures: Iterable[PlacedEstimate], order: Iterable[str] = ()) -> list[str]:
+def interval_notes(figures: Iterable[NamedEstimate], order: Iterable[str] = ()) -> list[str]:
     """How many draws made the intervals of these figures, where there is none, and where many draws are missing.
 
     The statistics in `order` are told first, in this order.
@@ -59,8 +59,7 @@ def agreement_interval_notes(
 ) -> list[str]:
     """`interval_notes` of these statistics of a report, over all rows and at these levels."""
     figures = (
-        PlacedEstimate(who, TITLES[name], place, each)
-        for who, name, place, each in _figures(report, statistics, levels)
+        NamedEstimate(who, TITLES[name], place, each) for who, name, place, each in _figures(report, statistics, levels)
     )
     return interval_notes(figures, TITLES.values())
 
@@ -108,7 +107,7 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
     return f"intervals: draws of whole questions, {listed}"
 
 
-def without_interval(figures: Iterable[PlacedEstimate]) -> Iterator[str]:
+def without_interval(figures: Iterable[NamedEstimate]) -> Iterator[str]:
     """Says which figures have a value but no interval, one line for each reason.
 
     A place stands alone where nobody has an interval there, else with who has none; statistics stand beside it where
@@ -122,15 +121,15 @@ def without_interval(figures: Iterable[PlacedEstimate]) -> Iterator[str]:
             yield f"{why}: {_places(defined, bare)}"
 
 
-def _places(defined: Sequence[PlacedEstimate], bare: set[PlacedEstimate]) -> str:
-    others = {(each.statistic, each.place) for each in defined if each not in bare}
+def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
+    others = {(each.statistic, each.cell) for each in defined if each not in bare}
     # By place, and by who and place: the statistics there, and those of them that are bare.
     shared: dict[str, dict[str, bool]] = {}
     own: dict[tuple[str, str], dict[str, bool]] = {}
     for each in defined:
-        alone = (each.statistic, each.place) not in others
-        shared.setdefault(each.place, {})[each.statistic] = alone
-        own.setdefault((each.who, each.place), {})[each.statistic] = each in bare and not alone
+        alone = (each.statistic, each.cell) not in others
+        shared.setdefault(each.cell, {})[each.statistic] = alone
+        own.setdefault((each.metric, each.cell), {})[each.statistic] = each in bare and not alone
     places = [_of_these(_cut(place), found) for place, found in shared.items() if any(found.values())]
     names = [
         _of_these(f"{_cut(who)}, {_cut(place)}", found) for (who, place), found in own.items() if any(found.values())
@@ -144,7 +143,7 @@ def _of_these(name: str, statistics: Mapping[str, bool]) -> str:
     return name if len(meant) == len(statistics) else f"{name} ({', '.join(meant)})"
 
 
-def undefined_draws(figures: Iterable[PlacedEstimate]) -> Iterator[str]:
+def undefined_draws(figures: Iterable[NamedEstimate]) -> Iterator[str]:
     """Says of which intervals many draws are missing."""
     missing = [
         f"{_cut(f'{who}, {statistic} of {place}')} ({each.undefined} of {each.resamples + each.undefined})"

@@ -1,4 +1,4 @@
-"""Files that a run adds whole lines to: one run at a time, found again after a break.
+"""Files that a run writes: refused before it begins, kept from other runs, and found again after a break.
 
 A line is there as a whole or not at all: a write that fails is taken back to the last whole line, and what a kill
 leaves of a line is cut off when the next run goes on.
@@ -8,19 +8,84 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import socket
+import stat
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.results.manifest_file import replacing
+from gradewire_cli.rows.files import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from io import FileIO
-    from pathlib import Path
+
+
+_STDIN_DESCRIPTOR = 0
+_SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
+    "--csv": (".csv",),
+    "--latex": (".tex", ".latex"),
+    "--markdown": (".md", ".markdown", ".txt"),
+    "--json": (".json",),
+    "--manifest": (".json",),
+    "--summary-json": (".json",),
+    "--report": (".html", ".htm"),
+    "--html": (".html", ".htm"),
+}
+"""How files of one format only are called; one without a suffix, and a device, may be called anything."""
+
+
+def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
+    """Refuses outputs that would destroy a file, cannot be written, or are called like another format.
+
+    Links of either kind are followed.
+
+    Args:
+        outputs: Option and file that may be written or removed; it need not exist, and None stands for no file.
+        inputs: Files that are read, by what the message calls them; "-" is standard input.
+
+    Raises:
+        InputError: An output is an input or another option's output, its folder is not there, or its suffix says that
+            it is of another format.
+    """
+    given = [(option, path) for option, path in outputs if path is not None]
+    for option, path in given:
+        _refuse_inputs(option, path, inputs)
+        if not path.parent.is_dir():
+            raise InputError(f"{option}: there is no folder {path.parent} for {path.name}: make it first")
+        usual = _SUFFIXES.get(option)
+        if usual is not None and path.suffix and path.suffix.lower() not in usual and not path.exists():
+            raise InputError(f"{option} {path}: this file is no {path.suffix}: end its name in {' or '.join(usual)}")
+    for (one, path), (other, same) in itertools.combinations(given, 2):
+        if one != other and path.resolve() == same.resolve() and not _is_device(path):
+            raise InputError(f"{one} and {other} both write {path}: give another file for one of them")
+
+
+def _refuse_inputs(option: str, output: Path, inputs: Mapping[str, str | Path]) -> None:
+    if (written := _regular(output)) is None:
+        return
+    for name, path in inputs.items():
+        read = _regular(path)
+        if read is not None and os.path.samestat(written, read):
+            raise InputError(f"{option}: {output} is {name} ({path}) itself: give another file")
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file()
+
+
+def _regular(path: str | Path) -> os.stat_result | None:
+    """Identity of a regular file; None where there is no file, or a device, which loses nothing."""
+    try:
+        found = os.fstat(_STDIN_DESCRIPTOR) if str(path) == STDIN else Path(path).stat()
+    except OSError:
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
+
 
 WAY_ON: Final = "--resume goes on from what is there"
 WAY_OUT: Final = "give the same, another --out, or --overwrite"
@@ -137,6 +202,51 @@ def _is_file(path: Path, opened: int) -> bool:
         return os.path.samestat(os.fstat(opened), path.stat())
     except FileNotFoundError:
         return False
+
+
+_FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
+"""What opening or syncing a folder fails with where the file system, or a folder that may not be read, has no such
+thing: then the file system alone decides when a new name lasts."""
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
+    """Give the name to write a file under, and the file its own name then: all or nothing, power cuts included.
+
+    At the end other files may be removed for which this one stands.
+
+    Args:
+        path: Its name.
+        unfinished: Its name until all is there; None: PATH.new. It is gone at the end, whatever happens.
+
+    Raises:
+        OSError: The disk does not take it; under the name is what was there, or the whole new file.
+    """
+    new = unfinished or path.with_name(f"{path.name}.new")
+    try:
+        yield new
+        # Windows syncs what may be written alone.
+        with new.open("r+b") as stream:
+            os.fsync(stream.fileno())
+        new.replace(path)
+        _sync_folder(path.parent)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the names in a folder last."""
+    if sys.platform == "win32":  # has folders that cannot be opened, and journals names
+        return
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+    except OSError as error:
+        if error.errno not in _FOLDER_NOT_SYNCED:
+            raise
 
 
 @dataclass(slots=True)

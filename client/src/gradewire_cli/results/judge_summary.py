@@ -6,7 +6,7 @@ import json
 import math
 from array import array
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,8 +45,17 @@ class PaidTokens:
     read: int = 0
     written: int = 0
 
+    def __bool__(self) -> bool:
+        """Whether a judge was asked for anything."""
+        return self.rows + self.unknown_rows > 0
+
+    def __add__(self, other: PaidTokens) -> PaidTokens:
+        """Return both together."""
+        return PaidTokens(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
     def add(self, result: Mapping[str, Any]) -> None:
-        """Takes in one result that a judge was asked for."""
+        """Takes in one result that a judge decided."""
+        # Files of before have 0 where a server did not say.
         if result.get("prompt_tokens"):
             self.rows += 1
             self.read += result["prompt_tokens"]
@@ -56,7 +65,7 @@ class PaidTokens:
 
     def text(self, prices: JudgePrices | None) -> str:
         """For people; empty where nothing was asked. Without `prices` no price is told: there is none."""
-        if not self.rows + self.unknown_rows:
+        if not self:
             return ""
         if not self.rows:
             return "this run used tokens that the judge's server does not count: price unknown"
@@ -73,9 +82,7 @@ class JudgeTally:
     Attributes:
         judged: Scored rows that the judge decided.
         ruled: Scored rows that a rule decided.
-        told: Of these, rows whose tokens are known.
-        prompt_tokens: Read for them, the fixed prompt counted for each row.
-        generated_tokens: Written for them.
+        used: Tokens of the judged rows, the fixed prompt counted for each row.
         paid: What rows of this run took that a judge was asked for and has scored.
         masses: Probability of the labels together, where the backend tells.
         remembered: Rows of this run whose answers were all in a cache.
@@ -86,9 +93,7 @@ class JudgeTally:
 
     judged: int = 0
     ruled: int = 0
-    told: int = 0
-    prompt_tokens: int = 0
-    generated_tokens: int = 0
+    used: PaidTokens = field(default_factory=PaidTokens)
     paid: PaidTokens = field(default_factory=PaidTokens)
     masses: array[float] = field(default_factory=lambda: array("d"))
     remembered: int = 0
@@ -103,7 +108,7 @@ class JudgeTally:
                 self.ruled += 1
             else:
                 self.judged += 1
-                self._add_tokens(result)
+                self.used.add(result)
             if (mass := result.get("label_mass")) is not None:
                 self.masses.append(mass)
         if score is None:
@@ -118,24 +123,15 @@ class JudgeTally:
         elif hits.memory or hits.disk or hits.redis:
             self.remembered += 1
 
-    def _add_tokens(self, result: Mapping[str, Any]) -> None:
-        # Files of before have 0 where a server did not say.
-        if result.get("prompt_tokens"):
-            self.told += 1
-            self.prompt_tokens += result["prompt_tokens"]
-            self.generated_tokens += result.get("generated_tokens", 0)
-
     def text(self, prices: JudgePrices | None = None) -> str:
         """One line for people; empty where nothing was judged. `prices`: see `PaidTokens.text`."""
         if not self.judged + self.ruled:
             return ""
         said = [f"{self.judged} judged" + (f", {self.ruled} by rule" if self.ruled else "")]
-        if self.told:
-            untold = "" if self.told == self.judged else f" of {self.told}"
-            said.append(
-                f"{self.prompt_tokens / self.told:.0f} tokens read and {self.generated_tokens / self.told:.0f} "
-                f"written for each{untold}"
-            )
+        if known := self.used.rows:
+            read, written = self.used.read / known, self.used.written / known
+            of_known = "" if known == self.judged else f" of {known}"
+            said.append(f"{read:.0f} tokens read and {written:.0f} written for each{of_known}")
         if self.masses:
             mean = sum(self.masses) / len(self.masses)
             said.append(f"mean label mass {number(mean)} (least {number(min(self.masses))})")
@@ -165,12 +161,12 @@ class CascadeTally:
 
     Attributes:
         decided: Rows by who decided and why.
-        asked: Rows that the judge was asked about.
+        judge_calls: Rows that the judge was asked about.
         failed: Of these, rows that it did not grade.
     """
 
     decided: Counter[tuple[str, str]] = field(default_factory=Counter)
-    asked: int = 0
+    judge_calls: int = 0
     failed: int = 0
     _scores: array[float] = field(default_factory=lambda: array("d"))
     _verdicts: array[float] = field(default_factory=lambda: array("d"))
@@ -186,7 +182,7 @@ class CascadeTally:
         if not result.get("decided_by"):
             return
         self.decided[result["decided_by"], result["reason"]] += 1
-        self.asked += bool(result.get("judge_status"))
+        self.judge_calls += bool(result.get("judge_status"))
         self.failed += result.get("judge_status", "") not in {"", "OK"}
         if result["score"] is None:
             return
@@ -235,7 +231,12 @@ class CascadeTally:
             estimates = {name: asdict(found) for name, found in self.estimates().items()}
         except ModuleNotFoundError:
             estimates = {}
-        return {"decided": decided, "asked": self.asked, "failed": self.failed, "judge_had_it_judged_all": estimates}
+        return {
+            "decided": decided,
+            "asked": self.judge_calls,
+            "failed": self.failed,
+            "judge_had_it_judged_all": estimates,
+        }
 
     def lines(self) -> list[str]:
         """For people, a line each; none where nothing was decided."""
@@ -243,7 +244,9 @@ class CascadeTally:
             return []
         told = ", ".join(f"{who} {count} ({why})" for (who, why), count in sorted(self.decided.items()))
         failed = f", {self.failed} times without an answer" if self.failed else ""
-        lines = [f"decided by {told}; the judge was asked about {self.asked} of {self.decided.total()} rows{failed}"]
+        lines = [
+            f"decided by {told}; the judge was asked about {self.judge_calls} of {self.decided.total()} rows{failed}"
+        ]
         try:
             estimates = self.estimates()
         except ModuleNotFoundError as error:

@@ -204,7 +204,7 @@ class RunClock:
         """This machine, with its load before the run and now."""
         return Machine(
             processor=_processor(),
-            cores=_cores(),
+            cores=usable_cores(),
             memory_bytes=_memory_bytes(),
             system=f"{platform.system()} {platform.release()} {platform.machine()}",
             load_before=self._load,
@@ -221,7 +221,8 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _cores() -> int:
+def usable_cores() -> int:
+    """Logical cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -2,90 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
-import math
 import os
-import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
 
 import click
 
 from gradewire_cli.options.common import OUTPUT_FILE, option_group
-from gradewire_cli.problems import named_errors
-from gradewire_cli.redaction import redacted_url
-from gradewire_cli.results.manifest import Cost, RunCounts, RunManifest, file_digest, manifest_path, pinned_names
+from gradewire_cli.problems import named_errors, redacted_url
+from gradewire_cli.results.journal import replacing
+from gradewire_cli.results.manifest import (
+    Cost,
+    InputDigest,
+    RunCounts,
+    RunManifest,
+    file_digest,
+    manifest_path,
+    pinned_names,
+)
+from gradewire_cli.results.table_forms import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gradewire_cli.options.common import JudgePrices
-    from gradewire_cli.results.manifest import InputDigest
     from gradewire_cli.results.summary import MetricTally, Summary
     from gradewire_cli.rows.input_file import InputFile
-
-
-_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
-"""What opening or syncing a folder fails with where the file system, or a folder that may not be read, has no such
-thing: then the file system alone decides when a new name lasts."""
-
-
-@contextlib.contextmanager
-def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
-    """Give the name to write a file under, and the file its own name then, as `replace_synced` does.
-
-    Args:
-        path: Its name.
-        unfinished: Its name until all is there; None: PATH.new. It is gone at the end, whatever happens.
-
-    Raises:
-        OSError: The disk does not take it.
-    """
-    new = unfinished or path.with_name(f"{path.name}.new")
-    try:
-        yield new
-        replace_synced(new, path)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-def replace_synced(unfinished: Path, path: Path) -> None:
-    """Gives a file that is written and closed its name, in place of what has it: all or nothing, power cuts included.
-
-    When it returns, other files may be removed for which this one stands.
-
-    Args:
-        unfinished: The file, beside `path`; it is gone under this name then.
-        path: Its name.
-
-    Raises:
-        OSError: The disk does not take it; under the name is what was there, or the whole new file.
-    """
-    # Windows syncs what may be written alone.
-    with unfinished.open("r+b") as stream:
-        os.fsync(stream.fileno())
-    unfinished.replace(path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the names in a folder last."""
-    if sys.platform == "win32":  # has folders that cannot be opened, and journals names
-        return
-    try:
-        opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
-    except OSError as error:
-        if error.errno not in _NOT_SYNCED:
-            raise
 
 
 FORMAT: Final = "gradewire-manifest/1"
@@ -125,7 +70,7 @@ def encode_manifest(manifest: RunManifest) -> bytes:
     Raises:
         TypeError: A value of `parameters` or `results` is nothing that JSON has.
     """
-    document = {"format": FORMAT, **_plain(manifest)}
+    document = {"format": FORMAT, **plain(manifest)}
     document |= document.pop(_OTHERS)
     return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(errors="replace")
 
@@ -160,17 +105,6 @@ def decode_manifest(text: bytes, path: str) -> RunManifest:
         raise ManifestError(f"{path}: {error}") from error
     assert isinstance(manifest, RunManifest)  # noqa: S101 - the kind that was asked for
     return manifest
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _read(kind: Any, value: Any, name: str) -> Any:
@@ -283,7 +217,7 @@ def reading_parameters(source: InputFile) -> dict[str, Any]:
         "where": {column: sorted(values) for column, values in rows.where.items()},
         "reference_separator": rows.reference_separator,
         "missing": list(rows.missing),
-        "keep_columns": None if rows.kept is None else list(rows.kept),
+        "keep_columns": None if rows.kept_columns is None else list(rows.kept_columns),
         "input_format": reading.format or "",
         "encoding": reading.encoding,
         "delimiter": reading.delimiter,
@@ -319,8 +253,9 @@ def _tallied(tallies: Mapping[str, MetricTally]) -> dict[str, Any]:
     }
 
 
-def cost_of(summary: Summary, prices: JudgePrices | None) -> Cost | None:
-    """What the judges of this run took; None where none is paid for that is known of (`prices` None)."""
+def cost_of(summary: Summary) -> Cost | None:
+    """What the judges of this run took; None where none is paid for that is known of."""
+    prices = summary.prices
     paid = [tally.judge.paid for tally in summary.metrics.values() if tally.judge is not None]
     if not paid or prices is None:
         return None

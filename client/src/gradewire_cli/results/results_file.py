@@ -1,4 +1,4 @@
-"""The output file: rows in order, flushed whole, and found again after a break.
+"""The output file: rows as lines of JSON with their metric lines, in order, flushed whole, found again after a break.
 
 A run that was interrupted is picked up where the file ends. Where rows in the middle have to be scored again (the
 server was away, or the input changed there), the file is cut before the first of them and the good rows behind it wait
@@ -9,28 +9,201 @@ results of rows that are no longer in the input stay in FILE.resume.
 import contextlib
 import itertools
 import json
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Final, Self
+from urllib.parse import unquote
 
 from gradewire.results import Status
 from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.results.journal import Journal, files_of
-from gradewire_cli.results.manifest_file import replacing
-from gradewire_cli.results.result_rows import (
-    check_lines,
-    encode_row,
-    encode_rows,
-    former_labels,
-    may_pass,
-    read_results,
-    with_lines,
-    without_lines,
-)
+from gradewire_cli.results.journal import Journal, files_of, replacing, whole_lines
+from gradewire_cli.results.table_forms import plain
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.row import Row, result_key
-from gradewire_proto.wire_rules import current
+from gradewire_proto.wire_rules import current, split_pin
+
+CORPUS_PARAMETERS: Final = ("corpus", "idf")
+"""That say which corpus weights are counted over: of cider, of bertscore."""
+_NAMING: Final = ("line", "decided_by")
+"""Of a result, what begins with a metric's name."""
+
+
+def lines_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """The lines that a row of an output has, by label; none in a row behind the first."""
+    return {label: result["line"] for label, result in row["scores"].items() if "line" in result}
+
+
+def with_current_names(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with the names that metrics have now: in labels, in lines, and where a result says who decided."""
+    scores = {
+        current(label): {**result, **{key: current(result[key]) for key in _NAMING if key in result}}
+        for label, result in row["scores"].items()
+    }
+    return {**row, "scores": scores}
+
+
+def with_lines(row: Mapping[str, Any], lines: Mapping[str, str]) -> dict[str, Any]:
+    """The row with the lines of its metrics; those that it has itself stay."""
+    known = {label: {"line": lines[label]} if label in lines else {} for label in row["scores"]}
+    return {**row, "scores": {label: {**result, **known[label]} | result for label, result in row["scores"].items()}}
+
+
+def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row without the lines of its metrics."""
+    scores = {
+        label: {key: value for key, value in result.items() if key != "line"} for label, result in row["scores"].items()
+    }
+    return {**row, "scores": scores}
+
+
+def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
+    """Refuses to mix scores of different definitions: those of a row of an output file, and what a run computes.
+
+    Lines of one text may still mean two corpora: of a set that grows, where its content is not named.
+
+    Raises:
+        InputError: Says what differs, or what nobody can tell.
+    """
+    there = {label: score.get("line", "") for label, score in row["scores"].items()}
+    if there == lines:
+        for label, line in lines.items():
+            if counts_over_unknown(line):
+                raise InputError(
+                    f"{path}: {label} counts over a prepared reference set, and its line, {line}, does not say over "
+                    "which content (NAME@DIGEST): the set may have grown since; give another --out, or --overwrite"
+                )
+        return
+    if there.keys() != lines.keys():
+        raise InputError(
+            f"{path} has the metrics {', '.join(there)} and this run computes {', '.join(lines)}: name those of the "
+            f"file, --metrics {shlex.quote(','.join(there))}, give another --out, or --overwrite"
+        )
+    differing = next(label for label in there if there[label] != lines[label])
+    difference = _difference(there[differing], lines[differing])
+    # Options do not bring a version back.
+    same = "" if "version" in difference and there[differing] and lines[differing] else "the same options, "
+    raise InputError(
+        f"{path} differs in {' and '.join(difference) or 'the line'} of {differing}: the file has "
+        f"{there[differing] or 'nothing'} and this run computes {lines[differing] or 'nothing'}: give {same}another "
+        "--out, or --overwrite"
+    )
+
+
+def _difference(there: str, here: str) -> list[str]:
+    before, now = line_parts(there), line_parts(here)
+    return sorted(name for name in before | now if before.get(name) != now.get(name))
+
+
+def line_parts(line: str) -> dict[str, str]:
+    """What a metric line says: preset, version, and each parameter by its name."""
+    definition, _, version = line.partition("?")[0].partition("/")
+    return {"preset": definition.partition(":")[2], "version": version, **_parameters(line)}
+
+
+def _parameters(line: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in line.partition("?")[2].split("&") if "=" in pair)
+
+
+def counts_over_unknown(line: str) -> bool:
+    """Whether a metric counts over a prepared corpus that its line does not name by content, so that it may grow."""
+    parameters = _parameters(line)
+    counts = any(parameters.get(name) == "prepared" for name in CORPUS_PARAMETERS)
+    return counts and not split_pin(unquote(parameters.get("reference_set", "")))[1]
+
+
+def encode_row(row: Mapping[str, Any]) -> bytes:
+    """One line of JSON; readable letters, but for lone surrogates, which UTF-8 cannot hold.
+
+    A kept column may hold NaN or an infinity, which JSON does not have: they become null.
+    """
+    try:
+        text = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        text = json.dumps(plain(row), ensure_ascii=False, default=str, allow_nan=False)
+    # As a surrogate is escaped here, so it is in JSON.
+    return text.encode(errors="backslashreplace") + b"\n"
+
+
+def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
+    """Rows of an output; the first row of all has the lines of its metrics, which are those of the others too."""
+    return b"".join(encode_row(row if first and place == 0 else without_lines(row)) for place, row in enumerate(rows))
+
+
+def output_files(output: Path) -> list[Path]:
+    """Files with the rows of an output: itself, or the parts of a folder that `gradewire bulk` wrote, in order."""
+    if not output.is_dir():
+        return [output]
+    # Where a part was scored again both may be there, and "done" comes before "unanswered".
+    found: dict[str, Path] = {}
+    for part in sorted(output.glob("part-*.jsonl")):
+        found.setdefault(part.name.partition(".")[0], part)
+    return list(found.values())
+
+
+def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of an output file with their end (offset in bytes); a torn last line is left out.
+
+    Every row has the lines of its metrics, which stand in the first row of a file alone; metrics have the names that
+    they have now.
+
+    Raises:
+        InputError: A line in the middle is no output row.
+    """
+    lines: dict[str, str] = {}
+    with path.open("rb") as stream:
+        for number, end, line in whole_lines(stream):
+            try:
+                row = with_current_names(json.loads(line))
+                complete = isinstance(row["index"], int) and row["digest"]
+            except (ValueError, KeyError, TypeError, AttributeError):
+                complete = False
+            if not complete:
+                raise InputError(f"{path}: line {number} is no output row of gradewire score: give another file")
+            lines |= lines_of(row)
+            yield end, with_lines(row, lines)
+
+
+def former_labels(path: Path) -> list[str]:
+    """Labels in the first row of an output file that have another name now; none where there is no whole row."""
+    with path.open("rb") as stream:
+        line = stream.readline()
+    try:
+        return [label for label in json.loads(line)["scores"] if current(label) != label]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def count_results(path: Path) -> int:
+    """Rows of an output file as it stands: whole lines, even where one is no output row."""
+    with path.open("rb") as stream:
+        return sum(1 for _ in whole_lines(stream))
+
+
+# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
+BINARY_METRICS = frozenset({"exact_match", "easy_match"})
+
+
+def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
+    """Whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too.
+
+    Args:
+        label: The metric's label; NAME, NAME:PRESET or a line.
+        result: The result as an output row has it.
+    """
+    if result["score"] is None:
+        return None
+    if "correct" in result:
+        return bool(result["correct"])
+    name = result.get("line", label).partition("?")[0].partition("/")[0].partition(":")[0]
+    return result["score"] >= 1.0 if name in BINARY_METRICS else None
+
+
+def may_pass(row: Mapping[str, Any]) -> bool:
+    """Whether a result of the row failed for want of a server or of time, so that trying again may help."""
+    return any(Status(score["status"]).may_pass for score in row["scores"].values())
+
 
 _OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
 
@@ -49,11 +222,11 @@ class ResultsFile:
 
     Attributes:
         path: The file.
-        kept: Rows that were there and are not scored again: at the beginning, then in FILE.resume.
+        resumed_rows: Rows that were there and are not scored again: at the beginning, then in FILE.resume.
     """
 
     path: Path
-    kept: int = 0
+    resumed_rows: int = 0
     _journal: Journal = field(init=False)
     _aside: dict[tuple[int, str], int] = field(default_factory=dict)
     _aside_stream: BinaryIO | None = None
@@ -140,11 +313,11 @@ class ResultsFile:
                     pending.append(row)
                     break
                 keep(row, result)
-                self.kept += 1
+                self.resumed_rows += 1
                 end = row_end
             finished = self._finished(end, lines)
             self._check_input(finished, input_rows)
-            if finished and not self.kept:
+            if finished and not self.resumed_rows:
                 pending.extend(self._rows_to_the_first_done(pending, rows, finished))
             if finished:
                 # Together with those that wait there already.
@@ -180,9 +353,11 @@ class ResultsFile:
 
     def _check_columns(self, row: Row, result: Mapping[str, Any]) -> None:
         # A line that could not be read, now or then, has no columns, whatever was to be kept.
-        if (row.item is None and not row.kept) or ("input" not in result and _was_unreadable(result)):
+        if (row.item is None and not row.kept_columns) or ("input" not in result and _was_unreadable(result)):
             return
-        there, given = (", ".join(map(printable, columns)) or "none" for columns in (result.get("input", {}), row.kept))
+        there, given = (
+            ", ".join(map(printable, columns)) or "none" for columns in (result.get("input", {}), row.kept_columns)
+        )
         if there != given:
             raise InputError(
                 f"{self.path} has these columns of the input: {there}; --keep-columns says: {given}. Give the same, or "

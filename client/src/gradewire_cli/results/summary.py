@@ -11,46 +11,30 @@ from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 from statistics import fmean, quantiles, stdev
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.metrics import Correctness
 from gradewire.results import MetricScore, ScoreWarning, Status
-from gradewire_cli.options.common import written
+from gradewire_cli.options.common import FailOn, JudgePrices, written
 from gradewire_cli.results.judge_summary import CascadeTally, JudgeTally, asks_judge, is_cascade
 from gradewire_cli.results.progress import rows_per_second
-from gradewire_cli.results.tables import Table, number, print_table, print_tables
+from gradewire_cli.results.results_file import verdict
+from gradewire_cli.results.tables import number, print_table, print_tables
 from gradewire_cli.rows.formats import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from gradewire_cli.options.common import JudgePrices
+    from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
 
 
 RESAMPLES = 2000
 # From so many rows on the bootstrap of a mean and its normal interval agree to all printed digits.
 NORMAL_FROM_ROWS = 500
-# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
-BINARY_METRICS = frozenset({"exact_match", "easy_match"})
-
-
-def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
-    """Whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too.
-
-    Args:
-        label: The metric's label; NAME, NAME:PRESET or a line.
-        result: The result as an output row has it.
-    """
-    if result["score"] is None:
-        return None
-    if "correct" in result:
-        return bool(result["correct"])
-    name = result.get("line", label).partition("?")[0].partition("/")[0].partition(":")[0]
-    return result["score"] >= 1.0 if name in BINARY_METRICS else None
 
 
 @dataclass(slots=True)
@@ -126,7 +110,7 @@ class MetricTally:
         """Rows without a score, by status."""
         return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
 
-    def told(self, label: str, note: str = "") -> str:
+    def summary(self, label: str, note: str = "") -> str:
         """One line for people: what reproduces the metric, a note on that, and how many rows have no score."""
         failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
         return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
@@ -176,6 +160,10 @@ class Summary:
         self.rows += 1
         self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
         self.unscored_rows += bool(statuses - {Status.OK})
+
+    def fails(self, on: FailOn) -> bool:
+        """Whether there is a row on which --fail-on has the command fail."""
+        return {"failure": self.failed_rows, "no-score": self.unscored_rows, "never": 0}[on] > 0
 
     def add(
         self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None, *, row: Row | None = None
@@ -232,34 +220,13 @@ def _is_probability(tally: MetricTally) -> bool:
     return tally.line.partition("?")[0].partition("/")[0] == Correctness.name
 
 
-class Breakdown(Protocol):
-    """Figures by the values of columns."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """By which the rows are told apart."""
-        ...
-
-    def document(self) -> Mapping[str, Any]:
-        """All figures, for a file."""
-        ...
-
-    def tables(self) -> Iterable[Table]:
-        """The same for people."""
-        ...
-
-    def notes(self) -> Iterable[str]:
-        """What should be known of them, in sentences."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """What is told of a run beside its scores.
 
     Attributes:
         command: What gives the same scores again; empty where there are none.
-        place: Where the scoring was done.
+        location: Where the scoring was done.
         server_version: Version of gradewire there; "" where nobody asked.
         scored_rows: Rows of this run.
         wall_s: Seconds that this run took.
@@ -268,7 +235,7 @@ class RunFacts:
     """
 
     command: str
-    place: str
+    location: str
     scored_rows: int
     wall_s: float
     notes: Sequence[str] = ()
@@ -286,7 +253,7 @@ def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
         "by": {written(found.columns): found.document() for found in run.by},
         "texts": dict(summary.texts),
         "stages_s": dict(summary.seconds),
-        "run": {"command": run.command, "place": run.place, "server_version": run.server_version}
+        "run": {"command": run.command, "place": run.location, "server_version": run.server_version}
         | {"scored_rows": run.scored_rows, "wall_s": run.wall_s, "notes": list(run.notes)},
         "gradewire_version": importlib.metadata.version("gradewire"),
     }
@@ -350,7 +317,7 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
         if tally.uncertain:
             click.echo(f"{printable(label)}: {_uncertain_text(tally)}", err=True)
     rate = run.scored_rows / run.wall_s if run.wall_s else 0.0
-    click.echo(f"{run.scored_rows} rows in {run.wall_s:.1f} s ({rows_per_second(rate)}) by {run.place}", err=True)
+    click.echo(f"{run.scored_rows} rows in {run.wall_s:.1f} s ({rows_per_second(rate)}) by {run.location}", err=True)
     if texts := sum(summary.texts.values()):
         found = ", ".join(
             f"{summary.texts[name]} {words}"

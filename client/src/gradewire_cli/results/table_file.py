@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.results.manifest_file import replacing
-from gradewire_cli.results.result_rows import check_lines, read_results, without_lines
+from gradewire_cli.results.journal import replacing
+from gradewire_cli.results.results_file import check_lines, read_results, without_lines
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.row import Row
 

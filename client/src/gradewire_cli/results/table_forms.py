@@ -15,13 +15,11 @@ import click
 
 from gradewire_cli.options.common import OUTPUT_FILE, option_group
 from gradewire_cli.problems import named_errors
-from gradewire_cli.results.tables import Table, Value
+from gradewire_cli.results.tables import Cell, Table, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
-
-    from gradewire_cli.results.tables import Cell
 
 
 COLUMNS = ("table", "row", "column", "value", "low", "high", "p_value", "text")

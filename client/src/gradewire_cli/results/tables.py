@@ -14,7 +14,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from gradewire_stats.agreement import CellAgreement, CellsMean, Difference, Estimate
+    from gradewire_stats.agreement_table import CellAgreement
+    from gradewire_stats.intervals import CellsMean, Difference, Estimate
     from gradewire_stats.point_estimates import Statistic
 
 
@@ -81,18 +82,18 @@ class Table:
     filters: Sequence[Mapping[str, str]] = ()
     note: str = ""
 
-    def cut(self, width: int, *, gap: int = _GAP) -> Iterator[Table]:
+    def cut(self, width: int) -> Iterator[Table]:
         """Yield the same columns in as few tables as fit into `width` characters, with at least one value in each."""
         widths = [
             max(len(line) for cell in column for line in str(cell).split("\n"))
             for column in zip(self.columns, *self.rows, strict=True)
         ]
         begin = self.heads
-        named = sum(widths[:begin]) + gap * (begin - 1)
+        named = sum(widths[:begin]) + _GAP * (begin - 1)
         while begin < len(widths):
-            end, taken = begin + 1, named + gap + widths[begin]
-            while end < len(widths) and taken + gap + widths[end] <= width:
-                taken += gap + widths[end]
+            end, taken = begin + 1, named + _GAP + widths[begin]
+            while end < len(widths) and taken + _GAP + widths[end] <= width:
+                taken += _GAP + widths[end]
                 end += 1
             yield replace(
                 self,

@@ -1,13 +1,154 @@
-"""Cells that table libraries and spreadsheets have changed, and notes on those that may mean something else."""
+"""Cells of a row: human labels, and what table libraries and spreadsheets have changed, with notes on it."""
+
+from __future__ import annotations
 
 import json
+import math
 import re
+import reprlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from gradewire._input import UnreadableValueError, is_missing, is_of_numbers, text_of, texts_of, unpacked_list
-from gradewire_cli.rows.formats import Record
+from gradewire._input import UnreadableValueError, is_missing, is_of_numbers, plain, text_of, texts_of, unpacked_list
+from gradewire_cli.problems import InputError
+
+if TYPE_CHECKING:
+    from gradewire_cli.rows.formats import Record
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """Counts of what was left out.
+
+    Attributes:
+        counts: By reason.
+        first: Place of the first of each reason.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def add(self, reason: str, place: str) -> None:
+        """Counts one more."""
+        self.counts[reason] += 1
+        self.first.setdefault(reason, place)
+
+    def sentences(self, what: str) -> list[str]:
+        """A sentence for each reason; `what` was left out, in the plural."""
+        return [
+            f"{count} {what} were left out: {reason} (first at {self.first[reason]})"
+            for reason, count in self.counts.items()
+        ]
+
+
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "correct", "right"), 1.0),
+    **dict.fromkeys(("false", "no", "incorrect", "wrong"), 0.0),
+}
+NO_WORDS: Mapping[str, float] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class HumanLabel:
+    """What people said of a row.
+
+    Attributes:
+        value: The row's own label, else the mean of its annotators; None where there is none or it cannot be read.
+        annotations: Label of each annotator, None where that one said nothing; empty without a list.
+        unreadable: What stands in the place of a label and cannot be read, else "".
+    """
+
+    value: float | None = None
+    annotations: tuple[float | None, ...] = ()
+    unreadable: str = ""
+
+
+def read_label_map(text: str) -> dict[str, float]:
+    """Reads --label-map: WORD=NUMBER,WORD=NUMBER; words in small letters.
+
+    Raises:
+        InputError: It cannot be understood.
+    """
+    words = {}
+    for pair in filter(None, text.split(",")):
+        word, equals, number = pair.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not equals or not word.strip() or not math.isfinite(value):
+            raise InputError(f"--label-map {text}: write WORD=NUMBER,WORD=NUMBER, for instance correct=1,partly=0.5")
+        words[word.strip().lower()] = value
+    return words
+
+
+def read_labels(own: Any, listed: Any, words: Mapping[str, float] = NO_WORDS) -> HumanLabel:
+    """Reads the labels of a row.
+
+    Args:
+        own: Cell of the label: a number, a truth value, a word such as yes or incorrect, a text of these, or a list of
+            these.
+        listed: Cell of the annotators' labels, a list or its text; None without one.
+        words: What further words mean, and numbers that mean others; in small letters.
+    """
+    read = []
+    for cell in (own, listed):
+        try:
+            read.append(_read(cell, words))
+        except (ValueError, OverflowError, RecursionError):
+            return HumanLabel(unreadable=reprlib.repr(cell))
+    value, annotations = read[0], _listed(read[1])
+    if isinstance(value, list):
+        annotations, value = annotations or tuple(value), None
+    known = [label for label in annotations if label is not None]
+    if value is None and known:
+        value = sum(known) / len(known)
+        if not math.isfinite(value):
+            return HumanLabel(unreadable=reprlib.repr(annotations))
+    return HumanLabel(value, annotations if known else ())
+
+
+def _listed(read: float | list[float | None] | None) -> tuple[float | None, ...]:
+    if isinstance(read, list):
+        return tuple(read)
+    return () if read is None else (read,)
+
+
+def _read(cell: Any, words: Mapping[str, float]) -> float | list[float | None] | None:
+    cell = plain(cell)
+    if isinstance(cell, str) and (unpacked := unpacked_list(cell)) is not None:
+        cell = unpacked
+    return [_number(entry, words) for entry in cell] if isinstance(cell, list) else _number(cell, words)
+
+
+def _number(value: Any, words: Mapping[str, float]) -> float | None:
+    """A label as a number, None where there is none; ValueError or OverflowError where it is no finite one."""
+    value = plain(value)
+    text = str(value).strip().lower()
+    if not text or is_missing(value):
+        return None
+    # Table libraries write the grade 4 as 4.0, or true, where another row has none.
+    named = words.get(text, words.get(text.removesuffix(".0")))
+    if named is not None:
+        return named
+    if _is_number(text) and any(map(_is_number, words)):
+        raise ValueError("a grade that --label-map leaves out")
+    if isinstance(value, str):
+        value = _WORDS.get(text, text)
+    number = float(value) if isinstance(value, str | int | float) else math.nan
+    if not math.isfinite(number):
+        raise ValueError("a label is a finite number")
+    return number
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
 
 _SPREADSHEET_ERROR: Final = re.compile(r"\A(#(REF!|NAME\?|VALUE!|DIV/0!|NUM!|NULL!|SPILL!|CALC!)|#{3,})\Z")
 WHOLE_FLOAT: Final = re.compile(r"\A-?\d+\.0\Z")
@@ -38,13 +179,13 @@ class CellReading:
         only_texts: The format has nothing but texts.
         separator: Between the references of one cell; "" for none.
         missing: Further words that stand for nothing.
-        whole: Columns of numbers whose whole ones are written as 2.0.
+        whole_number_columns: Columns of numbers whose whole ones are written as 2.0.
     """
 
     only_texts: bool = False
     separator: str = ""
     missing: Collection[str] = ()
-    whole: Collection[str] = field(default_factory=frozenset)
+    whole_number_columns: Collection[str] = field(default_factory=frozenset)
 
     def value(self, column: str, value: Any) -> Any:
         """The value of a cell, None where it holds nothing.
@@ -65,7 +206,7 @@ class CellReading:
             return None
         if _SPREADSHEET_ERROR.match(text):
             raise UnreadableValueError(f" is {text}, an error of a spreadsheet: mend it there")
-        return text.removesuffix(".0") if column in self.whole and WHOLE_FLOAT.match(text) else value
+        return text.removesuffix(".0") if column in self.whole_number_columns and WHOLE_FLOAT.match(text) else value
 
     def text(self, column: str, value: Any) -> str | None:
         """The text of a cell; raises UnreadableValueError where it has none that is certain."""
@@ -140,7 +281,7 @@ class CellNotes:
     texts: Sequence[str]
     reading: CellReading
     late: list[str] = field(default_factory=list)
-    _told: set[tuple[str, str]] = field(default_factory=set)
+    _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def on(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         """Notes on some rows that were not told before, in sentences."""
@@ -153,8 +294,8 @@ class CellNotes:
             self._points, self._separated, self._split, self._nested, self._listed, self._truth_values, self._missing,
             self._changed,
         )  # fmt: skip
-        found = [note for look in looks for note in look(cells, rows) if (note.column, note.kind) not in self._told]
-        self._told.update((note.column, note.kind) for note in found)
+        found = [note for look in looks for note in look(cells, rows) if (note.column, note.kind) not in self._reported]
+        self._reported.update((note.column, note.kind) for note in found)
         return [f"column {note.column}: {note.text}" for note in found]
 
     def watched(self, records: Iterable[Record], is_wanted: Callable[[Mapping[str, Any]], bool]) -> Iterator[Record]:
@@ -174,7 +315,7 @@ class CellNotes:
             if example := next(filter(WHOLE_FLOAT.match, found), "") if self.reading.only_texts else "":
                 told = f'whole numbers are written as "{example}" and '
                 way_out = "are left so beside other cells: write them as the references have them"
-                is_whole = column in self.reading.whole
+                is_whole = column in self.reading.whole_number_columns
                 yield _Note(column, "point", told + ('read without ".0"' if is_whole else way_out))
 
     def _separated(self, cells: _Cells, _: object) -> Iterator[_Note]:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
-from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.redaction import redacted_url
+from gradewire_cli.problems import InputError, named_errors, redacted_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +37,7 @@ def display_names(paths: Sequence[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def file_errors(place: str) -> Iterator[None]:
+def file_errors(path_or_url: str) -> Iterator[None]:
     """Turns whatever a file system raises into the command's error, which names the file or its URL.
 
     Raises:
@@ -49,12 +48,12 @@ def file_errors(place: str) -> Iterator[None]:
     except click.ClickException:
         raise
     except OSError as error:
-        raise InputError(f"{redacted_url(place)}: {error.strerror or error}") from error
+        raise InputError(f"{redacted_url(path_or_url)}: {error.strerror or error}") from error
     except Exception as error:
         # The package of each store has errors of its own, for instance where it has no credentials.
-        if not is_url(place):
+        if not is_url(path_or_url):
             raise
-        raise InputError(f"{redacted_url(place)}: {str(error) or type(error).__name__}") from error
+        raise InputError(f"{redacted_url(path_or_url)}: {str(error) or type(error).__name__}") from error
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -80,15 +79,15 @@ def protocols(system: Any) -> tuple[str, ...]:
     return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
 
 
-def local_path(place: str) -> Path | None:
+def local_path(path_or_url: str) -> Path | None:
     """The path of a file or folder on this machine, given by its path or URL; None on another file system.
 
     Raises:
         InputError: As `file_system`.
     """
-    if not is_url(place):
-        return Path(place)
-    system, path = file_system(place)
+    if not is_url(path_or_url):
+        return Path(path_or_url)
+    system, path = file_system(path_or_url)
     return Path(path) if "file" in protocols(system) else None
 
 

@@ -28,17 +28,17 @@ class Record:
 
     Attributes:
         index: Row number from 0, over all files; blank lines of a JSONL or CSV file are no rows.
-        place: Where it stands, for people: "line 7", or "row 7" where the format has no lines.
+        position: Where it stands, for people: "line 7", or "row 7" where the format has no lines.
         fields: Values by column; None when the row cannot be read.
         problem: Why not; empty when it can.
         raw: What tells an unreadable row apart from another: of JSON its text, bytes that are no UTF-8 as lone
             surrogates. Empty otherwise.
-        file: Where several files are read: the one that it stands in, as `shown_names` calls it; else "".
+        file: Where several files are read: the one that it stands in, as `display_names` calls it; else "".
         id: What an unreadable row is about, where that is known; else "".
     """
 
     index: int
-    place: str
+    position: str
     fields: Mapping[str, Any] | None
     problem: str = ""
     raw: str = ""

@@ -10,27 +10,24 @@ from typing import Any, Final
 import click
 
 from gradewire._input import ALIASES
-from gradewire_cli.options.common import Grouping, groupings_of, option_group
-from gradewire_cli.problems import InputError
-from gradewire_cli.redaction import redacted_url
-from gradewire_cli.rows.columns import OTHER_FORMAT, RowSource, check_needed, open_rows
+from gradewire_cli.options.common import Grouping, groupings_of, option_group, written_options
+from gradewire_cli.problems import InputError, redacted_url
+from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names
 from gradewire_cli.rows.formats import Record, printable
-from gradewire_cli.rows.labels import read_label_map
 from gradewire_cli.rows.official import inspect_ai, lm_eval, lmms_eval, vlmevalkit, vqa
 from gradewire_cli.rows.official.samples import OfficialFiles
 from gradewire_cli.rows.records import (
     FORMATS,
     TEXT_CELLS,
     Reading,
-    chosen_format,
     count_rows,
     expanded,
     format_of,
     in_file,
-    read_records,
+    read_file,
 )
-from gradewire_cli.rows.row import Row, RowOptions
+from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_needed, open_rows
 
 _VQA: Final = "vqa"
 _LOGS: Final = {
@@ -91,7 +88,7 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
         partial(vqa.vqa_records, files=vqa.VqaFiles(questions, annotations or "")),
         vqa.TYPE_COLUMNS,
         several=False,
-        beside={"--questions": questions, "--annotations": annotations or ""},
+        companions={"--questions": questions, "--annotations": annotations or ""},
     )
 
 
@@ -123,17 +120,17 @@ class InputFile:
 
     Attributes:
         groupings: By which columns the figures are told apart.
-        groupings_asked: Whether the options say so; official files are told by their types unasked.
+        groupings_requested: Whether the options say so; official files are told by their types unasked.
     """
 
     paths: tuple[str, ...]
     options: RowOptions
     reading: Reading = field(default_factory=Reading)
     groupings: tuple[Grouping, ...] = ()
-    groupings_asked: bool = False
+    groupings_requested: bool = False
 
     @property
-    def shown_paths(self) -> list[str]:
+    def display_paths(self) -> list[str]:
         """The files as they may be shown and kept, each called otherwise than the others."""
         return display_names(self.paths)
 
@@ -141,12 +138,12 @@ class InputFile:
     def name(self) -> str:
         """What people call it."""
         more = len(self.paths) - 1
-        return self.shown_paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
+        return self.display_paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
 
     @property
     def short_name(self) -> str:
         """The same without folders."""
-        return replace(self, paths=tuple(Path(path).name for path in self.shown_paths)).name
+        return replace(self, paths=tuple(Path(path).name for path in self.display_paths)).name
 
     @property
     def folder(self) -> Path:
@@ -162,7 +159,7 @@ class InputFile:
     def named_paths(self) -> dict[str, str]:
         """The files, as `check_outputs` takes them."""
         if len(self.paths) == 1:
-            beside = self.reading.official.beside if self.reading.official else {}
+            beside = self.reading.official.companions if self.reading.official else {}
             return {"the input": self.paths[0], **{name: path for name, path in beside.items() if path}}
         return {f"file {place} of the input": path for place, path in enumerate(self.paths, 1)}
 
@@ -185,8 +182,8 @@ class InputFile:
         }
         missing = (("--missing", word) for word in rows.missing)
         official = reading.official.arguments if reading.official else ()
-        given = ((option, value) for option, value in told.items() if value)
-        return [*map(redacted_url, self.paths), *official, *itertools.chain(*columns, *given, *missing)]
+        listed = [*itertools.chain(*columns), *written_options(told), *itertools.chain(*missing)]
+        return [*map(redacted_url, self.paths), *official, *listed]
 
     @property
     def where_arguments(self) -> list[str]:
@@ -196,13 +193,13 @@ class InputFile:
 
     def open(self) -> RowSource:
         """Rows of the files; raises InputError where one cannot be used as a whole."""
-        names = self.shown_paths
         if len(self.paths) == 1:
-            return self._open(self.paths[0], names[0], read_records(self.paths, self.reading))
+            return self.open_file(0, 0, self.paths[0])
+        names = self.display_paths
         sources, before = [], 0
-        for path, name in zip(self.paths, names, strict=True):
-            sources.append(self._open(path, name, self._placed(path, name, before)))
-            before += count_rows([path], self.reading) or 0
+        for number, path in enumerate(self.paths):
+            sources.append(self.open_file(number, before, path))
+            before += self.count_file(number)
         self._check_columns(sources)
         notes = [f"{name}: {note}" for name, source in zip(names, sources, strict=True) for note in source.notes]
         late: list[str] = []
@@ -214,21 +211,24 @@ class InputFile:
 
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
-    def open_file(self, number: int, rows_before: int, place: str) -> RowSource:
+    def open_file(self, number: int, rows_before: int, path_or_url: str) -> RowSource:
         """Rows of one of the files, as `open` gives them.
 
         Args:
             number: Of the file, from 0.
             rows_before: Rows of the files before it.
-            place: Where the file is, for instance its path from the root on; rows have the name that `paths` gives it.
+            path_or_url: Where the file is, for instance from the root on; rows have the name that `paths` gives it.
 
         Raises:
             InputError: The file cannot be used as a whole.
         """
-        path, name = self.paths[number], self.shown_paths[number]
-        if len(self.paths) == 1:
-            return self._open(path, name, read_records([place], self.reading))
-        return self._open(path, name, self._placed(place, name, rows_before))
+        name = self.display_paths[number]
+        records = read_file(path_or_url, self.reading)
+        if len(self.paths) > 1:
+            records = (in_file(record, name, rows_before) for record in records)
+        only_texts = format_of(self.paths[number], self.reading.format) in TEXT_CELLS
+        way_out = "" if self.reading.official else OTHER_FORMAT
+        return open_rows(name, records, replace(self.options, file=name), only_texts=only_texts, hint=way_out)
 
     def count_file(self, number: int) -> int:
         """Rows of one of the files, those that --where leaves out included; it must not be standard input.
@@ -236,23 +236,14 @@ class InputFile:
         Raises:
             InputError: The file is not there, or not of its format as a whole.
         """
-        return count_rows(self.paths[number : number + 1], self.reading) or 0
-
-    def _open(self, path: str, name: str, records: Iterator[Record]) -> RowSource:
-        only_texts = format_of(path, self.reading.format) in TEXT_CELLS
-        way_out = "" if self.reading.official else OTHER_FORMAT
-        options = replace(self.options, file=name)
-        return open_rows(name, records, options, only_texts=only_texts, way_out=way_out)
-
-    def _placed(self, path: str, name: str, before: int) -> Iterator[Record]:
-        return (in_file(record, name, before) for record in read_records([path], self.reading))
+        return count_rows(self.paths[number], self.reading)
 
     def _check_columns(self, sources: Sequence[RowSource]) -> None:
         """Refuses columns that none of several files has, where each need not have all."""
         there = list(dict.fromkeys(column for source in sources for column in source.columns))
         if not self.options.any_file or not there:
             return
-        for column in self.options.kept or ():
+        for column in self.options.kept_columns or ():
             if column not in there:
                 raise InputError(
                     f"no file has a column {column!r}; the columns are: {', '.join(map(printable, there))}"
@@ -260,14 +251,20 @@ class InputFile:
         check_needed(self.name, there, self.options)
 
     def records(self) -> Iterator[Record]:
-        """Rows as they stand in the files."""
-        return read_records(self.paths, self.reading)
+        """Rows as they stand in the files, numbered over all of them."""
+        if len(self.paths) == 1:
+            return read_file(self.paths[0], self.reading)
+        files = zip(self.paths, self.display_paths, strict=True)
+        every = (in_file(record, name, 0) for path, name in files for record in read_file(path, self.reading))
+        return (replace(record, index=index) for index, record in enumerate(every))
 
     def count(self) -> int | None:
         """Rows that `open` gives; None for standard input, which is read once."""
-        if self.options.where and not self.is_stdin:
+        if self.is_stdin:
+            return None
+        if self.options.where:
             return sum(1 for _ in self.open().rows)
-        return count_rows(self.paths, self.reading)
+        return sum(map(self.count_file, range(len(self.paths))))
 
 
 def _kept_columns(given: str | None) -> Sequence[str] | None:
@@ -367,10 +364,10 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         missing=options["missing"],
         label_map=read_label_map(options["label_map"]),
         grouped_by=tuple(dict.fromkeys(itertools.chain(*groupings))),
-        kept=tuple(dict.fromkeys((*kept, *official.type_columns))) if official and kept is not None else kept,
+        kept_columns=tuple(dict.fromkeys((*kept, *official.type_columns))) if official and kept is not None else kept,
     )
     reading = Reading(
-        "json" if official else chosen_format(options["input_format"]),
+        "json" if official else options["input_format"],
         check_encoding(options["encoding"]),
         options["delimiter"],
         (*mapping.values(), *allowed),
@@ -378,7 +375,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
     )
     paths = expanded(options["files"])
     if official:
-        paths = official.found(paths)
+        paths = official.files_in(paths)
         # Tasks of one run have metrics of their own, and some have no references.
         rows = replace(rows, any_file=len(paths) > 1)
     for path in paths:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from gradewire._input import ALIASES
-from gradewire_cli.problems import InputError
-from gradewire_cli.redaction import redacted_url
-from gradewire_cli.rows.files import GZIP, STDIN, display_names, is_url, matching_urls, open_bytes
+from gradewire_cli.problems import InputError, redacted_url
+from gradewire_cli.rows.files import GZIP, STDIN, is_url, matching_urls, open_bytes
 from gradewire_cli.rows.formats import (
     Record,
     arrow_records,
@@ -61,11 +60,6 @@ class Reading:
     delimiter: str = ""
     columns: Sequence[str] = ()
     official: OfficialFiles | None = None
-
-
-def chosen_format(name: str | None) -> Format | None:
-    """A format by its name."""
-    return next((known for known in FORMATS if known == name), None)
 
 
 def format_of(path: str, chosen: Format | None) -> Format:
@@ -121,29 +115,17 @@ def _matching(pattern: str) -> list[str]:
     return sorted(found for found in glob.glob(pattern, recursive=True) if Path(found).is_file())  # noqa: PTH207
 
 
-def read_records(paths: Sequence[str], reading: Reading) -> Iterator[Record]:
-    """Reads files, one after the other, lazily; only JSON, which is one value, is held in memory.
+def in_file(record: Record, name: str, before: int) -> Record:
+    """A row of one of several files, which is called so by `display_names`, behind so many rows of others."""
+    return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
 
-    Rows are numbered over all files; where there are several, the place of a row names its file.
+
+def read_file(path: str, reading: Reading) -> Iterator[Record]:
+    """Read a file lazily; only JSON, which is one value, is held in memory.
 
     Raises:
-        InputError: A file is not there, cannot be read, or is not of its format as a whole.
+        InputError: The file is not there, cannot be read, or is not of its format as a whole.
     """
-    before = 0
-    for path, name in zip(paths, display_names(paths), strict=True):
-        rows = 0
-        for record in _records(path, reading):
-            yield record if len(paths) == 1 else in_file(record, name, before)
-            rows += 1
-        before += rows
-
-
-def in_file(record: Record, name: str, before: int) -> Record:
-    """A row of one of several files, which is called so by `shown_names`, behind so many rows of others."""
-    return replace(record, index=before + record.index, place=f"{name} {record.place}", file=name)
-
-
-def _records(path: str, reading: Reading) -> Iterator[Record]:
     if reading.official is not None:
         yield from reading.official.records(path)
         return
@@ -166,18 +148,14 @@ def _records(path: str, reading: Reading) -> Iterator[Record]:
                 yield from csv_records(path, stream, known, delimiter)
 
 
-def count_rows(paths: Sequence[str], reading: Reading) -> int | None:
-    """Number of rows; None for standard input, which is read once.
+def count_rows(path: str, reading: Reading) -> int:
+    """Return the number of rows of a file, which must not be standard input.
 
     Raises:
-        InputError: A file is not there, or not of the format as a whole.
+        InputError: The file is not there, or not of the format as a whole.
     """
-    return None if STDIN in paths else sum(_count(path, reading) for path in paths)
-
-
-def _count(path: str, reading: Reading) -> int:
     format_ = format_of(path, reading.format)
     if format_ == "jsonl":
         with open_bytes(path, reading.encoding) as stream:
             return sum(not line.isspace() for line in stream)
-    return parquet_rows(path) if format_ == "parquet" else sum(1 for _ in _records(path, reading))
+    return parquet_rows(path) if format_ == "parquet" else sum(1 for _ in read_file(path, reading))

@@ -1,18 +1,18 @@
-"""A row made of a record of any file, with its fields, its label and its picture."""
+"""Rows made of the records of any file, whose columns and labels are checked on the first ones."""
 
 import hashlib
+import itertools
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gradewire._input import ALIASES, LIST_FIELDS, UnreadableValueError, is_missing, plain, unpacked_list
 from gradewire.items import local_picture, picture_digest
-from gradewire_cli.redaction import redacted_url
-from gradewire_cli.rows.cells import CellReading
+from gradewire_cli.problems import InputError, redacted_url
+from gradewire_cli.rows.cells import CellNotes, CellReading, HumanLabel, read_labels, reading_of
 from gradewire_cli.rows.formats import Record, printable
-from gradewire_cli.rows.labels import HumanLabel, read_labels
 
 GROUPING_FIELDS = ("model", "dataset", "group")
 """Fields of a row that --by takes by the names that --map knows; others are columns of the file."""
@@ -27,7 +27,7 @@ class Row:
 
     Attributes:
         index: Row number in the file, from 0.
-        place: As in `Record`.
+        position: As in `Record`.
         id: The file's id, else the row number.
         has_id: Whether it is the file's.
         item: What `Client.score` takes; None for a row that cannot be read.
@@ -40,7 +40,7 @@ class Row:
         flags: What is said against using the row, for instance that its answer changes over time.
         picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
         picture_digest: 32 hex digits over the picture's bytes; "" where no metric shows it or it cannot be sent.
-        kept: Columns of the file that the output has too, by name.
+        kept_columns: Columns of the file that the output has too, by name.
         grouping: Values of the columns by which rows are told apart, by name as --by has it.
         file: As in `Record`.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
@@ -49,7 +49,7 @@ class Row:
     """
 
     index: int
-    place: str
+    position: str
     id: str
     item: Mapping[str, Any] | None
     problem: str
@@ -62,7 +62,7 @@ class Row:
     question_key: str = ""
     picture: str = ""
     picture_digest: str = ""
-    kept: Mapping[str, Any] = field(default_factory=dict)
+    kept_columns: Mapping[str, Any] = field(default_factory=dict)
     grouping: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
     question_id: str = ""
@@ -86,12 +86,12 @@ class RowOptions:
         reference_separator: Between the references of one cell; "" for none.
         missing: Further words of cells that hold nothing.
         label_map: What words or grades in place of labels mean.
-        kept: Columns that the output has too; None for all.
+        kept_columns: Columns that the output has too; None for all.
         grouped_by: Fields of a row, or columns, by which rows are told apart.
         grouping_option: The option that names them.
         grouping_needed: Whether every file has to have them.
         any_file: One of several files may lack columns that are kept or needed.
-        file: The file that is read, as `shown_names` calls it.
+        file: The file that is read, as `display_names` calls it.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class RowOptions:
     reference_separator: str = ""
     missing: Sequence[str] = ()
     label_map: Mapping[str, float] = field(default_factory=dict)
-    kept: Sequence[str] | None = ()
+    kept_columns: Sequence[str] | None = ()
     grouped_by: Sequence[str] = ()
     grouping_option: str = "--by"
     grouping_needed: bool = True
@@ -153,10 +153,10 @@ def result_key(output: Mapping[str, Any]) -> tuple[int, str]:
 def _unreadable(record: Record) -> Row:
     return Row(
         index=record.index,
-        place=record.place,
+        position=record.position,
         id=printable(record.id) or str(record.index),
         item=None,
-        problem=f"{record.place} {record.problem}",
+        problem=f"{record.position} {record.problem}",
         digest=_digest([record.problem, record.raw]),
         file=record.file,
     )
@@ -173,25 +173,25 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         try:
             value = (reading.texts if name in LIST_FIELDS else reading.text)(column, fields.get(column))
         except UnreadableValueError as error:
-            problem = problem or f"{record.place}.{printable(column + str(error))}"
+            problem = problem or f"{record.position}.{printable(column + str(error))}"
             value = fields[column]
         if value is not None:
             values[name] = value
     own_id = text("id")
     identifier = own_id or str(record.index)
-    kept = {name: fields.get(name) for name in (fields if options.kept is None else options.kept)}
+    kept = {name: fields.get(name) for name in (fields if options.kept_columns is None else options.kept_columns)}
     missing = [name for name in options.needed if name in ITEM_FIELDS and values.get(name) is None]
     if missing and not problem:
-        problem = _lack(record.place, fields, missing[0], options.names(missing[0]))
+        problem = _lack(record.position, fields, missing[0], options.names(missing[0]))
     return Row(
         index=record.index,
-        place=record.place,
+        position=record.position,
         id=identifier,
         has_id=bool(own_id),
         item=None if problem else {"id": identifier, **values},
         problem=problem,
         digest=_digest([identifier, values, kept] if kept else [identifier, values]),
-        kept=kept,
+        kept_columns=kept,
         grouping=_grouping(fields, options),
         file=record.file,
         human=human_label(fields, options, reading),
@@ -307,3 +307,124 @@ def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any],
         return {**item, "images": [local_picture(row.picture, folder)]}, ""
     except UnreadableValueError as error:
         return item, f"picture {printable(redacted_url(row.picture)[:_NAME_CHARACTERS])}: {error}"
+
+
+# Rows looked at before the first is scored: columns are checked, and the synthetic answers found, on these.
+PEEK_ROWS = 64
+OTHER_FORMAT = ": if the file is of another format or encoding, give --input-format or --encoding"
+
+
+@dataclass(frozen=True, slots=True)
+class RowSource:
+    """Rows of a checked file.
+
+    Attributes:
+        rows: Read lazily.
+        has_synthetic: Whether all of the first rows carry synthetic answers.
+        notes: What people should know of the first rows before they trust a score, in sentences.
+        late_notes: The same of the rows behind them, filled while `rows` are read.
+        columns: Those of the first rows.
+    """
+
+    rows: Iterator[Row]
+    has_synthetic: bool
+    notes: Sequence[str] = ()
+    late_notes: Sequence[str] = ()
+    columns: Sequence[str] = ()
+
+
+def open_rows(
+    path: str, records: Iterable[Record], options: RowOptions, *, only_texts: bool, hint: str = OTHER_FORMAT
+) -> RowSource:
+    """Checks columns and labels on the first rows, and gives all rows.
+
+    Args:
+        path: For messages.
+        records: All rows.
+        options: Which columns and rows are taken.
+        only_texts: The format has nothing but texts.
+        hint: What may help where no row can be read.
+
+    Raises:
+        InputError: A column that is needed, or named by an option, is in none of the first rows; or none of their
+            labels can be read.
+    """
+    remaining = iter(records)
+    peeked = list(itertools.islice(remaining, PEEK_ROWS))
+    readable = [record.fields for record in peeked if record.fields is not None]
+    present = list(dict.fromkeys(column for fields in readable for column in fields))
+    options = options.among(present)
+    if readable:
+        _check_columns(path, present, options)
+    wanted = [fields for fields in readable if is_wanted(fields, options.where)]
+    lists, texts = (_columns_of(names, present, options) for names in (LIST_FIELDS, ("prediction", "question")))
+    reading = reading_of(
+        wanted, (*lists, *texts), CellReading(only_texts, options.reference_separator, options.missing)
+    )
+    _check_labels(path, [record for record in peeked if record.fields in wanted], options, reading)
+    notes = CellNotes(lists, texts, reading)
+    first = [*_nothing_readable(peeked, readable, hint), *notes.on(wanted)]
+    watched = notes.watched(remaining, lambda fields: is_wanted(fields, options.where))
+    rows = read_rows(itertools.chain(peeked, watched), options, reading)
+    synthetic = [bool(value_of(fields, options.names("synthetic_answers"))) for fields in wanted]
+    return RowSource(rows, bool(synthetic) and all(synthetic), first, notes.late, present)
+
+
+def _nothing_readable(peeked: Sequence[Record], readable: Sequence[object], hint: str) -> Iterator[str]:
+    if peeked and not readable:
+        why = printable(f"{peeked[0].position} {peeked[0].problem}")
+        yield f"none of the first rows can be read ({why}){hint}"
+
+
+def _columns_of(names: Iterable[str], present: Collection[str], options: RowOptions) -> list[str]:
+    found = (next((column for column in options.names(name) if column in present), None) for name in names)
+    return [column for column in found if column is not None]
+
+
+def _check_labels(path: str, records: Iterable[Record], options: RowOptions, reading: CellReading) -> None:
+    if "label" not in options.needed:
+        return
+    first = ""
+    for record in records:
+        human = human_label(record.fields or {}, options, reading)
+        if human.value is not None:
+            return
+        first = first or (human.unreadable and f"{record.position}: {human.unreadable}")
+    if first:
+        raise InputError(
+            f"{path}: none of the first labels can be read ({first}); say what words mean, for instance "
+            "--label-map correct=1,partly=0.5,incorrect=0"
+        )
+
+
+def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> None:
+    columns = list(present)
+    listed = ", ".join(map(printable, columns)) or "none"
+    annotators = options.annotator_columns(columns)
+    mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]
+    for column in (*mapped, *annotators, *options.where, *(() if options.any_file else options.kept_columns or ())):
+        if column not in columns:
+            raise InputError(f"{path}: there is no column {column!r}; the columns are: {listed}")
+    for name in options.grouped_by if options.grouping_needed else ():
+        names = options.grouping_names(name)
+        if not set(names) & set(columns) and name != FILE_GROUPING:
+            way_out = f"; --map {name}=COLUMN says which it is" if name in GROUPING_FIELDS else ""
+            raise InputError(
+                f"{path}: no column for {options.grouping_option} {name} (looked for {', '.join(names)}); the columns "
+                f"are: {listed}{way_out}"
+            )
+    if not options.any_file:
+        check_needed(path, columns, options)
+
+
+def check_needed(path: str, columns: Sequence[str], options: RowOptions) -> None:
+    """Refuses what has no column for a field that is needed; raises InputError."""
+    annotators = options.annotator_columns(columns)
+    listed = ", ".join(map(printable, columns)) or "none"
+    for name in options.needed:
+        names = options.names(name) + (options.names("labels") if name == "label" else ())
+        if not set(names) & set(columns) and not (name == "label" and annotators):
+            raise InputError(
+                f"{path}: no column for {name} (looked for {', '.join(names)}); "
+                f"the columns are: {listed}. Say which it is with --map {name}=COLUMN"
+            )

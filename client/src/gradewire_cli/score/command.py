@@ -1,24 +1,351 @@
 """`gradewire score`: scores the answers of a file."""
 
 import asyncio
-from typing import Any, Literal
+import contextlib
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
 
 import click
 
 from gradewire.transport import Transport
-from gradewire_cli.options.common import choice_option, grouping_options, price_options, prices_of
-from gradewire_cli.options.connection import connection_of
-from gradewire_cli.options.metrics import metric_options_of, metrics_help
-from gradewire_cli.problems import exit_codes, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.output_check import check_outputs
-from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, official_options
+from gradewire_cli.options.common import (
+    FailOn,
+    JudgePrices,
+    check_resume,
+    choice_option,
+    fail_on_option,
+    grouping_options,
+    option_group,
+    price_options,
+    prices_of,
+)
+from gradewire_cli.options.connection import ConnectionOptions, connection_of
+from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
+from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors, silence_stdout
+from gradewire_cli.results.groups import GroupColumn, GroupedScores, breakdowns, check_comparable
+from gradewire_cli.results.journal import check_outputs, files_of, refuse_existing
+from gradewire_cli.results.manifest import RunClock, RunManifest, versions
+from gradewire_cli.results.manifest_file import (
+    cost_of,
+    counts_of,
+    digests_of,
+    forget_manifest,
+    manifest_path_of,
+    metric_fields,
+    output_digest,
+    reading_parameters,
+    row_output_options,
+    save_manifest,
+)
+from gradewire_cli.results.progress import progress
+from gradewire_cli.results.results_file import ResultsFile, count_results, encode_rows, may_pass, read_results
+from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summary_document
+from gradewire_cli.results.table_file import check_whole, is_table, part_of, write_table
+from gradewire_cli.results.table_forms import write_json
+from gradewire_cli.results.tables import number
+from gradewire_cli.rows.files import STDIN
+from gradewire_cli.rows.formats import printable
+from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, official_options
+from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.score.dry_run import DryRun
-from gradewire_cli.score.groups import check_comparable
-from gradewire_cli.score.run import Output, ScoreJob, output_options
-from gradewire_cli.scoring.plan import scoring_options
+from gradewire_cli.scoring.plan import ScorePlan, refuse_part_of_a_request, resolve_plan, scoring_options
+from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_proto.exit_codes import ExitCode
 
-FailOn = Literal["failure", "no-score", "never"]
+output_options = option_group(
+    click.option(
+        "--out",
+        type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
+        help="Write the rows here: .jsonl, .csv, .tsv or .parquet; - is standard output.",
+    ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Continue --out where an earlier run stopped; rows that timed out are tried again.",
+    ),
+    click.option("--overwrite", is_flag=True, help="Replace --out."),
+    choice_option("--format", "format_", among=("jsonl", "table"), about="Format of the rows on standard output."),
+    row_output_options,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """The output options.
+
+    Attributes:
+        path: What the user named; None for standard output.
+        rows: Where rows are written as JSONL: the path, or beside it where that is a table.
+        printed_table: Whether standard output gets a table for people.
+        summary: File for the summary.
+        manifest: File for the manifest; None where rows go to standard output and nobody asked for one.
+    """
+
+    path: Path | None
+    rows: Path | None
+    resume: bool
+    overwrite: bool
+    printed_table: bool
+    summary: Path | None
+    manifest: Path | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Reads `output_options`.
+
+        Raises:
+            click.ClickException: Two exclude each other, or an output cannot be of its format.
+        """
+        as_table = options["format_"] == "table"
+        path: Path | None = None if str(options["out"]) == STDIN else options["out"]
+        check_resume(options, path)
+        if path is not None and as_table:
+            raise click.UsageError("--format table is for standard output: leave out --out")
+        rows = part_of(path) if path is not None and is_table(path) else path
+        return cls(
+            path=path,
+            rows=rows,
+            resume=options["resume"],
+            overwrite=options["overwrite"],
+            printed_table=as_table,
+            summary=options["summary_json"],
+            manifest=manifest_path_of(options["manifest"], path, options["summary_json"]),
+        )
+
+    @property
+    def written(self) -> list[tuple[str, Path | None]]:
+        """Files that may be written or removed, as `check_outputs` takes them."""
+        rows = [] if self.rows is None else [*files_of(self.rows)]
+        out = [("--out", path) for path in (self.path, *rows)]
+        return [*out, ("--summary-json", self.summary), ("--manifest", self.manifest)]
+
+    def check(self) -> None:
+        """Refuses to write over what is there; raises InputError."""
+        if not (self.overwrite or self.resume):
+            refuse_existing(self.path, self.rows)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a run that goes on has nothing to go on with but a table."""
+        if self.path is None or self.rows is None or not self.resume:
+            return False
+        return self.path != self.rows and self.path.exists() and not any(map(Path.exists, files_of(self.rows)[:2]))
+
+    def make_table(self) -> None:
+        """Makes the table that is asked for, of rows that are all there; raises InputError where it cannot."""
+        if self.path is not None and self.rows is not None and self.path != self.rows:
+            write_table(self.path, self.rows)
+
+    def remove_rows(self) -> None:
+        """Removes the rows beside a table, unless some of them are to be scored again."""
+        if self.rows is None or self.path == self.rows:
+            return
+        if any(may_pass(result) for _, result in read_results(self.rows)):
+            click.echo(f"{self.rows} stays: with it, --resume scores the rows again that got no answer", err=True)
+        else:
+            self.rows.unlink()
+
+    def resume_hint(self) -> str:
+        """The line that is printed where the user interrupts."""
+        if self.rows is None or not self.rows.is_file():
+            return "interrupted"
+        return f"interrupted; {count_results(self.rows)} rows are in {self.rows}, go on with --resume"
+
+
+# Room for the longest status.
+_MIN_CELL_COLUMNS = 17
+
+
+@dataclass(slots=True)
+class ScoreJob:
+    """One run of the command."""
+
+    source: InputFile
+    metrics: MetricOptions
+    connection: ConnectionOptions
+    output: Output
+    prices: JudgePrices
+    quiet: bool
+    baseline: str | None = None
+    summary: Summary = field(default_factory=Summary)
+    grouped: GroupedScores = field(init=False)
+    synthetic_rows: int = 0
+
+    def __post_init__(self) -> None:
+        self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
+
+    async def run(self, *, transport: Transport | None) -> None:
+        """Scores the rows and tells the summary; `transport`, from tests, takes the place of the connection.
+
+        Raises:
+            click.ClickException: The file, an option or the server is not as it has to be.
+        """
+        opened = self.source.open()
+        for note in opened.notes:
+            click.echo(note, err=True)
+        clock = RunClock()
+        out, quiet = self.output.rows, self.quiet
+        with ResultsFile(out) if out else contextlib.nullcontext() as results:
+            self.output.check()
+            async with self.connection.open(transport) as client:
+                plan = await resolve_plan(
+                    client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=quiet
+                )
+                self.summary.prices = self.prices if plan.judge_elsewhere or self.prices.are_known else None
+                if out and self.output.resume:
+                    refuse_part_of_a_request(plan.chosen, self.source, out, plan.pictures)
+                known = results.waiting if results else lambda _: None
+                scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
+                # What is written says which picture was shown, so that --resume finds out when it is another one.
+                read = with_picture_digests(opened.rows, plan.pictures if results else None)
+                if self.output.is_whole:
+                    self._check_whole(read, scorer.lines)
+                    return
+                total = self.source.count() if self.output.resume or not quiet else None
+                rows = self._rows(read, results, scorer, total)
+                forget_manifest(self.output.manifest)
+                before = self.summary.rows
+                with progress("scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before) as shown:
+                    await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
+                told = self.output.summary is not None or self.output.manifest is not None
+                version = (await client.models()).server_version if told else ""
+            left = results.finish() if results else ""
+            for note in opened.late_notes:
+                click.echo(note, err=True)
+            if not self.summary.rows:
+                click.echo("nothing was scored: the input has no rows", err=True)
+            if left:
+                click.echo(left, err=True)
+            figures = RunFacts(
+                command=self._reproduce(scorer),
+                location=self.connection.description,
+                scored_rows=self.summary.rows - before,
+                wall_s=clock.times().wall_s,
+                notes=(*opened.notes, *opened.late_notes),
+                by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_requested),
+                server_version=version,
+            )
+            self._write_outputs(clock, figures, scorer)
+        if not quiet:
+            self._print_summary(figures, scorer, plan)
+
+    def _write_outputs(self, clock: RunClock, figures: RunFacts, scorer: RowScorer) -> None:
+        """Writes what is made of all rows; the rows beside a table go when nothing else needs them."""
+        self.output.make_table()
+        if self.output.summary is not None:
+            write_json(self.output.summary, summary_document(self.summary, figures))
+        if self.output.manifest is not None:
+            save_manifest(self.output.manifest, self._manifest(clock, figures, scorer.lines))
+        self.output.remove_rows()
+
+    def _check_whole(self, rows: Iterator[Row], lines: Mapping[str, str]) -> None:
+        """Finds that a table is of these rows, so that nothing is left to be scored; raises InputError otherwise."""
+        if self.output.path is None:
+            raise RuntimeError("standard output is no table")
+        statuses = check_whole(self.output.path, rows, lines)
+        if self.output.summary is not None and not self.output.summary.exists():
+            raise InputError(
+                f"--summary-json {self.output.summary}: {self.output.path} is whole, and nothing is scored that could "
+                "be told: leave the option out, or score again with --overwrite"
+            )
+        for found in statuses:
+            self.summary.count(found)
+        if not self.quiet:
+            click.echo(f"{self.output.path} is whole: nothing is left to score", err=True)
+
+    def _print_summary(self, figures: RunFacts, scorer: RowScorer, plan: ScorePlan) -> None:
+        print_summary(self.summary, figures)
+        if scorer.retries.rows:
+            click.echo(
+                f"sent again: {scorer.retries.rows} rows, {scorer.retries.scored} of them were answered", err=True
+            )
+        if self.synthetic_rows and plan.synthetic == "none" and self.metrics.synthetic is None:
+            click.echo(
+                f"synthetic answers: not used, though {self.synthetic_rows} rows have some (--synthetic inline)",
+                err=True,
+            )
+
+    def _manifest(self, clock: RunClock, figures: RunFacts, lines: Mapping[str, str]) -> RunManifest:
+        return RunManifest(
+            command="score",
+            versions=versions(figures.server_version),
+            place=figures.location,
+            **metric_fields(lines),
+            inputs=digests_of(self.source.named_paths.values()),
+            output=output_digest(self.output.path),
+            parameters=reading_parameters(self.source),
+            counts=counts_of(self.summary, scored_now=figures.scored_rows),
+            cost=cost_of(self.summary),
+            times=clock.times(),
+            machine=clock.machine(),
+            reproduce=figures.command,
+            notes=figures.notes,
+        )
+
+    def _rows(
+        self, rows: Iterator[Row], results: ResultsFile | None, scorer: RowScorer, total: int | None
+    ) -> Iterator[Row]:
+        rows = self._watched(rows)
+        if results is None:
+            return rows
+        return results.left(rows, scorer.lines, self._take_resumed, resume=self.output.resume, input_rows=total)
+
+    def _take_resumed(self, row: Row, output: Mapping[str, Any]) -> None:
+        """Takes in a row that an earlier run scored."""
+        self.summary.add(output, row=row)
+        self.grouped.add(row, output)
+
+    def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            self.synthetic_rows += bool(row.item and row.item.get("synthetic_answers"))
+            yield row
+
+    def _write(self, batch: Sequence[ScoredRow], results: ResultsFile | None, scorer: RowScorer) -> None:
+        if results is not None:
+            results.write([scored.output for scored in batch])
+        else:
+            try:
+                self._print(batch, scorer)
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                silence_stdout()
+                raise InputError(
+                    f"standard output: {error.strerror or error}; with --out FILE, --resume goes on from what is there"
+                ) from error
+        for scored in batch:
+            self.summary.add(scored.output, scored.scores, row=scored.row)
+            self.grouped.add(scored.row, scored.output)
+
+    def _print(self, batch: Sequence[ScoredRow], scorer: RowScorer) -> None:
+        if self.output.printed_table:
+            if not self.summary.rows:
+                click.echo(_table_line("id", [f"{label:>{_MIN_CELL_COLUMNS}}" for label in scorer.lines]))
+            for scored in batch:
+                cells = [_cell(label, result) for label, result in scored.output["scores"].items()]
+                click.echo(_table_line(scored.row.id, cells))
+        else:
+            sys.stdout.buffer.write(encode_rows([scored.output for scored in batch], first=not self.summary.rows))
+            sys.stdout.buffer.flush()
+
+    def _reproduce(self, scorer: RowScorer) -> str:
+        if not any(scorer.lines.values()):
+            return ""
+        metrics = self.metrics.arguments(scorer.lines.values())
+        return shlex.join(["gradewire", "score", *self.source.arguments, *metrics, *self.connection.arguments])
+
+
+def _cell(label: str, result: Mapping[str, Any]) -> str:
+    columns = max(_MIN_CELL_COLUMNS, len(label))
+    return f"{number(result['score']) if result['score'] is not None else result['status']:>{columns}}"
+
+
+def _table_line(identifier: str, cells: Iterable[str]) -> str:
+    return f"{printable(identifier)[:24]:<24} {' '.join(cells)}"
 
 
 @click.command(
@@ -57,11 +384,7 @@ reference_set=NAME names another set.
 @official_options
 @grouping_options
 @output_options
-@choice_option(
-    "--fail-on",
-    among=("failure", "no-score", "never"),
-    about="Exit 1 on rows that failed, on rows without a score (empty predictions too), or never.",
-)
+@fail_on_option
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @price_options
 @click.option(
@@ -89,11 +412,10 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
     job = ScoreJob(
         source, metric_options_of(options), connection_of(options), output, prices, quiet, options["baseline"]
     )
-    with exit_on_interrupt(output.way_on), one_line_errors():
+    with exit_on_interrupt(output.resume_hint), one_line_errors():
         check_comparable(source)
         asyncio.run(job.run(transport=ctx.obj))
-    failures = {"failure": job.summary.failed_rows, "no-score": job.summary.unscored_rows, "never": 0}
-    if failures[fail_on]:
+    if job.summary.fails(fail_on):
         ctx.exit(ExitCode.FAILED)
 
 

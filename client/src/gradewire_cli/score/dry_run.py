@@ -11,11 +11,11 @@ from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics import Auto
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.metrics.line import parse_metric_line
-from gradewire_cli.lazy_commands import embedded_module
+from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.scoring.metrics import written_metrics
-from gradewire_cli.scoring.plan import judge_name, runs_elsewhere, with_cascade, with_labels
+from gradewire_cli.scoring.plan import judge_name, labelled_metrics, runs_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,11 +96,11 @@ class _JudgeWork:
         return f"{self.calls} calls ({rows}), {_tokens([self])}"
 
 
-def _tokens(all_asked: Sequence[_JudgeWork]) -> str:
+def _tokens(all_work: Sequence[_JudgeWork]) -> str:
     """Tokens of all of them, for people: what is counted, what is estimated, and what is a bound."""
-    read, written = (sum(getattr(each, name) for each in all_asked) for name in ("read", "written"))
-    counted = "" if all(each.meter.exact for each in all_asked) else "estimated "
-    bound = "at most" if all(each.bounded for each in all_asked) else "estimated"
+    read, written = (sum(getattr(each, name) for each in all_work) for name in ("read", "written"))
+    counted = "" if all(each.meter.exact for each in all_work) else "estimated "
+    bound = "at most" if all(each.bounded for each in all_work) else "estimated"
     return f"{counted}{read} tokens read and {bound} {written} written"
 
 
@@ -129,22 +129,22 @@ class DryRun:
             InputError: The file cannot be used, or the server's part is not installed.
             GradewireError: The server is not there, or a metric is not to be understood.
         """
-        all_asked = await self._asked(client)
+        all_asked = await self._judge_work(client)
         if not all_asked:
             click.echo("no metric asks a judge: no calls, nothing to pay")
             return
         self._read_rows(list(all_asked.values()))
         for label, asked in all_asked.items():
             click.echo(printable(f"{label}: {asked.text()}"))
-        self._tell(list(all_asked.values()))
+        self._report(list(all_asked.values()))
 
-    async def _asked(self, client: AsyncClient) -> dict[str, _JudgeWork]:
+    async def _judge_work(self, client: AsyncClient) -> dict[str, _JudgeWork]:
         options = self.metrics
         # What `all` stands for depends on the rows, but no judge is among it.
         written = await written_metrics(client, options, None, quiet=True)
         synthetic = options.synthetic or "none"
         chosen = choose_metrics(
-            with_cascade(with_labels(written, options.prompts), options),
+            labelled_metrics(written, options),
             MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge),
         )
         if chosen.shows_images:
@@ -154,7 +154,7 @@ class DryRun:
             )
         if not chosen.asks_judge:
             return {}
-        prompts, listed = embedded_module("prompts"), await client.models()
+        prompts, listed = server_module("gradewire_cli.server_prompts"), await client.models()
         judge_server = self.connection.judge_server
         settings = {} if judge_server is None else judge_server.settings()
         found = {}
@@ -171,33 +171,33 @@ class DryRun:
                 )
         return found
 
-    def _read_rows(self, all_asked: list[_JudgeWork]) -> None:
+    def _read_rows(self, all_work: list[_JudgeWork]) -> None:
         known: set[int] = set()
         for row in self.source.open().rows:
             item = None if row.item is None else encode_item(row.index, row.item, max_bytes=_MAX_ITEM_BYTES)
             if item is None or isinstance(item, ItemProblem):
                 self._unread += 1
                 continue
-            for asked in all_asked:
+            for asked in all_work:
                 asked.add(item, known)
 
-    def _tell(self, all_asked: list[_JudgeWork]) -> None:
+    def _report(self, all_work: list[_JudgeWork]) -> None:
         for label in self._cascades:
             click.echo(
                 f"{label}: as if its judge were asked about every row; it is asked about those of its band alone"
             )
-        calls, read, written = (sum(getattr(each, name) for each in all_asked) for name in ("calls", "read", "written"))
-        elsewhere = any(asked.elsewhere for asked in all_asked)
-        if len(all_asked) > 1:
-            click.echo(f"in all: {calls} calls, {_tokens(all_asked)}")
-        if self.prices.known or elsewhere:
-            estimated = not all(asked.meter.exact and asked.bounded for asked in all_asked)
+        calls, read, written = (sum(getattr(each, name) for each in all_work) for name in ("calls", "read", "written"))
+        elsewhere = any(asked.elsewhere for asked in all_work)
+        if len(all_work) > 1:
+            click.echo(f"in all: {calls} calls, {_tokens(all_work)}")
+        if self.prices.are_known or elsewhere:
+            estimated = not all(asked.meter.exact and asked.bounded for asked in all_work)
             click.echo(self.prices.text(read, written, at_most=True, estimated=estimated))
         else:
             click.echo("price: none that is known of, the judge runs with the server")
-        for note in dict.fromkeys(asked.meter.note for asked in all_asked):
+        for note in dict.fromkeys(asked.meter.note for asked in all_work):
             click.echo(printable(note))
-        if not all(asked.bounded for asked in all_asked):
+        if not all(asked.bounded for asked in all_work):
             click.echo(
                 "what the judge may think (judge_reasoning_tokens of that server) is not known here and left out"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gradewire_cli.results.interval_notes import PlacedEstimate
+from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import CELLS_MEAN, Table, Value, bare, cell_names, cells_mean, count, estimated
 
 if TYPE_CHECKING:
@@ -109,17 +109,17 @@ def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[Table
         )
 
 
-def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[PlacedEstimate]:
+def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[NamedEstimate]:
     """All figures of the tables, for notes on their intervals."""
     names = _cell_names(table, between=" ")
     for name, cell in zip(names, table.cells, strict=True):
-        yield PlacedEstimate(people.name, f"{people.possessive} accuracy", name, cell.human)
+        yield NamedEstimate(people.name, f"{people.possessive} accuracy", name, cell.human)
     for found in table.evaluators:
         for name, judged in zip(names, found.cells, strict=True):
-            yield PlacedEstimate(found.evaluator, "accuracy", name, judged.accuracy)
-            yield PlacedEstimate(found.evaluator, f"{people.possessive} accuracy", name, judged.human)
-            yield PlacedEstimate(found.evaluator, "deviation", name, judged.deviation)
-        yield PlacedEstimate(found.evaluator, "mean size", CELLS_MEAN, found.mean_absolute_deviation)
+            yield NamedEstimate(found.evaluator, "accuracy", name, judged.accuracy)
+            yield NamedEstimate(found.evaluator, f"{people.possessive} accuracy", name, judged.human)
+            yield NamedEstimate(found.evaluator, "deviation", name, judged.deviation)
+        yield NamedEstimate(found.evaluator, "mean size", CELLS_MEAN, found.mean_absolute_deviation)
 
 
 def _accuracies(table: ModelAccuracyTable, people: People) -> Iterator[list[Value | str]]:

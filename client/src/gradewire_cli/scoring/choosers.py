@@ -12,13 +12,12 @@ import click
 import numpy as np
 
 from gradewire.errors import InvalidRequest
-from gradewire.metrics import COMPARISON_TYPES
-from gradewire.options import check_comparison
-from gradewire.pairs import Pair
-from gradewire_cli.options.metrics import with_prompts
-from gradewire_cli.results.progress import progress
-from gradewire_cli.rows.row import item_with_picture
-from gradewire_cli.scoring.pairs import Choice, Winner, results_of
+from gradewire.metrics import COMPARISON_TYPES, Compare
+from gradewire.options import CompareOptions, check_comparison
+from gradewire.pairs import Comparison, OrderVerdict, Pair
+from gradewire_cli.options.metrics import GivenPrompt, with_prompts
+from gradewire_cli.rows.row import Row, item_with_picture
+from gradewire_cli.scoring.pairs import Answer, AnswerPair, Choice, Chosen, Result, Winner, results_of
 from gradewire_proto.wire_rules import LINE
 from gradewire_stats.comparison.paired_rows import TIE_MARGIN, TieMargin, preferences
 
@@ -29,12 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire.async_api import AsyncClient
-    from gradewire.metrics import Compare
-    from gradewire.options import CompareOptions
-    from gradewire.pairs import Comparison, OrderVerdict
-    from gradewire_cli.options.metrics import GivenPrompt
-    from gradewire_cli.rows.row import Row
-    from gradewire_cli.scoring.pairs import Answer, AnswerPair, Chosen, Result
     from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 
 
@@ -147,8 +140,7 @@ class MetricChooser:
             found.update((scored.row.index, results_of(scored.output)) for scored in batch)
 
         if self.scorer is not None and rows:
-            with progress("scoring", len(rows), quiet=True) as silent:
-                await self.scorer.score(rows.values(), take, silent)
+            await self.scorer.score(rows.values(), take)
         return found
 
     def _choice(self, pair: AnswerPair, preferred: float) -> Choice:

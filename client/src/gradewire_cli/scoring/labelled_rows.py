@@ -15,11 +15,11 @@ from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.results import ScoreWarning
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.result_rows import read_results
-from gradewire_cli.results.summary import MetricTally, verdict
+from gradewire_cli.results.results_file import read_results, verdict
+from gradewire_cli.results.summary import MetricTally
 from gradewire_cli.results.table_file import TABLE_SUFFIXES
-from gradewire_stats.agreement import JudgedRows
-from gradewire_stats.annotators import consensus, ratings_of
+from gradewire_stats.agreement_table import JudgedRows
+from gradewire_stats.annotators import LabelRule, consensus, ratings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire_cli.rows.row import Row
-    from gradewire_stats.annotators import LabelRule
 
 
 def label_named(labels: Sequence[str], name: str, option: str) -> str:
@@ -101,9 +100,9 @@ class EvaluatorLabels:
         """float64[rows that count]: 1 right, 0 wrong, NaN without verdicts."""
         return np.array(self._verdicts)
 
-    def told(self, more: str = "") -> str:
+    def summary(self, more: str = "") -> str:
         """A line for people: what reproduces it, `more`, and what failed."""
-        return self.tally.told(self.label, f" (stands in the place of people{more})")
+        return self.tally.summary(self.label, f" (stands in the place of people{more})")
 
 
 # The most frequent ones are told: a column of free remarks has as many flags as rows.
@@ -167,7 +166,7 @@ class LabelledRows:
                     yield row
             elif row.human.unreadable:
                 self.unreadable += 1
-                self.first_unreadable = self.first_unreadable or f"{row.place}: {row.human.unreadable}"
+                self.first_unreadable = self.first_unreadable or f"{row.position}: {row.human.unreadable}"
             elif row.human.value is None:
                 self.unlabelled += 1
             elif self._has_no_flag(row):
@@ -219,7 +218,7 @@ class LabelledRows:
                 such labels, or there is no metric beside the one that stands in the place of people.
         """
         if not self._labels and self.against is not None:
-            raise InputError(f"no row has a score of {self.against.name}: {self.against.told()}")
+            raise InputError(f"no row has a score of {self.against.name}: {self.against.summary()}")
         if self._labels and not self._scores and self.against is not None:
             raise InputError(f"--against {self.against.name}: the scores have no other metric, to compare with it")
         if not self._labels and self.unreadable:
@@ -350,10 +349,12 @@ def _joined(rows: Iterator[Row], path: Path) -> Iterator[tuple[Row, dict[str, An
         while output["index"] < row.index:
             _, output = next(results, (0, {"index": math.inf}))
         if output["index"] != row.index:
-            raise InputError(f"{path} has no scores of {row.place}: finish it with gradewire score --resume")
+            raise InputError(f"{path} has no scores of {row.position}: finish it with gradewire score --resume")
         if output["digest"] != row.digest:
-            raise InputError(f"{path} was made from another text at {row.place}: score the file again")
+            raise InputError(f"{path} was made from another text at {row.position}: score the file again")
         labels = labels or list(output["scores"])
         if list(output["scores"]) != labels:
-            raise InputError(f"{path}: the metrics at {row.place} are not those of the first row: score the file again")
+            raise InputError(
+                f"{path}: the metrics at {row.position} are not those of the first row: score the file again"
+            )
         yield row, output

@@ -1,39 +1,92 @@
-"""A labelled file that is scored, or whose scores are read: what `agree`, `bench` and `calibrate` begin with."""
+"""A labelled file, scored or with scores that are read, and its options: for `agree`, `bench` and `calibrate`."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 import click
 
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
-from gradewire_cli.options.common import option_group
+from gradewire_cli.options.common import OUTPUT_FILE, Command, option_group
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
-from gradewire_cli.options.labelled import against_option, labelled_options
-from gradewire_cli.options.metrics import metric_options_of
+from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.problems import one_line_errors
-from gradewire_cli.results.output_check import check_outputs
+from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
 from gradewire_cli.scoring.metrics import ALL_METRICS
 from gradewire_cli.scoring.plan import resolve_plan, scoring_options
-from gradewire_cli.scoring.row_scorer import RowScorer
+from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
+from gradewire_stats.annotators import LabelRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from gradewire.transport import Transport
-    from gradewire_cli.options.metrics import MetricOptions
-    from gradewire_cli.scoring.row_scorer import ScoredRow
-    from gradewire_stats.annotators import LabelRule
+
+
+against_option = click.option(
+    "--against",
+    metavar="METRIC",
+    help="Take this metric's verdicts and scores in the place of people's labels, which FILE then does not need: lave, "
+    "for instance. It is scored too, or read from --scores.",
+)
+
+
+def draw_options(*, resamples: int) -> Callable[[Command], Command]:
+    """Adds how intervals are drawn, by default from this many draws of the bootstrap, and --quiet."""
+    return option_group(
+        click.option(
+            "--resamples",
+            type=click.IntRange(min=100),
+            default=resamples,
+            help="Bootstrap draws behind the intervals.",
+        ),
+        click.option("--seed", type=int, default=0, help="Same seed, same intervals."),
+        click.option("--quiet", is_flag=True, help="Show no progress."),
+    )
+
+
+def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
+    """Adds which rows count, whose scores and labels are taken, and `draw_options`."""
+    return option_group(
+        click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
+        click.option(
+            "--scores",
+            type=OUTPUT_FILE,
+            multiple=True,
+            help="Take the scores from this output of gradewire score; nothing is scored. May be repeated.",
+        ),
+        click.option(
+            "--labels",
+            type=click.Choice(get_args(LabelRule)),
+            help="How the labels of several annotators become one. Default: the row's own label, else their mean.",
+        ),
+        click.option(
+            "--without-flag",
+            "without_flags",
+            metavar="FLAG",
+            multiple=True,
+            help="Leave out rows with this flag (column flags). May be repeated.",
+        ),
+        draw_options(resamples=resamples),
+    )
+
 
 RESAMPLES = 5000
+
+
+class Draws(TypedDict):
+    """Draws of the bootstrap, as functions of the statistics take them."""
+
+    resamples: int
+    seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +112,11 @@ class LabelledRun:
     seed: int
     quiet: bool
     against: str = ""
+
+    @property
+    def draws(self) -> Draws:
+        """How intervals are drawn."""
+        return {"resamples": self.resamples, "seed": self.seed}
 
     def collect(
         self,
@@ -126,7 +184,8 @@ class LabelledRun:
             click.echo(note, err=True)
         if not self.quiet:
             click.echo(
-                f"{len(rows)} rows scored in {time.monotonic() - began:.1f} s by {self.connection.place}", err=True
+                f"{len(rows)} rows scored in {time.monotonic() - began:.1f} s by {self.connection.description}",
+                err=True,
             )
 
 

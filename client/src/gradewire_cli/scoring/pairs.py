@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from gradewire.results import Status
 from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.results.journal import files_of, identity_differences, refuse_other_run, whole_lines
-from gradewire_cli.results.result_rows import encode_row
-from gradewire_cli.results.summary import verdict
-from gradewire_cli.rows.row import with_picture_digests
+from gradewire_cli.results.journal import Journal, files_of, identity_differences, refuse_other_run, whole_lines
+from gradewire_cli.results.results_file import encode_row, verdict
+from gradewire_cli.rows.row import Row, with_picture_digests
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-
-    from gradewire_cli.results.journal import Journal
-    from gradewire_cli.rows.row import Row
 
 
 Winner = Literal["model_a", "model_b", "tie"]

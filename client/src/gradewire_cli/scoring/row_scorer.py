@@ -21,8 +21,7 @@ from gradewire.results import MetricScore, Status
 from gradewire_cli.options.connection import BATCH_DEADLINE_S
 from gradewire_cli.results.progress import Progress
 from gradewire_cli.rows.row import Row, item_with_picture
-from gradewire_cli.scoring.corpus import BATCHES_IN_FLIGHT, AdaptiveBatchSize
-from gradewire_cli.scoring.plan import ScorePlan
+from gradewire_cli.scoring.plan import BATCHES_IN_FLIGHT, AdaptiveBatchSize, ScorePlan
 
 T = TypeVar("T")
 
@@ -66,7 +65,7 @@ class RowRetries:
     longest_pause_s: float
     rows: int = 0
     scored: int = 0
-    _told: bool = field(default=False, init=False)
+    _reported: bool = field(default=False, init=False)
 
     async def finish(
         self,
@@ -114,8 +113,8 @@ class RowRetries:
     def _waiting(self, answers: Sequence[Scores]) -> list[int]:
         """Rows that are to be sent again; tells of those that would have to wait too long."""
         far = [item for scores in answers for item in scores.items() if self._is_far(item[1])]
-        if far and not self._told:
-            self._told = True
+        if far and not self._reported:
+            self._reported = True
             label, result = far[0]
             click.echo(
                 f"{_example(label, result)}: such rows are not asked for once more, for the wait that is asked for, "
@@ -166,14 +165,14 @@ class RowScorer:
     Attributes:
         lines: What the server says that it computes, by label.
         retries: Sends rows again that the server could not take.
-        known: Gives the output of rows that an earlier run scored, None for the others.
+        resumed: Gives the output of rows that an earlier run scored, None for the others.
     """
 
     client: AsyncClient
     plan: ScorePlan
     lines: dict[str, str]
     retries: RowRetries
-    known: Callable[[Row], Mapping[str, Any] | None]
+    resumed: Callable[[Row], Mapping[str, Any] | None]
     _batch_size: AdaptiveBatchSize
     _timeouts: int = 0
 
@@ -204,11 +203,16 @@ class RowScorer:
         )
 
     async def score(
-        self, rows: Iterable[Row], take: Callable[[Sequence[ScoredRow]], None], shown: Progress, *, already: int = 0
+        self,
+        rows: Iterable[Row],
+        take: Callable[[Sequence[ScoredRow]], None],
+        progress: Progress | None = None,
+        *,
+        already: int = 0,
     ) -> None:
         """Scores rows, read as far as requests are in flight, and hands them to `take` in their order, batch by batch.
 
-        `shown` is told how many rows are done, with those that were done `already`.
+        `progress` is told how many rows are done, with those that were done `already`.
 
         Raises:
             GradewireError: The server went away, or refuses the call itself; what was handed out before stands.
@@ -217,7 +221,8 @@ class RowScorer:
             async for batch in batches:
                 take(batch)
                 already += len(batch)
-                shown.done(already)
+                if progress is not None:
+                    progress.done(already)
 
     async def _batches(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
         remaining = iter(rows)
@@ -235,7 +240,7 @@ class RowScorer:
             await asyncio.gather(*waiting, return_exceptions=True)
 
     async def _score_batch(self, rows: list[Row]) -> list[ScoredRow]:
-        known = [self.known(row) for row in rows]
+        known = [self.resumed(row) for row in rows]
         fresh = [row for row, output in zip(rows, known, strict=True) if row.item is not None and output is None]
         folder = self.plan.pictures
         shown = await asyncio.to_thread(lambda: [item_with_picture(row, folder) for row in fresh])
@@ -286,11 +291,11 @@ class RowScorer:
             result = score.to_dict()
             if score.message:
                 # The client counts within its batch; people look for the place in their file.
-                result["message"] = _ITEM.sub(lambda _: row.place, score.message)
+                result["message"] = _ITEM.sub(lambda _: row.position, score.message)
             if lack and score.status is Status.INVALID_INPUT and label in self.plan.chosen.image_labels:
-                result["message"] = f"{result.get('message', row.place)} ({lack})"
+                result["message"] = f"{result.get('message', row.position)} ({lack})"
             # A row that never reached the server carries the line as well, so that --resume can compare.
             results[label] = {**result, "line": self.lines[label]}
-        said = {"file": row.file, "picture_digest": row.picture_digest, "input": dict(row.kept)}
+        said = {"file": row.file, "picture_digest": row.picture_digest, "input": dict(row.kept_columns)}
         place = {"id": row.id, "index": row.index} | {name: value for name, value in said.items() if value}
         return ScoredRow(row, {**place, "scores": results, "digest": row.digest}, scores)

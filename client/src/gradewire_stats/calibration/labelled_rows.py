@@ -4,7 +4,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, Literal
@@ -12,7 +12,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.calibration.stored_form import FittedFeature
+from gradewire_stats.calibration.stored_fit import FittedFeature
 from gradewire_stats.point_estimates import RIGHT_FROM
 
 Half = Literal["a", "b"]
@@ -29,6 +29,11 @@ def question_key(question: str) -> str:
     return _NO_WORD.sub(" ", folded).strip()
 
 
+def question_keys(questions: Sequence[str]) -> list[str]:
+    """Return the key of each row's question; a blank question is one of its own."""
+    return [question_key(question) or f"\0{row}" for row, question in enumerate(questions)]
+
+
 def half_of(question: str) -> Half:
     """The split that a question belongs to: "a", the fit split, or "b", the held-out split.
 
@@ -43,7 +48,7 @@ LEAST_OF_A_CLASS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Shapes:
+class InputKinds:
     """What kind of item each row is.
 
     Attributes:
@@ -74,7 +79,7 @@ class LabelledFeatures:
     right: NDArray[np.bool_]
     keys: Sequence[str]
     sources: Sequence[str]
-    shapes: Shapes | None
+    shapes: InputKinds | None
     counting: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -99,11 +104,11 @@ class LabelledFeatures:
             self.right[kept],
             [self.keys[row] for row in chosen],
             [self.sources[row] for row in chosen],
-            None if self.shapes is None else Shapes(self.shapes.names, self.shapes.values[kept]),
+            None if self.shapes is None else InputKinds(self.shapes.names, self.shapes.values[kept]),
             self.counting,
         )
 
-    def unasked(self, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def without_shared_questions(self, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """bool[rows], those whose question no row `inside` has."""
         asked = {key for key, held in zip(self.keys, inside, strict=True) if held}
         return np.array([key not in asked for key in self.keys])
@@ -113,6 +118,13 @@ class LabelledFeatures:
         return np.array([each == source for each in self.sources])
 
 
+def left_out_sources(rows: LabelledFeatures) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Each source in alphabetical order, with bool[rows] of its rows; none where there is only one."""
+    named = sorted(set(rows.sources))
+    for source in named if len(named) > 1 else ():
+        yield source, rows.of_source(source)
+
+
 def checked(  # noqa: PLR0913 - what is known of rows, column by column
     features: Sequence[FittedFeature],
     values: NDArray[np.float64],
@@ -120,7 +132,7 @@ def checked(  # noqa: PLR0913 - what is known of rows, column by column
     questions: Sequence[str],
     *,
     sources: Sequence[str] | None = None,
-    shapes: Shapes | None = None,
+    shapes: InputKinds | None = None,
 ) -> LabelledFeatures:
     """The rows, where something can be fitted to them.
 
@@ -147,7 +159,7 @@ def checked(  # noqa: PLR0913 - what is known of rows, column by column
     for kind, count in (("right", int(right.sum())), ("wrong", int((~right).sum()))):
         if count < LEAST_OF_A_CLASS:
             raise ValueError(f"{count} answers are {kind}; a fit needs {LEAST_OF_A_CLASS} right and as many wrong ones")
-    keys = [question_key(question) or f"\0{row}" for row, question in enumerate(questions)]
+    keys = question_keys(questions)
     folds = fold_of(questions)
     for fold in range(FOLDS):
         outside = right[folds != fold]
@@ -161,7 +173,7 @@ def fold_of(questions: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:
 
     Not the hash alone: its folds of a few questions could be empty. A row without a question is one of its own.
     """
-    return folds_of_keys([question_key(question) or f"\0{row}" for row, question in enumerate(questions)], count)
+    return folds_of_keys(question_keys(questions), count)
 
 
 def folds_of_keys(keys: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:

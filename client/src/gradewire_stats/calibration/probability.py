@@ -1,24 +1,25 @@
 """Fits metric `correctness`: a model of the features, what its log-odds mean, and what its band rests on.
 
 Maps and bands come from rows that what judged them has not seen: by question, and where rows are of several sources by
-source too, since a fit meets answers of sources that it was not made on. The model that is stored is fitted on all.
+source too, since a fit meets answers of sources that it was not made on. The stored model is fitted on all rows:
+boosted trees and a linear part, half of the log-odds each.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.calibration.labelled_rows import FOLDS, LEAST_OF_A_CLASS, LabelledFeatures, Shapes, folds_of_keys
-from gradewire_stats.calibration.model import (
-    fitted_model,
-    held_out,
-    left_out_log_odds,
+from gradewire_stats.calibration.labelled_rows import (
+    FOLDS,
+    LEAST_OF_A_CLASS,
+    InputKinds,
+    LabelledFeatures,
+    folds_of_keys,
     left_out_sources,
-    probability_map,
 )
 from gradewire_stats.calibration.quality import (
     TransferStatistics,
@@ -26,8 +27,180 @@ from gradewire_stats.calibration.quality import (
     transfer_statistics,
     transfer_warnings,
 )
-from gradewire_stats.calibration.stored_fit import distances, neighbourhood, ramp, ruled, scales
-from gradewire_stats.calibration.stored_form import Distance, DistanceBand, HeldOut, Points, fit_form
+from gradewire_stats.calibration.stored_fit import (
+    Distance,
+    DistanceBand,
+    FittedFeature,
+    HeldOut,
+    Points,
+    distances,
+    fit_form,
+    log_odds,
+    neighbourhood,
+    ramp,
+    ruled,
+    scales,
+    tree_form,
+)
+from gradewire_stats.point_estimates import one_blas_thread
+
+_PENALTY: Final = 30.0
+"""Of squared weights, for features of one standard deviation; chosen by leaving sources out."""
+_EDGES: Final = (1.0, 99.0)
+"""Percentiles beyond which a feature says no more."""
+_LEAST_SPREAD: Final = 1e-6
+
+
+def linear_form(
+    values: NDArray[np.float64],
+    right: NDArray[np.bool_],
+    weights: NDArray[np.float64],
+    features: Sequence[FittedFeature],
+    *,
+    share: float,
+) -> tuple[float, dict[str, list[float]]]:
+    """Fits a logistic model under signs.
+
+    Args:
+        values: float64[rows, features], NaN where a feature does not apply: there it counts as its mean.
+        right: bool[rows], of both kinds.
+        weights: float64[rows], their mean is 1.
+        features: Columns of `values`.
+        share: What its log-odds are multiplied by.
+
+    Returns:
+        The constant, and `weight`, `low`, `high` and `missing` of each feature, as a fit stores them.
+
+    Raises:
+        ImportError: SciPy is not installed.
+    """
+    from scipy.optimize import minimize  # noqa: PLC0415 - the extra `calibrate`, and slow
+
+    low, high, mean, spread = _scales(values, weights)
+    columns = np.where(np.isnan(values), 0.0, (np.clip(values, low, high) - mean) / spread)
+    sides = np.where(right, 1.0, -1.0)
+
+    def loss(found: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        margins = sides * (columns @ found[:-1] + found[-1])
+        slopes = -sides * weights / (1 + np.exp(np.clip(margins, -500, 500)))
+        total = weights @ np.logaddexp(0.0, -margins) + 0.5 * _PENALTY * (found[:-1] @ found[:-1])
+        return float(total), np.concatenate((columns.T @ slopes + _PENALTY * found[:-1], [slopes.sum()]))
+
+    bounds: Any = [{1: (0.0, None), -1: (None, 0.0), 0: (None, None)}[feature.monotone] for feature in features]
+    solved = minimize(loss, np.zeros(len(features) + 1), jac=True, bounds=[*bounds, (None, None)], method="L-BFGS-B")
+    weight = _short(share * solved.x[:-1] / spread)
+    constant = float(share * solved.x[-1] - weight @ mean)
+    return constant, {
+        "weight": weight.tolist(),
+        "low": low.tolist(),
+        "high": high.tolist(),
+        "missing": mean.tolist(),
+    }
+
+
+def _scales(values: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Lowest and highest value that counts, mean and spread of each feature; 0, 0, 0 and 1 of one that no row has."""
+    count = values.shape[1]
+    low, high, mean, spread = np.zeros(count), np.zeros(count), np.zeros(count), np.ones(count)
+    for column in range(count):
+        there = ~np.isnan(values[:, column])
+        if there.any():
+            known = values[there, column]
+            low[column], high[column] = np.percentile(known, _EDGES)
+            clipped = np.clip(known, low[column], high[column])
+            mean[column] = np.average(clipped, weights=weights[there])
+            found = float(np.sqrt(np.average((clipped - mean[column]) ** 2, weights=weights[there])))
+            spread[column] = found if found > _LEAST_SPREAD else 1.0
+    return _short(low), _short(high), _short(mean), spread
+
+
+def _short(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.array([float(f"{value:.9g}") for value in values])
+
+
+_MOST_LOG_ODDS: Final = 10.0
+_STEP: Final = 0.1
+_WEAK_PRIOR: Final = 1e6
+
+
+def probability_map(
+    log_odds: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
+) -> Points:
+    """Platt's map: 1 / (1 + exp(-(a x + b))), as points 0.1 of a x + b apart.
+
+    Between points it is linear, within 1e-4 of the curve; outside (below 0.00005, above 0.99995) constant. On the
+    development rows it was as well calibrated as isotonic regression and ordered rows better, having no steps.
+    Source: Platt 1999, *Probabilistic Outputs for Support Vector Machines*.
+
+    Args:
+        log_odds: float64[rows], held out.
+        right: bool[rows], of both kinds.
+        weights: float64[rows], 0 or more; None: all rows count the same.
+
+    Raises:
+        ValueError: Higher log-odds are not more often right.
+    """
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - the extra `calibrate`, and slow
+
+    curve = LogisticRegression(C=_WEAK_PRIOR).fit(log_odds[:, None], right, weights)
+    slope, shift = float(curve.coef_[0, 0]), float(curve.intercept_[0])
+    if slope <= 0:
+        raise ValueError("on rows held out, answers that look better are not more often right: nothing can be fitted")
+    steps = round(_MOST_LOG_ODDS / _STEP)
+    logits: NDArray[np.float64] = np.arange(-steps, steps + 1, dtype=np.float64) * _STEP
+    probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))
+    return Points(((logits - shift) / slope).round(9), probabilities.round(9))
+
+
+# Chosen by cross-validation over questions and by leaving sources out (docs/research/travel.md).
+TREES: Final[dict[str, Any]] = {
+    "max_iter": 100,
+    "learning_rate": 0.1,
+    "max_leaf_nodes": 6,
+    "min_samples_leaf": 30,
+    "l2_regularization": 5.0,
+    "early_stopping": False,
+    "random_state": 0,
+}
+LINEAR_SHARE: Final = 0.5
+
+
+def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
+    """The keys `features`, `base`, `trees` and `linear` of a fit."""
+    from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 - the extra `calibrate`, and slow
+
+    with one_blas_thread():
+        trees = HistGradientBoostingClassifier(**TREES, monotonic_cst=[each.monotone for each in rows.features])
+        # scikit-learn cannot cut a feature that no row has into bins; a constant is one that no tree can ask for.
+        known = np.where(np.isnan(rows.values).all(axis=0), 0.0, rows.values)
+        trees.fit(known, rows.right, sample_weight=rows.weights)
+        constant, linear = linear_form(rows.values, rows.right, rows.weights, rows.features, share=LINEAR_SHARE)
+    form = tree_form([trees], rows.features, weight=1 - LINEAR_SHARE)
+    return {**form, "base": form["base"] + constant, "linear": linear}
+
+
+def held_out(rows: LabelledFeatures, folds: NDArray[np.intp]) -> NDArray[np.float64]:
+    """float64[rows], log-odds by models of the other folds; NaN in a fold without which one class is left."""
+    found = np.full(len(rows.right), np.nan)
+    for inside in (folds == fold for fold in range(int(folds.max()) + 1)):
+        found[inside] = _by_the_others(rows, inside)
+    return found
+
+
+def left_out_log_odds(rows: LabelledFeatures) -> NDArray[np.float64]:
+    """float64[rows], log-odds by models of the other sources, which have not seen the row's question either."""
+    found = np.full(len(rows.right), np.nan)
+    for _, inside in left_out_sources(rows):
+        found[inside] = _by_the_others(rows, inside)
+    return found
+
+
+def _by_the_others(rows: LabelledFeatures, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
+    others = rows.where(rows.without_shared_questions(inside))
+    if others.right.all() or not others.right.any():
+        return np.full(int(inside.sum()), np.nan)
+    return log_odds(fitted_model(others), rows.values[inside])
+
 
 BAND_FOLDS: Final = 2
 FEW_ROWS: Final = 1000
@@ -50,18 +223,18 @@ class CorrectnessFitResult:
         fit: The form that a model stores, JSON.
         figures: Of the rows' probabilities, held out by question: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15 bins
             of equal mass).
-        travel: Of each source by a fit on the others; empty with one source.
+        transfer: Of each source by a fit on the others; empty with one source.
         warnings: What the reader should know, one sentence each.
     """
 
     fit: dict[str, Any]
     figures: dict[str, float]
-    travel: tuple[TransferStatistics, ...]
+    transfer: tuple[TransferStatistics, ...]
     warnings: tuple[str, ...]
 
 
 def fit_correctness(
-    rows: LabelledFeatures, *, provenance: Mapping[str, Any], travels: bool = True
+    rows: LabelledFeatures, *, provenance: Mapping[str, Any], with_transfer: bool = True
 ) -> CorrectnessFitResult:
     """Fits P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
 
@@ -70,7 +243,7 @@ def fit_correctness(
     Args:
         rows: Of `checked`.
         provenance: `metric_version`, `model`, `model_digest` and whatever else the fit is to carry as it is.
-        travels: Whether sources are left out for figures, which takes most of the time.
+        with_transfer: Whether sources are left out for figures, which takes most of the time.
 
     Raises:
         ValueError: The features say nothing about the labels, or there are more sources than MOST_SOURCES.
@@ -82,9 +255,9 @@ def fit_correctness(
             f"{MOST_SOURCES} can be; name a column with fewer values (--source)"
         )
     figures = probability_quality(held_out_probabilities(rows), rows.right)
-    travel = tuple(transfer_statistics(rows, fitted_form)) if travels else ()
+    transfer = tuple(transfer_statistics(rows, fitted_form)) if with_transfer else ()
     fit = fitted_form(rows, {**provenance, "figures": figures})
-    return CorrectnessFitResult(fit, figures, travel, tuple(_warnings(rows, travel)))
+    return CorrectnessFitResult(fit, figures, transfer, tuple(_warnings(rows, transfer)))
 
 
 def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDArray[np.float64]:
@@ -111,7 +284,7 @@ class _Evidence:
         right: bool.
         weights: float64.
         share: float64, how far it is from the rows of the model: 0 near, 1 far.
-        ends: Distances between which it turns from near to far; None without shapes.
+        edges: Distances between which it turns from near to far; None without shapes.
     """
 
     rows: NDArray[np.intp]
@@ -119,11 +292,11 @@ class _Evidence:
     right: NDArray[np.bool_]
     weights: NDArray[np.float64]
     share: NDArray[np.float64]
-    ends: tuple[float, float] | None
+    edges: tuple[float, float] | None
 
     def where(self, kept: NDArray[np.bool_]) -> "_Evidence":
         columns = (self.rows[kept], self.log_odds[kept], self.right[kept], self.weights[kept], self.share[kept])
-        return _Evidence(*columns, self.ends)
+        return _Evidence(*columns, self.edges)
 
     def weighted(self, *, far: bool) -> NDArray[np.float64]:
         """Weights of the rows as evidence about items that are near, or far."""
@@ -164,19 +337,19 @@ def _by_source(rows: LabelledFeatures) -> _BySource:
 def _evidence(rows: LabelledFeatures, by_question: NDArray[np.float64], others: _BySource) -> _Evidence:
     by_source, apart, count = others.log_odds, others.apart, len(rows.right)
     found = np.concatenate((by_question, by_source))
-    share, ends = np.zeros(len(found)), None
+    share, edges = np.zeros(len(found)), None
     if apart is not None:
         several = not np.isnan(by_source).all()
         known = apart[~np.isnan(apart)]
         near, far = np.percentile(apart[:count], NEAR if several else ALL_NEAR), np.percentile(known, FAR)
-        ends = (float(near), float(far) if several and far - near >= LEAST_RAMP else 2 * float(near) + 1.0)
-        share = ramp(apart, *ends)
+        edges = (float(near), float(far) if several and far - near >= LEAST_RAMP else 2 * float(near) + 1.0)
+        share = ramp(apart, *edges)
     weights = np.concatenate((rows.weights, TRANSFER_WEIGHT * rows.weights))
-    evidence = _Evidence(np.tile(np.arange(count), 2), found, np.tile(rows.right, 2), weights, share, ends)
+    evidence = _Evidence(np.tile(np.arange(count), 2), found, np.tile(rows.right, 2), weights, share, edges)
     return evidence.where(~np.isnan(found))
 
 
-def _distances(rows: LabelledFeatures, shapes: Shapes) -> NDArray[np.float64]:
+def _distances(rows: LabelledFeatures, shapes: InputKinds) -> NDArray[np.float64]:
     """float64[2 rows], from the other half of the questions, then from the other sources; NaN where there are none."""
     count = len(rows.right)
     found, scale = np.full(2 * count, np.nan), scales(shapes.values)
@@ -184,7 +357,7 @@ def _distances(rows: LabelledFeatures, shapes: Shapes) -> NDArray[np.float64]:
     parts = [(0, halves == half) for half in range(BAND_FOLDS)]
     parts += [(count, inside) for _, inside in left_out_sources(rows)]
     for start, inside in parts:
-        others = rows.where(rows.unasked(inside))
+        others = rows.where(rows.without_shared_questions(inside))
         if others.shapes is not None and len(others.right):
             kept = neighbourhood(others.shapes.values, scale, others.keys, others.sources)
             found[start + np.flatnonzero(inside)] = distances(kept, shapes.values[inside])
@@ -217,9 +390,9 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
         found = (1 - coarse.share) * found + coarse.share * far(coarse.log_odds)
     found = ruled(found, rows.rules[coarse.rows])
     distance = None
-    if evidence.ends is not None and rows.shapes is not None:
+    if evidence.edges is not None and rows.shapes is not None:
         kept = neighbourhood(rows.shapes.values, scales(rows.shapes.values), rows.keys, rows.sources)
-        distance = Distance(rows.shapes.names, kept, *(round(end, 6) for end in evidence.ends))
+        distance = Distance(rows.shapes.names, kept, *(round(edge, 6) for edge in evidence.edges))
     regimes = [
         DistanceBand(points, HeldOut(found, coarse.right, coarse.weighted(far=is_far)))
         for points, is_far in ((near, False), (far, True))
@@ -234,7 +407,7 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
     )
 
 
-def _warnings(rows: LabelledFeatures, travel: tuple[TransferStatistics, ...]) -> Iterator[str]:
+def _warnings(rows: LabelledFeatures, transfer: tuple[TransferStatistics, ...]) -> Iterator[str]:
     if len(rows.right) < FEW_ROWS:
         yield f"{len(rows.right)} rows are few: below {FEW_ROWS} probabilities are rough"
     sources = Counter(rows.sources)
@@ -242,4 +415,4 @@ def _warnings(rows: LabelledFeatures, travel: tuple[TransferStatistics, ...]) ->
         if count < FEW_OF_A_SOURCE and len(sources) > 1 and rows.counting.get(source, 1.0) >= 1:
             told = f"source {source!r} has {count} rows and counts as much as every other: each of them weighs "
             yield f"{told}{rows.weights[rows.of_source(source)][0]:.1f} times the mean; label more, or merge sources"
-    yield from transfer_warnings(travel)
+    yield from transfer_warnings(transfer)

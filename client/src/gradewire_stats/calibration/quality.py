@@ -7,8 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.calibration.labelled_rows import LEAST_OF_A_CLASS, LabelledFeatures
-from gradewire_stats.calibration.model import left_out_sources
+from gradewire_stats.calibration.labelled_rows import LEAST_OF_A_CLASS, LabelledFeatures, left_out_sources
 from gradewire_stats.calibration.stored_fit import overruled, probabilities, uncertain
 from gradewire_stats.point_estimates import RIGHT_FROM, auc
 
@@ -101,7 +100,7 @@ class TransferStatistics:
     held: float
 
     @property
-    def travels(self) -> bool:
+    def transfers(self) -> bool:
         """Whether the probability is off by at most 0.1 on average and the band holds a third of the wrong verdicts."""
         return not (self.ece > MOST_ERROR or self.held < LEAST_HELD)
 
@@ -114,7 +113,7 @@ def transfer_statistics(
     A source without which too few right or wrong answers are left is skipped.
     """
     for source, inside in left_out_sources(rows):
-        others = rows.where(rows.unasked(inside))
+        others = rows.where(rows.without_shared_questions(inside))
         if min(others.right.sum(), (~others.right).sum()) < LEAST_OF_A_CLASS:
             continue
         form, mine = fit(others), rows.where(inside)
@@ -147,7 +146,7 @@ def measured(
 def transfer_warnings(figures: tuple[TransferStatistics, ...]) -> Iterator[str]:
     """A sentence for each source to which a fit on the others does not travel."""
     for each in figures:
-        if not each.travels:
+        if not each.transfers:
             held = f"UNCERTAIN rows hold {each.held:.0%} of its wrong verdicts"
             held += f" (less than {LEAST_HELD:.0%} is too little)"
             if np.isnan(each.held):

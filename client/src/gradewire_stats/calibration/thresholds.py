@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_stats.calibration.labelled_rows import question_key
-from gradewire_stats.point_estimates import RIGHT_FROM, auc
+from gradewire_stats.point_estimates import RIGHT_FROM, auc, correlations
 
 Objective = Literal["accuracy", "balanced_accuracy", "f1"]
 WeightObjective = Literal["pearson", "auc"]
@@ -103,7 +103,12 @@ def fit_weight(
     right = labels >= RIGHT_FROM
     # One weight at a time: all at once would take a hundred times the memory of the rows.
     mixed = (weight * sentence + (1 - weight) * lexical for weight in WEIGHTS)
-    values = np.array([_pearson(scores, labels) if objective == "pearson" else auc(scores, right) for scores in mixed])
+    values = np.array(
+        [
+            correlations(scores, labels, ["pearson"])["pearson"] if objective == "pearson" else auc(scores, right)
+            for scores in mixed
+        ]
+    )
     values = np.nan_to_num(values, nan=-math.inf)
     best = np.flatnonzero(values >= values.max() - 1e-12)
     return float(WEIGHTS[best[len(best) // 2]])
@@ -143,12 +148,6 @@ def _fold(question: str, row: int) -> int:
     key = question_key(question) or f"row {row}"
     # Another part of the digest than the one that halves rows: a half would fill only some folds otherwise.
     return hashlib.blake2b(key.encode("utf-8"), digest_size=8, person=b"fold").digest()[0] % FOLDS
-
-
-def _pearson(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float:
-    scores_away, labels_away = scores - scores.mean(), labels - labels.mean()
-    spread = math.sqrt(float(scores_away @ scores_away) * float(labels_away @ labels_away))
-    return float(scores_away @ labels_away) / spread if spread > 0 else math.nan
 
 
 def _check(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> None:

@@ -4,7 +4,7 @@ A question, not a row, is what the bootstrap draws: answers to one question are 
 """
 
 from gradewire_stats.comparison.groups import GroupedRows, GroupStatistics, PairedDifference, compare_groups
-from gradewire_stats.comparison.paired_rows import TIE_MARGIN, PairedRows, preferences
+from gradewire_stats.comparison.paired_rows import PairedRows, preferences
 from gradewire_stats.comparison.pairs import (
     EmptyAsWrong,
     MetricDifference,
@@ -13,10 +13,9 @@ from gradewire_stats.comparison.pairs import (
     VerdictDifference,
     compare_pairs,
 )
-from gradewire_stats.comparison.runs import RunComparison, compare_results
+from gradewire_stats.comparison.runs import RowColumns, compare_results
 
 __all__ = [
-    "TIE_MARGIN",
     "EmptyAsWrong",
     "GroupStatistics",
     "GroupedRows",
@@ -25,7 +24,7 @@ __all__ = [
     "PairComparison",
     "PairedDifference",
     "PairedRows",
-    "RunComparison",
+    "RowColumns",
     "VerdictDifference",
     "compare_groups",
     "compare_pairs",

@@ -121,20 +121,20 @@ def compare_groups(  # noqa: PLR0913 - what is compared, and how figures are dra
     rows: GroupedRows,
     *,
     baseline: str | None = None,
-    place: int = 0,
+    column: int = 0,
     by_row: bool = False,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, list[GroupStatistics]]:
     """Means of all groups by every metric, with paired differences from a baseline.
 
-    The baseline of a group is the one with `baseline` as its value at `place` and the same others: by (model, data set)
-    a model on a data set is compared with the baseline model on that data set.
+    The baseline of a group is the one with `baseline` as its value at `column` and the same others: by (model, data
+    set) a model on a data set is compared with the baseline model on that data set.
 
     Args:
         rows: Scores, groups and questions.
         baseline: Value of the baselines; None: that of the first group.
-        place: Which of a group's values is meant.
+        column: Which of a group's values is meant.
         by_row: Differences weigh a question by its rows, so that they are those of the means. The groups have as many
             scored rows of each question then; else every question weighs the same.
         resamples: Draws of whole questions, within each data set one fewer than it has; fewer draws where there are
@@ -149,10 +149,10 @@ def compare_groups(  # noqa: PLR0913 - what is compared, and how figures are dra
     """
     if not rows.names:
         return {metric: [] for metric in rows.scores}
-    first = rows.names[0][place] if baseline is None else baseline
-    if all(name[place] != first for name in rows.names):
+    first = rows.names[0][column] if baseline is None else baseline
+    if all(name[column] != first for name in rows.names):
         raise ValueError(f"no group is called {first!r}")
-    baselines = _baselines(rows.names, first, place)
+    baselines = _baselines(rows.names, first, column)
     members = _members(rows)
     means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
     pairs = {metric: _pairs(means[metric], baselines, by_row=by_row) for metric in rows.scores}
@@ -186,10 +186,10 @@ def _members(rows: GroupedRows) -> list[NDArray[np.intp]]:
     return [order[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def _baselines(names: Sequence[tuple[str, ...]], first: str, place: int) -> dict[int, int]:
+def _baselines(names: Sequence[tuple[str, ...]], first: str, column: int) -> dict[int, int]:
     """Number of each group's baseline, of those that have one and are none."""
     numbers = {name: number for number, name in enumerate(names)}
-    others = {number: (*name[:place], first, *name[place + 1 :]) for name, number in numbers.items()}
+    others = {number: (*name[:column], first, *name[column + 1 :]) for name, number in numbers.items()}
     return {number: numbers[other] for number, other in others.items() if other in numbers and numbers[other] != number}
 
 

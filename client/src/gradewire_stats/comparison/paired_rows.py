@@ -11,7 +11,7 @@ import numpy as np
 from gradewire_stats.intervals import question_clusters, strata_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -88,7 +88,7 @@ class PairedRows:
     strata: NDArray[np.intp]
 
     @classmethod
-    def of(
+    def from_results(
         cls,
         results: Mapping[str, Sequence[tuple[ScoredAnswer, ScoredAnswer]]],
         questions: Sequence[str],
@@ -110,19 +110,20 @@ class PairedRows:
         verdicts = {
             label: _numbers([[one.correct for one in pair] for pair in rows]) for label, rows in results.items()
         }
+        statuses = {
+            label: np.array([[str(one.status) for one in pair] for pair in rows]).reshape(-1, 2)
+            for label, rows in results.items()
+        }
         clusters = question_clusters(datasets, questions)
         return cls(
             scores=scores,
             verdicts=verdicts,
-            empty={label: _status_flags(rows, lambda status: status == _EMPTY) for label, rows in results.items()},
-            failed={
-                label: _status_flags(rows, lambda status: status not in {_OK, _EMPTY})
-                for label, rows in results.items()
-            },
+            empty={label: there == _EMPTY for label, there in statuses.items()},
+            failed={label: ~np.isin(there, (_OK, _EMPTY)) for label, there in statuses.items()},
             preferred={label: preferences(scores[label], verdicts[label], tie_margin) for label in scores}
             | dict(preferred or {}),
             questions=clusters,
-            strata=strata_of(datasets, clusters) if len(clusters) else np.zeros(0, dtype=np.intp),
+            strata=strata_of(datasets, clusters),
         )
 
     def __len__(self) -> int:
@@ -131,21 +132,11 @@ class PairedRows:
     def at(self, where: NDArray[np.intp]) -> Self:
         """The same of some pairs alone; `where` are their numbers."""
         kept, questions = np.unique(self.questions[where], return_inverse=True)
-        return type(self)(
-            scores={name: column[where] for name, column in self.scores.items()},
-            verdicts={name: column[where] for name, column in self.verdicts.items()},
-            empty={name: column[where] for name, column in self.empty.items()},
-            failed={name: column[where] for name, column in self.failed.items()},
-            preferred={name: column[where] for name, column in self.preferred.items()},
-            questions=questions,
-            strata=self.strata[kept],
-        )
-
-
-def _status_flags(
-    pairs: Sequence[tuple[ScoredAnswer, ScoredAnswer]], holds: Callable[[str], bool]
-) -> NDArray[np.bool_]:
-    return np.array([[holds(one.status) for one in pair] for pair in pairs], dtype=np.bool_).reshape(-1, 2)
+        tables = {
+            table: {name: column[where] for name, column in getattr(self, table).items()}
+            for table in ("scores", "verdicts", "empty", "failed", "preferred")
+        }
+        return type(self)(**tables, questions=questions, strata=self.strata[kept])
 
 
 def _numbers(pairs: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:

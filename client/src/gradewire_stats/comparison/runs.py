@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -32,6 +32,22 @@ class ScoredItem(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowColumns:
+    """What tells the items of two runs apart; empty where nothing does.
+
+    Attributes:
+        questions: Key of each item's question, for those that several items ask: they are drawn together. Without it
+            each item is a question of its own.
+        datasets: Data set of each item: questions are drawn within it. Without it there is one.
+        groups: Group of each item, to have the figures of each group too; "" is none.
+    """
+
+    questions: Sequence[str] = ()
+    datasets: Sequence[str] = ()
+    groups: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunComparison:
     """Two runs beside each other.
 
@@ -48,9 +64,7 @@ def compare_results(  # noqa: PLR0913 - what tells rows apart, and how figures a
     baseline: Sequence[ScoredItem],
     candidate: Sequence[ScoredItem],
     *,
-    questions: Sequence[str] = (),
-    datasets: Sequence[str] = (),
-    groups: Sequence[str] = (),
+    columns: RowColumns | None = None,
     tie_margin: TieMargin = TIE_MARGIN,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -60,10 +74,7 @@ def compare_results(  # noqa: PLR0913 - what tells rows apart, and how figures a
     Args:
         baseline: Results of one run; a `ScoreReport` is such a sequence.
         candidate: Those of the other, of the same questions in the same order.
-        questions: Key of each item's question, for those that several items ask: they are drawn together. Without it
-            each item is a question of its own.
-        datasets: Data set of each item: questions are drawn within it. Without it there is one.
-        groups: Group of each item, to have the figures of each group too; "" is none.
+        columns: What tells items apart; None: each is a question of its own, and there is one data set and no group.
         tie_margin: Scores that differ by this much or less are a tie, in units of the score; `verdict`: answers with
             the same verdict are.
         resamples: Draws behind the intervals.
@@ -76,20 +87,22 @@ def compare_results(  # noqa: PLR0913 - what tells rows apart, and how figures a
         ValueError: The two are not of the same questions, or share no metric; or a sequence is not as long as they are.
         MissingScipyError: scipy is not installed.
     """
-    _check(baseline, candidate, {"questions": questions, "datasets": datasets, "groups": groups})
+    columns = columns or RowColumns()
+    _check(baseline, candidate, columns)
     labels = [label for label in baseline[0].scores if label in candidate[0].scores]
     if not labels:
         raise ValueError(
             f"the results share no metric: {', '.join(baseline[0].scores)} and {', '.join(candidate[0].scores)}"
         )
-    sets = datasets or [""] * len(baseline)
+    blank = [""] * len(baseline)
     results = {
         label: [(one.scores[label], two.scores[label]) for one, two in zip(baseline, candidate, strict=True)]
         for label in labels
     }
-    rows = PairedRows.of(results, questions or [""] * len(baseline), sets, tie_margin=tie_margin)
+    keys, sets = columns.questions or blank, columns.datasets or blank
+    rows = PairedRows.from_results(results, keys, sets, tie_margin=tie_margin)
     members: dict[str, list[int]] = {}
-    for place, name in enumerate(groups):
+    for place, name in enumerate(columns.groups):
         if name:
             members.setdefault(name, []).append(place)
     return RunComparison(
@@ -101,12 +114,12 @@ def compare_results(  # noqa: PLR0913 - what tells rows apart, and how figures a
     )
 
 
-def _check(baseline: Sequence[ScoredItem], candidate: Sequence[ScoredItem], told: Mapping[str, Sequence[str]]) -> None:
+def _check(baseline: Sequence[ScoredItem], candidate: Sequence[ScoredItem], columns: RowColumns) -> None:
     if not baseline or len(baseline) != len(candidate):
         raise ValueError(
             f"baseline has {len(baseline)} results and candidate {len(candidate)}: give those of the same questions"
         )
-    for name, values in told.items():
+    for name, values in asdict(columns).items():
         if values and len(values) != len(baseline):
             raise ValueError(f"{name} has {len(values)} values for {len(baseline)} results")
     for place, (one, other) in enumerate(zip(baseline, candidate, strict=True)):

@@ -4,22 +4,20 @@ Everything here is numpy. An instruction, not a match, is what the bootstrap dra
 instruction are not independent.
 """
 
-from gradewire_stats.ratings.bradley_terry import (
-    CONTROLS,
-    Control,
-    ControlledFit,
-    NotConvergedError,
-    NotIdentifiedError,
-    Strengths,
-    bradley_terry,
-    controlled_fit,
-)
-from gradewire_stats.ratings.elo import elo_draws, elo_ratings
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
 from gradewire_stats.ratings.sampling import ChosenPair, PairPool, next_pairs
+from gradewire_stats.ratings.strengths import (
+    CONTROLS,
+    Control,
+    NotIdentifiedError,
+    bradley_terry,
+    controlled_fit,
+    elo_draws,
+    elo_ratings,
+)
 from gradewire_stats.ratings.table import (
     Bias,
-    Effect,
+    Controls,
     ModelRating,
     RatingTable,
     SystemRanks,
@@ -34,16 +32,13 @@ __all__ = [
     "Bias",
     "ChosenPair",
     "Control",
-    "ControlledFit",
-    "Effect",
+    "Controls",
     "Matches",
     "ModelRating",
-    "NotConvergedError",
     "NotIdentifiedError",
     "PairCounts",
     "PairPool",
     "RatingTable",
-    "Strengths",
     "SystemRanks",
     "bradley_terry",
     "controlled_fit",

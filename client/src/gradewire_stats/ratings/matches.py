@@ -1,7 +1,7 @@
 """Matches of two models' answers to an instruction, and their counts of wins and ties."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -44,9 +44,8 @@ class Matches:
         *,
         shown_first: ArrayLike | None = None,
         words: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
     ) -> Self:
-        """The same from any sequences of numbers; without words or orders these are unknown, without weights all are 1.
+        """The same from any sequences of numbers, each counting once; without words or orders these are unknown.
 
         Raises:
             ValueError: Columns differ in length, a model meets itself or has no such number, or a score is none of 0,
@@ -62,9 +61,9 @@ class Matches:
             instructions=np.asarray(instructions, dtype=np.intp),
             shown_first=np.zeros(count, np.intp) if shown_first is None else np.asarray(shown_first, dtype=np.intp),
             words=np.full((count, 2), np.nan) if words is None else np.asarray(words, np.float64).reshape(-1, 2),
-            weights=np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64),
+            weights=np.ones(count),
         )
-        columns = (found.b, found.score_a, found.instructions, found.shown_first, found.words, found.weights)
+        columns = (found.b, found.score_a, found.instructions, found.shown_first, found.words)
         if any(len(column) != count for column in columns):
             raise ValueError(f"there are {count} answers A and {[len(column) for column in columns]} of the rest")
         if count and not (min(found.a.min(), found.b.min()) >= 0 and max(found.a.max(), found.b.max()) < len(models)):
@@ -88,20 +87,6 @@ class Matches:
     def decided(self) -> NDArray[np.bool_]:
         """Those without a tie, bool[matches]."""
         return np.asarray(self.score_a != 0.5)
-
-    def where(self, mask: NDArray[np.bool_]) -> Self:
-        """Some of the matches, over the same models, with the instructions numbered anew."""
-        _, instructions = np.unique(self.instructions[mask], return_inverse=True)
-        return replace(
-            self,
-            a=self.a[mask],
-            b=self.b[mask],
-            score_a=self.score_a[mask],
-            instructions=instructions,
-            shown_first=self.shown_first[mask],
-            words=self.words[mask],
-            weights=self.weights[mask],
-        )
 
     def instructions_of(self, model: int) -> int:
         """How many instructions a model has a match on."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.ratings.bradley_terry import bradley_terry
 from gradewire_stats.ratings.matches import PairCounts
+from gradewire_stats.ratings.strengths import bradley_terry
 
 # What is known of a model before it has played: as much as one match with an equal says.
 _PRIOR_INFORMATION = 0.25

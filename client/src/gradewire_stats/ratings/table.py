@@ -7,10 +7,17 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.intervals import Estimate, draws, estimate
-from gradewire_stats.ratings.bradley_terry import Control, ControlledFit, bradley_terry, controlled_fit, held_together
-from gradewire_stats.ratings.elo import elo_draws, elo_ratings
+from gradewire_stats.intervals import Estimate, draws, estimate, ratio_draws
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
+from gradewire_stats.ratings.strengths import (
+    Control,
+    ControlledFit,
+    bradley_terry,
+    controlled_fit,
+    elo_draws,
+    elo_ratings,
+    held_together,
+)
 from gradewire_stats.systems import kendall_of, pearson_of, spearman_of
 
 
@@ -47,12 +54,7 @@ def _bias(matches: Matches, side: NDArray[np.intp], *, resamples: int, seed: int
     weights = matches.weights[counted]
     has_won = (matches.score_a[counted] == 1.0) == (side[counted] == 1)
     won, all_ = (np.bincount(instructions, values) for values in (weights * has_won, weights))
-    drawn = np.concatenate(
-        [
-            (counts @ won) / (counts @ all_)
-            for counts in draws(np.zeros(len(all_), np.intp), resamples=resamples, seed=seed)
-        ]
-    )
+    drawn = ratio_draws(won[:, None], all_[:, None], resamples=resamples, seed=seed)[:, 0]
     return Bias(float(all_.sum()), estimate(float(won.sum() / all_.sum()), drawn, questions=len(all_)))
 
 
@@ -172,13 +174,26 @@ class RatingTable:
     tied: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """What is held fixed in a fit.
+
+    Attributes:
+        names: One at least.
+        ordered: The matches of the fit: one for each order in which a pair was shown; None: those of the others. It
+            numbers the instructions alike.
+    """
+
+    names: Sequence[Control]
+    ordered: Matches | None = None
+
+
 def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and draws
     matches: Matches,
     *,
     reference: str | None = None,
     anchor: str | None = None,
-    controls: Sequence[Control] = (),
-    ordered: Matches | None = None,
+    controls: Controls | None = None,
     resamples: int = 1000,
     seed: int = 0,
     with_elo: bool = True,
@@ -189,9 +204,7 @@ def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and d
         matches: One a pair of answers.
         reference: The model that win rates are against.
         anchor: The model whose rating by maximum likelihood is 1000; None: the mean of all models is.
-        controls: What is held fixed in a further fit.
-        ordered: The matches of that fit: one for each order in which a pair was shown; None: `matches`. It numbers
-            the instructions alike.
+        controls: What is held fixed in a further fit; None: there is none.
         resamples: Draws of whole instructions.
         seed: Of draws and orders.
         with_elo: Whether Elo is wanted, which takes the time; where not, its figures are not defined.
@@ -217,7 +230,9 @@ def rate(  # noqa: PLR0913 - the matches, and what may be said of the fits and d
     drawn = [_DrawnRatings.of(matches, chunk, fixed, against) for chunk in chunks()]
     elos = elo_draws(matches, chunks() if with_elo else [], seed=seed)
     once = elo_ratings(matches, seed=seed) if with_elo else np.full(len(numbers), np.nan)
-    fit = controlled_fit(ordered or matches, controls, chunks(), anchor=fixed) if controls else None
+    fit = None
+    if controls is not None:
+        fit = controlled_fit(controls.ordered or matches, controls.names, chunks(), anchor=fixed)
     columns = {
         "elo": (_medians(elos) if len(elos) else once, elos),
         "bradley_terry": (whole.ratings[0], np.concatenate([each.ratings for each in drawn])),

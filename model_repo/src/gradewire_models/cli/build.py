@@ -10,12 +10,11 @@ import click
 from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, find_model, load_catalog
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli.options import (
-    ACCELERATOR_OPTION,
     REPOSITORY_OPTION,
-    TARGET_OPTION,
     WHEELS_OPTION,
-    check_target,
+    Target,
     needs,
+    target_options,
     without_traceback,
 )
 from gradewire_models.judges import default_judge_repository
@@ -37,9 +36,7 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
     is_flag=True,
     help="Build every encoder of the catalog; variants, graders and judges only by name.",
 )
-@TARGET_OPTION
-@click.option("--precision", type=click.Choice(["fp32", "fp16"]), help="On a GPU; fp32 with cuda, fp16 with tensorrt.")
-@ACCELERATOR_OPTION
+@target_options("target", "On a GPU; fp32 with cuda, fp16 with tensorrt.")
 @click.option(
     "--instances",
     type=click.IntRange(min=1),
@@ -100,7 +97,7 @@ def build(
     standing_alone = [] if variant.adapter else [name for name in encoders if name not in load_catalog()]
     exported = [name for name in standing_alone if (repository / name / CONFIG_FILE).is_file()]
     listed = [name for name in encoders if name not in exported]
-    if exported and variant.target != "cpu":
+    if exported and variant.target.target != "cpu":
         raise click.UsageError(
             f"{exported[0]} was exported: its form for GPUs is exported too: gradewire models export --target gpu"
         )
@@ -119,9 +116,7 @@ def build(
 class _Variant:
     """What is built of a model of the catalog; attributes as the options of the same names."""
 
-    target: str
-    precision: str | None
-    accelerator: str | None
+    target: Target
     adapter: Path | None
     own_name: str
 
@@ -134,7 +129,7 @@ class _Variant:
         """Refuses an adapter that does not go into a single encoder for CPUs."""
         if self.own_name and self.adapter is None:
             raise click.UsageError("--name belongs to --adapter")
-        if self.adapter is not None and not (alone and self.target == "cpu"):
+        if self.adapter is not None and not (alone and self.target.target == "cpu"):
             raise click.UsageError("--adapter goes into one encoder of the catalog, for CPUs: name one, without --all")
 
     def of_model(self, model: CatalogModel) -> CatalogModel:
@@ -143,15 +138,14 @@ class _Variant:
 
         if self.adapter is not None:
             model = user_adapted(self.adapter, model, self.own_name)
-        check_target(self.target, self.precision, self.accelerator)
-        if self.target == "cpu":
+        if self.target.target == "cpu":
             return model
         if model.kind == "grader":
             raise click.UsageError(f"{model.name} is a grader: those run on CPUs only, none is made for GPUs yet")
         if model.base:
             raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
-        accelerator = self.accelerator or "cuda"
-        return find_model(f"{model.name}-{self.precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
+        accelerator = self.target.accelerator or "cuda"
+        return find_model(f"{model.name}-{self.target.precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
 
 
 def _choose(names: Sequence[str], *, every: bool) -> list[CatalogModel]:

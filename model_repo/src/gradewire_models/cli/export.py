@@ -1,61 +1,53 @@
 """The command ``gradewire models export``."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from gradewire_models.cli.options import (
-    ACCELERATOR_OPTION,
     REPOSITORY_OPTION,
-    TARGET_OPTION,
-    check_target,
+    Target,
+    grouped,
     needs,
+    target_options,
     without_traceback,
 )
-from gradewire_models.export.folder import POOLINGS, Pooling
+from gradewire_models.export.folder import POOLINGS
 from gradewire_models.export.plan import CPU_CLASS, ExportOptions
 
 
 @click.command()
 @click.argument("source", metavar="HUB_ID|PATH")
-@click.option("--name", default="", help="Name in the repository; without it that of the model.")
-@click.option(
-    "--pooling",
-    type=click.Choice(POOLINGS),
-    help="How token vectors become one; without it what sentence-transformers' files in the folder say.",
-)
-@click.option("--prefix", help="Text to put before every input; without it the folder's default prompt, mostly none.")
-@click.option(
-    "--max-tokens", type=click.IntRange(min=1), help="Longest input; without it the folder's, but at most 512."
-)
-@click.option(
-    "--token-layer",
-    "token_layers",
-    type=click.IntRange(min=1),
-    multiple=True,
-    help="Earlier layer (1 is the first) whose token vectors become an output as well; may be repeated.",
+@grouped(
+    "options",
+    ExportOptions,
+    click.option("--name", default="", help="Name in the repository; without it that of the model."),
+    click.option(
+        "--pooling",
+        type=click.Choice(POOLINGS),
+        help="How token vectors become one; without it what sentence-transformers' files in the folder say.",
+    ),
+    click.option(
+        "--prefix", help="Text to put before every input; without it the folder's default prompt, mostly none."
+    ),
+    click.option(
+        "--max-tokens", type=click.IntRange(min=1), help="Longest input; without it the folder's, but at most 512."
+    ),
+    click.option(
+        "--token-layer",
+        "token_layers",
+        type=click.IntRange(min=1),
+        multiple=True,
+        help="Earlier layer (1 is the first) whose token vectors become an output as well; may be repeated.",
+    ),
+    click.option("--licence", default="", help="SPDX identifier of the weights' licence; without it the model card's."),
 )
 @click.option("--revision", default="", help="Branch, tag or commit of the hub; the commit is recorded either way.")
-@click.option("--licence", default="", help="SPDX identifier of the weights' licence; without it the model card's.")
-@TARGET_OPTION
-@click.option("--precision", type=click.Choice(["fp32", "fp16"]), help="On a GPU; fp16 unless named.")
-@ACCELERATOR_OPTION
+@target_options("target", "On a GPU; fp16 unless named.")
 @REPOSITORY_OPTION
 @without_traceback()
-def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
-    source: str,
-    name: str,
-    pooling: Pooling | None,
-    prefix: str | None,
-    max_tokens: int | None,
-    token_layers: tuple[int, ...],
-    revision: str,
-    licence: str,
-    target: str,
-    precision: str | None,
-    accelerator: str | None,
-    repository: Path,
-) -> None:
+def export(source: str, options: ExportOptions, revision: str, target: Target, repository: Path) -> None:
     """Export any sentence encoder, from the hub or a folder.
 
     Reads folders of transformers and sentence-transformers; safetensors only, and code that comes with a model is
@@ -68,16 +60,9 @@ def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
 
         from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415
         from gradewire_models.export.run import export_model  # noqa: PLC0415
-    options = ExportOptions(
-        name=name,
-        pooling=pooling,
-        prefix=prefix,
-        max_tokens=max_tokens,
-        token_layers=token_layers,
-        licence=licence,
-        numeric_class=_numeric_class(target, precision, accelerator),
-    )
-    with ConsoleProgress(Console(stderr=True), name or source) as progress:
+    precise = f"{target.precision or 'fp16'}-{target.accelerator or 'cuda'}"
+    options = replace(options, numeric_class=CPU_CLASS if target.target == "cpu" else precise)
+    with ConsoleProgress(Console(stderr=True), options.name or source) as progress:
         result = export_model(source, repository, options, revision=revision, report=progress.report)
     model = result.model
     click.echo(f"{model.name}: exported, digest {model.digest}, in {model.directory}")
@@ -89,8 +74,3 @@ def export(  # noqa: PLR0913, PLR0917 - click calls it, one argument an option
         click.echo(f"  note: {note}")
     if not model.on_cpu:
         click.echo("  not run on a GPU here: compare its scores on yours with those of the same model for CPUs")
-
-
-def _numeric_class(target: str, precision: str | None, accelerator: str | None) -> str:
-    check_target(target, precision, accelerator)
-    return CPU_CLASS if target == "cpu" else f"{precision or 'fp16'}-{accelerator or 'cuda'}"

@@ -1,14 +1,36 @@
 """Options and error handling that the commands of ``gradewire models`` share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gradewire_models.errors import ModelError
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.exit_codes import ExitCode
+
+Command = Callable[..., None]
+
+
+def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Add options to a command, which gets them as one argument: a dataclass with fields of their names."""
+
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def with_group(**given: Any) -> None:
+            own = {each.name: given.pop(each.name) for each in fields(kind) if each.name in given}
+            command(**{argument: kind(**own)}, **given)
+
+        made: Command = with_group
+        for option in reversed(options):
+            made = option(made)
+        return made
+
+    return add
 
 
 class MissingPackageError(click.ClickException):
@@ -51,23 +73,40 @@ WHEELS_OPTION = click.option(
 )
 
 
-TARGET_OPTION = click.option(
-    "--target",
-    type=click.Choice(["cpu", "gpu"]),
-    default="cpu",
-    show_default=True,
-    help="What the model is to run on. A model for GPUs is called NAME-PRECISION-ACCELERATOR.",
-)
-ACCELERATOR_OPTION = click.option(
-    "--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="On a GPU; cuda unless named."
-)
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The device that a model is for; attributes as the options of the same names.
+
+    Raises:
+        click.UsageError: The options exclude each other.
+    """
+
+    target: str
+    precision: str | None
+    accelerator: str | None
+
+    def __post_init__(self) -> None:
+        if self.target == "cpu" and (self.precision or self.accelerator):
+            raise click.UsageError("--precision and --accelerator belong to --target gpu")
+        if (self.precision, self.accelerator) == ("fp32", "tensorrt"):
+            raise click.UsageError(
+                "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to "
+                "fp32"
+            )
 
 
-def check_target(target: str, precision: str | None, accelerator: str | None) -> None:
-    """Refuses values of these options and of --precision that exclude each other; raises click.UsageError."""
-    if target == "cpu" and (precision or accelerator):
-        raise click.UsageError("--precision and --accelerator belong to --target gpu")
-    if (precision, accelerator) == ("fp32", "tensorrt"):
-        raise click.UsageError(
-            "TensorRT in fp32 is not offered: it takes TensorFloat-32 where it likes; --accelerator cuda keeps to fp32"
-        )
+def target_options(argument: str, precision_help: str) -> Callable[[Command], Command]:
+    """Add --target, --precision and --accelerator to a command, which gets them as a `Target`."""
+    return grouped(
+        argument,
+        Target,
+        click.option(
+            "--target",
+            type=click.Choice(["cpu", "gpu"]),
+            default="cpu",
+            show_default=True,
+            help="What the model is to run on. A model for GPUs is called NAME-PRECISION-ACCELERATOR.",
+        ),
+        click.option("--precision", type=click.Choice(["fp32", "fp16"]), help=precision_help),
+        click.option("--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="On a GPU; cuda unless named."),
+    )

@@ -11,14 +11,12 @@ from typing import Any
 
 import click
 
-from gradewire_models.cli.options import WHEELS_OPTION, MissingPackageError, needs
+from gradewire_models.cli.options import WHEELS_OPTION, Command, MissingPackageError, grouped, needs
 from gradewire_models.errors import ModelError
 from gradewire_proto.exit_codes import ExitCode
-from gradewire_train.examples import GROUPS, TASKS, Example
+from gradewire_train.examples import GROUPS, TASKS, Example, Files
 from gradewire_train.examples import texts as texts_of
 from gradewire_train.recipes import CHOICES, GraderRecipe, Recipe, option, sections, shipped_recipes, specs
-
-Command = Callable[..., None]
 
 
 def setting_options(recipe: type) -> Callable[[Command], Command]:
@@ -122,22 +120,27 @@ def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str
     return {name: field for name, _, field in pairs}
 
 
-QUESTIONS_OPTION = click.option(
-    "--questions", type=FILE, multiple=True, help="Your own VQA or QA set in JSON lines: question, answer or answers."
-)
-# A setting of recipes is called nli.
-NLI_OPTION = click.option("--nli-pairs", "nli_files", type=FILE, multiple=True, help="Your own pairs in JSON lines.")
-SKIP_OPTION = click.option(
-    "--skip-bad-lines", is_flag=True, help="Go on where a line of them cannot be read; they are counted."
-)
-COLUMN_OPTION = click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="OURS=YOURS",
-    callback=_columns,
-    help="Your files' name for one of our fields: question, answer, answers, premise, hypothesis, label, anchor, "
-    "positive, negative, negatives. Repeatable.",
+FILES_OPTIONS = grouped(
+    "files",
+    Files,
+    click.option(
+        "--questions",
+        type=FILE,
+        multiple=True,
+        help="Your own VQA or QA set in JSON lines: question, answer or answers.",
+    ),
+    # A setting of recipes is called nli.
+    click.option("--nli-pairs", type=FILE, multiple=True, help="Your own pairs in JSON lines."),
+    click.option("--skip-bad-lines", is_flag=True, help="Go on where a line of them cannot be read; they are counted."),
+    click.option(
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="OURS=YOURS",
+        callback=_columns,
+        help="Your files' name for one of our fields: question, answer, answers, premise, hypothesis, label, anchor, "
+        "positive, negative, negatives. Repeatable.",
+    ),
 )
 
 WORDNET_OPTION = click.option(
@@ -151,10 +154,7 @@ WORDNET_OPTION = click.option(
 @click.option("--task", "tasks", type=click.Choice(TASKS), multiple=True, help="Repeatable; without it all of them.")
 @click.option("--count", type=click.IntRange(min=1), default=20, show_default=True, help="Examples of each task.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of everything that is drawn.")
-@QUESTIONS_OPTION
-@NLI_OPTION
-@COLUMN_OPTION
-@SKIP_OPTION
+@FILES_OPTIONS
 @WORDNET_OPTION
 @click.option(
     "--out",
@@ -162,15 +162,7 @@ WORDNET_OPTION = click.option(
     help="Write all examples there as JSON lines, which `train sfve --examples` reads, and print counts only.",
 )
 def texts(  # noqa: PLR0913, PLR0917 - one argument an option
-    tasks: tuple[str, ...],
-    count: int,
-    seed: int,
-    questions: tuple[Path, ...],
-    nli_files: tuple[Path, ...],
-    columns: Mapping[str, str],
-    skip_bad_lines: bool,  # noqa: FBT001 - click passes flags so
-    wordnet: Path | None,
-    out: Path | None,
+    tasks: tuple[str, ...], count: int, seed: int, files: Files, wordnet: Path | None, out: Path | None
 ) -> None:
     """Show what is trained on: examples of each task, their counts, lengths and digest.
 
@@ -184,10 +176,7 @@ def texts(  # noqa: PLR0913, PLR0917 - one argument an option
         raise MissingPackageError(f"texts need more packages ({error}): pip install 'gradewire[train]'") from error
     counts = dict.fromkeys(tasks or TASKS, count)
     try:
-        examples = make_examples(
-            counts, seed=seed, wordnet=wordnet, questions=questions, nli=nli_files, columns=columns,
-            skip_bad_lines=skip_bad_lines,
-        )  # fmt: skip
+        examples = make_examples(counts, files, seed=seed, wordnet=wordnet)
     except ModelError as error:
         raise click.ClickException(str(error)) from error
     if out is None:
@@ -354,10 +343,7 @@ train.add_command(grader)
 
 @train.command()
 @training_options(Recipe)
-@QUESTIONS_OPTION
-@NLI_OPTION
-@SKIP_OPTION
-@COLUMN_OPTION
+@FILES_OPTIONS
 @WORDNET_OPTION
 @click.option("--examples", "examples_path", type=FILE, help="Ready examples in JSON lines; nothing else is read then.")
 @click.option("--dev", type=FILE, help="JSON lines with question, references, prediction, label: they select the step.")

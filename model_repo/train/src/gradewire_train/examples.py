@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -39,9 +39,48 @@ def _object(line: str, where: str, fields: str) -> dict[str, Any]:
     return found
 
 
+def answer_fields(found: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...], str]:
+    """Return question, references and prediction of an object.
+
+    Raises:
+        TrainingError: One is missing, of another type or holds a lone surrogate; the message begins with `where`.
+    """
+    for name in ("question", "prediction"):
+        if not isinstance(found.get(name), str):
+            raise TrainingError(f"{where}: {name} should be a text")
+    references = found.get("references")
+    if not isinstance(references, list) or not references or not all(isinstance(each, str) for each in references):
+        raise TrainingError(f"{where}: references should be a list of texts, at least one")
+    for name in ("question", "prediction", "references"):
+        require_well_formed(f"{where}: {name}", references if name == "references" else [found[name]])
+    return found["question"], tuple(references), found["prediction"]
+
+
+def require_well_formed(where: str, texts: Iterable[str]) -> None:
+    """Raise TrainingError where a lone surrogate stands in one of `texts`."""
+    if not all(map(well_formed, texts)):
+        raise TrainingError(f"{where} has a lone surrogate, which is no character")
+
+
 def well_formed(text: str) -> bool:
     """False where a lone surrogate stands in it: JSON can write one, UTF-8 and tokenizers cannot."""
     return _LONE_SURROGATE.search(text) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The user's files in JSON lines: questions with answers, and sentence pairs.
+
+    Attributes:
+        columns: The files' fields for `question`, `answer`, `answers`, `premise`, `hypothesis`, `label`, `anchor`,
+            `positive`, `negative`, `negatives`, where they are named otherwise.
+        skip_bad_lines: Leaves bad lines out, with a warning.
+    """
+
+    questions: Sequence[Path] = ()
+    nli_pairs: Sequence[Path] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    skip_bad_lines: bool = False
 
 
 GROUPS = MappingProxyType(

@@ -104,10 +104,6 @@ class Recipe:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
-SECTIONS: dict[str, type] = {"training": Training, "objective": Objective, "texts": Texts}
-"""The tables of a recipe's file."""
-
-
 def check_value(name: str, value: Any, spec: Any) -> Any:
     """Checks the value of a setting, a field of a dataclass, and converts it to the setting's own type.
 

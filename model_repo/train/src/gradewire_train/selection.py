@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import json_objects, question_text, well_formed
+from gradewire_train.examples import answer_fields, json_objects, question_text, require_well_formed
 
 _LABELS = ("label", "grade")
 MEAN = "dev"
@@ -70,19 +70,11 @@ def _row(found: Mapping[str, Any], where: str, half: str | None) -> LabelledRow 
         if "half" not in found:
             raise TrainingError(f"{where}: has no half, and only the rows of one split are wanted")
         return None
-    for name in ("question", "prediction"):
-        if not isinstance(found.get(name), str):
-            raise TrainingError(f"{where}: {name} should be a text")
-    references = found.get("references")
-    if not isinstance(references, list) or not references or not all(isinstance(each, str) for each in references):
-        raise TrainingError(f"{where}: references should be a list of texts, at least one")
+    question, references, prediction = answer_fields(found, where)
     label = next((found[name] for name in _LABELS if name in found), None)
     part = str(found.get("part", ""))
-    read = {"question": [found["question"]], "prediction": [found["prediction"]], "references": references}
-    for name, each in {**read, "part": [part]}.items():
-        if not all(map(well_formed, each)):
-            raise TrainingError(f"{where}: {name} has a lone surrogate, which is no character")
-    return LabelledRow(found["question"], tuple(references), found["prediction"], _number(label, where), part)
+    require_well_formed(f"{where}: part", [part])
+    return LabelledRow(question, references, prediction, _number(label, where), part)
 
 
 def _number(label: Any, where: str) -> float:

@@ -75,17 +75,17 @@ def anonymous_caller(peer: str) -> Caller:
     return Caller(peer.rpartition(":")[0])
 
 
-_asking: Final[ContextVar[str]] = ContextVar("asking", default=LOCAL.key)
+_current_caller: Final[ContextVar[str]] = ContextVar("asking", default=LOCAL.key)
 
 
-def asking() -> str:
+def current_caller() -> str:
     """The `key` of the caller for whom this task works; that of `LOCAL` for work of the server itself."""
-    return _asking.get()
+    return _current_caller.get()
 
 
-def ask_for(key: str) -> None:
+def set_current_caller(key: str) -> None:
     """Makes this the caller of the current task and of the tasks that it starts from now on."""
-    _asking.set(key)
+    _current_caller.set(key)
 
 
 class Lane(IntEnum):

@@ -6,7 +6,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.parts import Parts
+from gradewire_proto.parts import Parts
 
 
 @dataclass(frozen=True, slots=True)

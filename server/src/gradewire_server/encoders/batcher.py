@@ -244,7 +244,7 @@ class Batcher(Generic[J, R]):
     def __init__(self, run: RunJobs[J, R], compute: ComputeConfig, *, name: str) -> None:
         self._run = run
         self._compute = compute
-        self._idle = compute.worker_count
+        self._idle = self._workers = compute.worker_count
         self._queue: LaneQueue[Queued[J, R]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
         pinned = compute.pin_workers and compute.intra_op_threads == 1
         self._pool = worker_pool(self._idle, name=f"encode-{name}", pinned=pinned, nice=compute.nice)
@@ -294,7 +294,7 @@ class Batcher(Generic[J, R]):
                     overhead_tokens=self._compute.run_overhead_tokens,
                     padding_cost=self._compute.padding_cost,
                 )
-                exclusive = self._idle == self._compute.worker_count and not self._queue.jobs
+                exclusive = self._idle == self._workers and not self._queue.jobs
                 self._idle -= 1
                 self._pool.submit(self._work, runs, exclusive=exclusive)
 

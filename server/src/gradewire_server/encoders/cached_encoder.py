@@ -20,7 +20,7 @@ from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoded, Encoder, F
 from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
 from gradewire_server.encoders.prometheus import EncoderTelemetry
 from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
-from gradewire_server.storage.codec import is_whole, sentence_of, with_sentence, with_tier
+from gradewire_server.storage.codec import is_complete, sentence_of, with_sentence, with_tier
 from gradewire_server.storage.keys import SENTENCE, Blobs, EntryKind, ModelSpaces, VectorKind
 
 
@@ -158,7 +158,7 @@ async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[
         having = [index for index, kinds in enumerate(wanted) if kind in kinds]
         keys = [space.stored(name) for name in space.hashes([texts[index].text for index in having])]
         for index, blob in zip(having, await second.read(keys, spaces.dims, kind=EntryKind.TOKENS), strict=True):
-            if blob is not None and is_whole(blob[:-2], spaces.dims):
+            if blob is not None and is_complete(blob[:-2], spaces.dims):
                 found[index][kind] = blob
     return found
 

@@ -27,7 +27,7 @@ def check_installed(config: EngineConfig) -> None:
     Raises:
         ImportError: It is not installed; its `name` says what.
     """
-    import_module(f"gradewire_server.encoders.{'local' if config.triton is None else 'triton'}.source")
+    import_module(f"gradewire_server.encoders.{'local' if config.triton is None else 'triton_source'}")
 
 
 def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorRegistry) -> EncoderService:
@@ -55,14 +55,14 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
         )
 
     if config.triton is None:
-        from gradewire_server.encoders.local.cuda import find_gpu  # noqa: PLC0415 - as above
-        from gradewire_server.encoders.local.source import SessionSource  # noqa: PLC0415 - brings ONNX Runtime
+        from gradewire_server.encoders.cuda import find_gpu  # noqa: PLC0415 - as above
+        from gradewire_server.encoders.local import SessionSource  # noqa: PLC0415 - brings ONNX Runtime
 
         local = SessionSource(config.model_repository, config.compute, config.gpu, find_gpu(config.gpu), telemetry)
         return EncoderService(local, library_of(local), telemetry, preload=config.preload)
     from gradewire_server.encoders.prometheus import TritonTelemetry  # noqa: PLC0415 - as above
-    from gradewire_server.encoders.triton.source import TritonSource  # noqa: PLC0415 - an extra that others need not have
-    from gradewire_server.encoders.triton.supervisor import TritonSupervisor  # noqa: PLC0415 - as above
+    from gradewire_server.encoders.triton_source import TritonSource  # noqa: PLC0415 - an extra that others need not have
+    from gradewire_server.encoders.triton_supervisor import TritonSupervisor  # noqa: PLC0415 - as above
 
     counters = TritonTelemetry(registry)
     remote = TritonSource(config.model_repository, config.compute, config.triton, telemetry, counters)

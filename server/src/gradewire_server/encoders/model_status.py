@@ -1,5 +1,6 @@
 """How models are listed: those that are here, and those that only the catalog knows."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TypeAlias
 
@@ -79,15 +80,7 @@ def _metadata_of(model: BuiltModel) -> ModelMetadata:
     baselines = measured.baselines if measured else {}
     return ModelMetadata(
         calibrations=tuple(
-            Calibration(
-                metric=each.metric,
-                metric_version=each.metric_version,
-                parameters=each.parameters,
-                threshold=each.threshold,
-                sentence_weight=each.sentence_weight,
-                described=each.described,
-                fit=each.fit,
-            )
+            Calibration(**{field.name: getattr(each, field.name) for field in fields(Calibration)})
             for each in model.calibrations
         ),
         unreadable=tuple((each.metric, each.told) for each in model.unreadable),

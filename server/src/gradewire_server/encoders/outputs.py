@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from gradewire_models.repository.built import BuiltModel
-from gradewire_server.domain.items import Failure, Status, Timing
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, TokenVectors
 from gradewire_server.domain.ports import EmbedReply, GradeReply, TokensReply
 from gradewire_server.encoders.encoder import Encoded
@@ -155,9 +155,21 @@ _INLINE_BYTES: Final = 1 << 20
 """Of token vectors: half a millisecond of reading."""
 
 
-def sentence_reply(call: VectorCall, dims: int) -> EmbedReply:
-    """Reply to `Embeddings.embed`; every result of `call` is settled."""
-    failures = {i: result for i, result in enumerate(call.results) if isinstance(result, Failure)}
+def failures_of(call: VectorCall) -> dict[int, Failure]:
+    """Return the failures of a settled call by position."""
+    return {position: result for position, result in enumerate(call.results) if isinstance(result, Failure)}
+
+
+def failed_call(failure: Failure, size: int) -> VectorCall:
+    """Return a settled call in which nothing could be done for any text."""
+    call = VectorCall(size, deadline_s=None)
+    call.results = [failure] * size
+    call.sources = bytearray([AnswerSource.COMPUTED] * size)
+    return call
+
+
+def sentence_reply(call: VectorCall, dims: int, failures: Mapping[int, Failure]) -> EmbedReply:
+    """Return the reply to `Embeddings.embed`, from a settled call with its `failures_of`."""
     blobs = [result for result in call.results if isinstance(result, bytes)]
     values, truncated = decode_blobs(blobs, dims)
     if failures:
@@ -170,7 +182,7 @@ def sentence_reply(call: VectorCall, dims: int) -> EmbedReply:
 
 
 async def tokens_reply(call: VectorCall, dims: int) -> TokensReply:
-    """Reply to `Embeddings.embed_tokens`; every result of `call` is settled. Much of it is read off the event loop."""
+    """Return the reply to `Embeddings.embed_tokens`, from a settled call; much of it is read off the event loop."""
     results = [result for result in call.results if result is not None]
     size = sum(len(result) for result in results if isinstance(result, bytes))
     if size > _INLINE_BYTES:
@@ -184,38 +196,10 @@ def _token_vectors(results: Sequence[bytes | Failure], dims: int) -> tuple[Token
     return tuple(result if isinstance(result, Failure) else decode_tokens(result, dims) for result in results)
 
 
-def failed_sentences(failure: Failure, size: int) -> EmbedReply:
-    """Reply when nothing could be done for any text."""
-    return EmbedReply(
-        values=np.zeros((size, 0), np.float32),
-        truncated=np.zeros(size, np.bool_),
-        sources=_computed(size),
-        timing=Timing(),
-        failures=dict.fromkeys(range(size), failure),
-    )
-
-
-def failed_tokens(failure: Failure, size: int) -> TokensReply:
-    """Reply when nothing could be done for any text."""
-    return TokensReply((failure,) * size, _computed(size), Timing())
-
-
-def _computed(size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    return np.full(size, AnswerSource.COMPUTED, np.uint8)
-
-
 _NOTHING = encode_logit(0.0, truncated=False, pieces=1)
 
 
-def grade_reply(call: VectorCall) -> GradeReply:
-    """Reply to `Graders.grade`; every result of `call` is settled."""
-    failures = {i: result for i, result in enumerate(call.results) if isinstance(result, Failure)}
+def grade_reply(call: VectorCall, failures: Mapping[int, Failure]) -> GradeReply:
+    """Return the reply to `Graders.grade`, from a settled call with its `failures_of`."""
     blobs = [result if isinstance(result, bytes) else _NOTHING for result in call.results]
     return GradeReply(*decode_logits(blobs), np.frombuffer(call.sources, np.uint8), call.timing, failures)
-
-
-def failed_grades(failure: Failure, size: int) -> GradeReply:
-    """Reply when nothing could be done for any item."""
-    sources = np.full(size, AnswerSource.COMPUTED, np.uint8)
-    failures = dict.fromkeys(range(size), failure)
-    return GradeReply(*decode_logits([_NOTHING] * size), sources, Timing(), failures)

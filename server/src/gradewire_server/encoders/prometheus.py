@@ -48,7 +48,7 @@ class EncoderTelemetry:
         gauge = Gauge(f"{_PREFIX}_in_flight_texts", "Texts that are being worked out.", registry=self._registry)
         gauge.set_function(in_flight)
 
-    def answered(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
+    def count_answers(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
         """Counts the texts of one call.
 
         Args:

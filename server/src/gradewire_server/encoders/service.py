@@ -31,13 +31,13 @@ from gradewire_server.encoders.cached_encoder import CachedEncoder
 from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoder, ModelSource, NotNowError, UnusableError
 from gradewire_server.encoders.model_status import Stamp, catalog_status, stamp_of, status_of, unusable_message
 from gradewire_server.encoders.outputs import (
-    failed_grades,
-    failed_sentences,
-    failed_tokens,
+    failed_call,
+    failures_of,
     grade_reply,
     sentence_reply,
     tokens_reply,
 )
+from gradewire_server.encoders.pending import VectorCall
 from gradewire_server.encoders.prometheus import EncoderTelemetry
 from gradewire_server.encoders.tokenizer import joined
 from gradewire_server.storage.keys import SENTENCE, WORDS
@@ -273,28 +273,30 @@ class EncoderAnswers(Embeddings, Graders):
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
     ) -> EmbedReply:
         loaded = self.library.find(model) or await self.library.load(model)
-        if isinstance(loaded, Failure):
-            self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
-            return failed_sentences(loaded, len(texts))
-        return await self._sentences(self._encoder(loaded), texts, tiers, deadline_s=deadline_s)
+        return await self._sentences(loaded, texts, tiers, deadline_s=deadline_s)
 
     @override
     async def embed_roughly(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
     ) -> EmbedReply:
         loaded = self.library.find(model) or await self.library.load(model)
-        if isinstance(loaded, Failure) or loaded.rough is None:
-            return await self.embed(model, texts, tiers, deadline_s=deadline_s)
-        rough = loaded.rough.within(self._namespace) if self._namespace else loaded.rough
-        return await self._sentences(rough, texts, tiers, deadline_s=deadline_s)
+        return await self._sentences(loaded, texts, tiers, deadline_s=deadline_s, rough=True)
 
     async def _sentences(
-        self, encoder: CachedEncoder, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None
+        self,
+        loaded: LoadedModel | Failure,
+        texts: Sequence[str],
+        tiers: Sequence[Tier],
+        *,
+        deadline_s: float | None,
+        rough: bool = False,
     ) -> EmbedReply:
-        call = await encoder.fetch(texts, tiers, kind=SENTENCE, deadline_s=deadline_s)
-        reply = sentence_reply(call, encoder.spaces.dims)
-        self._telemetry.answered(call.sources, reply.failures.items())
-        return reply
+        if isinstance(loaded, Failure):
+            call, dims = failed_call(loaded, len(texts)), 0
+        else:
+            encoder = self._encoder(loaded, rough=rough)
+            call, dims = await encoder.fetch(texts, tiers, kind=SENTENCE, deadline_s=deadline_s), encoder.spaces.dims
+        return sentence_reply(call, dims, self._counted(call))
 
     @override
     async def embed_tokens(
@@ -308,41 +310,44 @@ class EncoderAnswers(Embeddings, Graders):
     ) -> TokensReply:
         loaded = self.library.find(model) or await self.library.load(model)
         if isinstance(loaded, Failure):
-            self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(texts))
-            return failed_tokens(loaded, len(texts))
-        encoder = self._encoder(loaded)
-        layers = encoder.layers
-        if layer != WORDS and layer not in layers:
-            failure = Failure(
-                Status.INVALID_PARAMETER,
-                f"layer: {loaded.status.name} gives token vectors of {', '.join(map(str, layers))}, not of {layer}",
-            )
-            return failed_tokens(failure, len(texts))
-        call = await encoder.fetch(texts, tiers, kind=layer, deadline_s=deadline_s)
-        reply = await tokens_reply(call, encoder.spaces.dims)
-        failed = [(position, item) for position, item in enumerate(reply.items) if isinstance(item, Failure)]
-        self._telemetry.answered(call.sources, failed)
-        return reply
+            call, dims = failed_call(loaded, len(texts)), 0
+        else:
+            encoder = self._encoder(loaded)
+            layers, dims = encoder.layers, encoder.spaces.dims
+            if layer != WORDS and layer not in layers:
+                failure = Failure(
+                    Status.INVALID_PARAMETER,
+                    f"layer: {loaded.status.name} gives token vectors of {', '.join(map(str, layers))}, not of {layer}",
+                )
+                return await tokens_reply(failed_call(failure, len(texts)), dims)
+            call = await encoder.fetch(texts, tiers, kind=layer, deadline_s=deadline_s)
+        self._counted(call)
+        return await tokens_reply(call, dims)
 
     @override
     async def grade(self, model: str, items: Sequence[GradedTexts], *, deadline_s: float | None = None) -> GradeReply:
         loaded = self.library.find(model) or await self.library.load(model)
         if isinstance(loaded, Failure):
-            self._telemetry.failures.labels(loaded.status.name.lower()).inc(len(items))
-            return failed_grades(loaded, len(items))
-        texts, tiers = [joined(item) for item in items], [Tier.PREDICTION] * len(items)
-        call = await self._encoder(loaded).fetch(texts, tiers, kind=SENTENCE, deadline_s=deadline_s)
-        reply = grade_reply(call)
-        self._telemetry.answered(call.sources, reply.failures.items())
-        return reply
+            call = failed_call(loaded, len(items))
+        else:
+            texts, tiers = [joined(item) for item in items], [Tier.PREDICTION] * len(items)
+            call = await self._encoder(loaded).fetch(texts, tiers, kind=SENTENCE, deadline_s=deadline_s)
+        return grade_reply(call, self._counted(call))
+
+    def _counted(self, call: VectorCall) -> dict[int, Failure]:
+        """Count the texts of a settled call; return its failures by position."""
+        failures = failures_of(call)
+        self._telemetry.count_answers(call.sources, failures.items())
+        return failures
 
     @override
     async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[int32]] | Failure:
         loaded = self.library.find(model) or await self.library.load(model)
         return loaded if isinstance(loaded, Failure) else await loaded.encoder.token_ids(texts)
 
-    def _encoder(self, loaded: LoadedModel) -> CachedEncoder:
-        return loaded.encoder.within(self._namespace) if self._namespace else loaded.encoder
+    def _encoder(self, loaded: LoadedModel, *, rough: bool = False) -> CachedEncoder:
+        encoder = loaded.rough if rough and loaded.rough is not None else loaded.encoder
+        return encoder.within(self._namespace) if self._namespace else encoder
 
 
 _OTHER = {"encoder": "a grader, which reads question, reference and answer together", "grader": "an encoder"}

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from gradewire_proto.spans import current_span
 from gradewire_server.concurrency import SingleFlight
-from gradewire_server.domain.caller import asking
+from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import AnswerSource
@@ -299,7 +299,7 @@ class SharedJudge(Judge):
         # By digest: verdicts of another judge of the name must not be kept as this one's. That of the need comes first:
         # since it was planned, and looked for in the caches, another judge may have come.
         model = f"{self._status.name}@{need.model.partition('@')[2] or self._status.digest}"
-        answered = await self._host.ask(HostRequest(replace(need, model=model), deadline_s, asking()))
+        answered = await self._host.ask(HostRequest(replace(need, model=model), deadline_s, current_caller()))
         return JudgeReply(answered.answer, answered.source, answered.timing or Timing())
 
 

@@ -67,7 +67,7 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
         rewards=RewardPostSettings(**asdict(api.rewards)),
         metrics=not settings.listen.auth_http,
         log_share=settings.log.request_share,
-        telemetry=settings.tracing.telemetry(),
+        tracing=settings.tracing.settings(),
         page=api.page,
     )
 

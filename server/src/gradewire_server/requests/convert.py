@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from gradewire_proto.parts import PART_TYPES
+from gradewire_proto.parts import PART_TYPES, JudgeParts, Parts, SmileParts, VqaParts
 from gradewire_proto.v1 import judging_pb2, references_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import MAX_ID_BYTES, MAX_NAME_BYTES, TooManyMarksError, byte_count, has_long_run, nfc
 from gradewire_server.domain.items import (
@@ -25,7 +25,6 @@ from gradewire_server.domain.items import (
     Status,
     shortened,
 )
-from gradewire_server.domain.parts import JudgeParts, Parts, SmileParts, VqaParts
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 

@@ -31,7 +31,7 @@ from gradewire_server.requests.plan import check_strings
 from gradewire_server.scoring import PreparedChunk
 from gradewire_server.scoring.corpus import digest_of, entries_of
 from gradewire_server.scoring.prepare import entries_per_chunk
-from gradewire_server.scoring.synthetic import FIRST, Writing
+from gradewire_server.scoring.synthetic import FIRST, WritingSettings
 
 T = TypeVar("T")
 _Entry: TypeAlias = tuple[str, tuple[str, ...]]
@@ -182,7 +182,7 @@ class Generation:
         return_answers: Whether the answers are sent back.
     """
 
-    writing: Writing
+    writing: WritingSettings
     provenance: types_pb2.Provenance
     return_answers: bool
 
@@ -231,7 +231,7 @@ async def plan_generation(context: RequestContext, request: references_pb2.Prepa
         prompt_digest=prompt.digest,
         line=line,
     )
-    return Generation(Writing(f"{judge.name}@{judge.digest}", prompt), provenance, message.return_answers)
+    return Generation(WritingSettings(f"{judge.name}@{judge.digest}", prompt), provenance, message.return_answers)
 
 
 async def prepare(

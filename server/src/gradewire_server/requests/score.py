@@ -213,7 +213,6 @@ class ItemScoring:
         self._scorer = scorer
         self._replies = replies
         self._requests = requests
-        self._reference_set = named.name
         self._told: Emitted | None = None
         self._corpora = scorer.corpora_of(replies.items, reference_set=named.name, corpus_digest=named.corpus_digest)
 
@@ -249,10 +248,9 @@ class ItemScoring:
         await self._scorer.score(
             self._replies.items[start:end],
             self._requests,
-            reference_set=self._reference_set,
             deadline_s=deadline_s,
             corpora=self._corpora,
-            told=self._told,
+            emitted=self._told,
             emit=emit,
         )
 

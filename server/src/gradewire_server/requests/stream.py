@@ -276,7 +276,6 @@ class ScoreStream:
                 await self._context.scorer.score(
                     items,
                     self._requests,
-                    reference_set=self._set.name,
                     corpora=self._context.scorer.corpora_of(
                         items, reference_set=self._set.name, corpus_digest=self._set.corpus_digest
                     ),

@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -39,7 +39,7 @@ from gradewire_proto.wire_rules import (
     STOPPING_KEY,
 )
 from gradewire_server.concurrency import Phase
-from gradewire_server.domain.caller import Caller, Scope, anonymous_caller, ask_for
+from gradewire_server.domain.caller import Caller, Scope, anonymous_caller, set_current_caller
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
@@ -82,7 +82,10 @@ from gradewire_server.rpc.messages import (
     write_message,
 )
 from gradewire_server.tenants.tokens import Authentication
-from gradewire_server.tracing.port import CallTracer, TracedCall, TraceHeaders
+from gradewire_server.tracing import CallTracer, TraceHeaders
+
+if TYPE_CHECKING:
+    from gradewire_proto.otel import OtelSpan
 
 COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
 """Services that are of no use without the engine."""
@@ -207,7 +210,7 @@ def trace_headers(context: GrpcContext) -> TraceHeaders:
     )
 
 
-def end_call_span(span: TracedCall, record: CallRecord) -> None:
+def end_call_span(span: "OtelSpan", record: CallRecord) -> None:
     """Says of a call's span how the call ended, and ends it."""
     span.set(RPC_STATUS, record.code)
     span.set(REQUEST_ID, record.request_id)
@@ -403,7 +406,7 @@ class Calls:
         code = "CANCELLED"
         try:
             call.caller = self._caller(authorization, call.record.peer)
-            ask_for(call.caller.key)  # each call is a task of its own
+            set_current_caller(call.caller.key)  # each call is a task of its own
             call.record.tenant = call.caller.tenant
             _check_deadline(call)
             result = await body(call)

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -161,7 +161,7 @@ class PortCall(ABC, Generic[T]):
         """Where every text was found and the seconds of the call, if the port says so."""
         return None
 
-    def asked(self) -> dict[str, Value]:
+    def needs(self) -> dict[str, Value]:
         """Attributes of its span that are known before it is asked; no text of anybody's."""
         found: dict[str, Value] = {TEXTS: len(self)}
         if self.operation:
@@ -259,7 +259,7 @@ class JudgeCall(PortCall[JudgeNeed]):
             self._reply = await ports.judges.generate(self.need, deadline_s=deadline_s)
 
     @override
-    def asked(self) -> dict[str, Value]:
+    def needs(self) -> dict[str, Value]:
         return judge_attributes(self.model)
 
     @override
@@ -308,11 +308,26 @@ CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequenc
 _MAX_LOOKUPS_AT_ONCE = 64
 
 
-class EmbedCall(PortCall[str]):
+ReplyT = TypeVar("ReplyT", EmbedReply, TokensReply, GradeReply)
+
+
+class EncoderCall(PortCall[T], Generic[T, ReplyT]):
+    """Texts for an encoder or a grader, which says where each was found and how long the call took."""
+
+    _reply: ReplyT
+
+    def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
+        return self._reply.sources, self._reply.timing
+
+
+def _first_failure(failures: Mapping[int, Failure], positions: Positions) -> Failure | None:
+    return next((failures[position] for position in positions if position in failures), None) if failures else None
+
+
+class EmbedCall(EncoderCall[str, EmbedReply]):
     """Sentence vectors."""
 
     span_name, operation = ENCODE, EMBEDDINGS
-    _reply: EmbedReply
 
     @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
@@ -320,15 +335,10 @@ class EmbedCall(PortCall[str]):
 
     def _answer(self, positions: Positions) -> Vectors | Failure:
         reply = self._reply
-        if reply.failures:
-            for position in positions:
-                if position in reply.failures:
-                    return reply.failures[position]
+        if failure := _first_failure(reply.failures, positions):
+            return failure
         rows = rows_of(positions)
         return Vectors(reply.values[rows], reply.truncated[rows])
-
-    def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
-        return self._reply.sources, self._reply.timing
 
     @override
     def _failures(self) -> int:
@@ -345,12 +355,11 @@ class RoughCall(EmbedCall):
         )
 
 
-class TokensCall(PortCall[str]):
+class TokensCall(EncoderCall[str, TokensReply]):
     """Token vectors of one layer."""
 
     span_name, operation = ENCODE_TOKENS, EMBEDDINGS
     weight = 8
-    _reply: TokensReply
 
     def __init__(self, model: str, layer: int = 0) -> None:
         super().__init__(model)
@@ -363,29 +372,21 @@ class TokensCall(PortCall[str]):
         )
 
     def _answer(self, positions: Positions) -> tuple[TokenVectors, ...] | Failure:
-        found: list[TokenVectors] = []
-        for position in positions:
-            item = self._reply.items[position]
-            if isinstance(item, Failure):
-                return item
-            found.append(item)
-        return tuple(found)
-
-    def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
-        return self._reply.sources, self._reply.timing
+        items = [self._reply.items[position] for position in positions]
+        found = tuple(item for item in items if not isinstance(item, Failure))
+        return found if len(found) == len(items) else next(item for item in items if isinstance(item, Failure))
 
     @override
     def _failures(self) -> int:
         return sum(isinstance(item, Failure) for item in self._reply.items)
 
 
-class GradeCall(PortCall[GradedTexts]):
+class GradeCall(EncoderCall[GradedTexts, GradeReply]):
     """Logits of a grader."""
 
     span_name = GRADE
     # Three texts of up to 32 768 characters are written as one for each answer, however often a text is used.
     weight = 8
-    _reply: GradeReply
 
     @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
@@ -393,15 +394,10 @@ class GradeCall(PortCall[GradedTexts]):
 
     def _answer(self, positions: Positions) -> Grades | Failure:
         reply = self._reply
-        if reply.failures:
-            for position in positions:
-                if position in reply.failures:
-                    return reply.failures[position]
+        if failure := _first_failure(reply.failures, positions):
+            return failure
         rows = rows_of(positions)
         return Grades(reply.logits[rows], reply.truncated[rows], reply.pieces[rows])
-
-    def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
-        return self._reply.sources, self._reply.timing
 
     @override
     def _failures(self) -> int:

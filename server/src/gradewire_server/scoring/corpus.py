@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from typing import Final, TypeAlias, TypeVar
@@ -281,38 +282,38 @@ class Corpora:
             terms -= len(oldest.counts)
 
 
+@dataclass(slots=True, eq=False)
 class RequestCorpora:
     """The corpora that metrics of one request may ask for; each is counted once, however many items ask.
 
-    Args:
+    Attributes:
         corpora: Of the process.
         items: All items of the request, the same whatever their order.
         reference_set: Of the request; empty without.
         digest: Of its corpus as it was when the call began; empty: as it is now.
     """
 
-    def __init__(self, corpora: Corpora, items: Sequence[Item], *, reference_set: str, digest: str = "") -> None:
-        self._corpora = corpora
-        self._items = items
-        self._reference_set = reference_set
-        self._digest = digest
-        self._lock = asyncio.Lock()
-        self._found: dict[CorpusStatistics, DocumentFrequencies | Failure] = {}
+    corpora: Corpora
+    items: Sequence[Item]
+    reference_set: str = ""
+    digest: str = ""
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _found: dict[CorpusStatistics, DocumentFrequencies | Failure] = field(default_factory=dict)
 
     async def count(self, need: CorpusStatistics) -> DocumentFrequencies | Failure:
         """Answers a need."""
         if need.corpus is Corpus.PREPARED:
-            return await self._corpora.of_set(self._reference_set, need, self._digest)
+            return await self.corpora.of_set(self.reference_set, need, self.digest)
         async with self._lock:
             if need not in self._found:
                 self._found[need] = await self._count(need)
             return self._found[need]
 
     async def _count(self, need: CorpusStatistics) -> DocumentFrequencies | Failure:
-        entries = entries_of((item.question, item.references) for item in self._items)
+        entries = entries_of((item.question, item.references) for item in self.items)
         if not entries:
             return _EMPTY
-        return await self._corpora.count(Corpus.REQUEST, entries, need)
+        return await self.corpora.count(Corpus.REQUEST, entries, need)
 
 
 def entries_of(pairs: Iterable[tuple[str, Sequence[str]]]) -> ReferenceEntries:

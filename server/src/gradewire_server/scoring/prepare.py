@@ -17,7 +17,7 @@ from gradewire_server.metrics.smile.texts import check_synthetic
 from gradewire_server.scoring.calls import Cost
 from gradewire_server.scoring.corpus import entries_of
 from gradewire_server.scoring.program_runner import DEFECT, ProgramRunner
-from gradewire_server.scoring.synthetic import Writing, Written, stands_for_itself, write_sentence
+from gradewire_server.scoring.synthetic import SyntheticAnswer, WritingSettings, stands_for_itself, write_sentence
 
 SENTENCES_AT_ONCE: Final = 16
 """Sentences that one call has under way: enough for a judge's batches, few enough for others in its queue."""
@@ -97,7 +97,7 @@ class AnswerWriter:
     def __init__(
         self,
         ports: Ports,
-        writing: Writing,
+        writing: WritingSettings,
         counts: WrittenCounts,
         *,
         reference_set: str,
@@ -120,7 +120,7 @@ class AnswerWriter:
         await asyncio.gather(*map(self._look_up, chunk.values()))
         waiting = _missing(chunk.values())
         keys = deque(waiting)
-        running: dict[asyncio.Task[Written | Failure], tuple[str, str]] = {}
+        running: dict[asyncio.Task[SyntheticAnswer | Failure], tuple[str, str]] = {}
         try:
             while keys or running:
                 while keys and len(running) < SENTENCES_AT_ONCE:
@@ -162,7 +162,7 @@ class AnswerWriter:
                 work.faults[index] = _EARLIER
                 self._counts.fallback += 1
 
-    async def _write_one(self, question: str, reference: str) -> Written | Failure:
+    async def _write_one(self, question: str, reference: str) -> SyntheticAnswer | Failure:
         """Writes one sentence and keeps it; what another call kept meanwhile is taken in its place."""
         written = await self._patiently(question, reference)
         if isinstance(written, Failure):
@@ -173,9 +173,11 @@ class AnswerWriter:
         found = await self._reference_sets.prepared_answers(self._reference_set, question, (reference,))
         if isinstance(found, Failure) or found[0] is None:
             return failure
-        return Written(found[0], fault=_EARLIER if found[0] == reference and not stands_for_itself(reference) else "")
+        return SyntheticAnswer(
+            found[0], fault=_EARLIER if found[0] == reference and not stands_for_itself(reference) else ""
+        )
 
-    async def _patiently(self, question: str, reference: str) -> Written | Failure:
+    async def _patiently(self, question: str, reference: str) -> SyntheticAnswer | Failure:
         """Asks again where the judge is away and says for how long: nobody waits here for an answer."""
         for _ in range(PATIENCE):
             written = await self._ask(question, reference)
@@ -188,17 +190,17 @@ class AnswerWriter:
             await asyncio.sleep(pause_s)
         return await self._ask(question, reference)
 
-    async def _ask(self, question: str, reference: str) -> Written | Failure:
-        outcome: list[Written | Failure] = [DEFECT]
+    async def _ask(self, question: str, reference: str) -> SyntheticAnswer | Failure:
+        outcome: list[SyntheticAnswer | Failure] = [DEFECT]
 
-        def done(_key: None, result: Written | Failure, _cost: Cost) -> None:
+        def done(_key: None, result: SyntheticAnswer | Failure, _cost: Cost) -> None:
             outcome[0] = result
 
         runner = ProgramRunner(self._ports, done, reference_set=self._reference_set, deadline_s=self._deadline_s)
         await runner.run([(None, write_sentence(question, reference, self._writing))])
         return outcome[0]
 
-    def _settle(self, places: Sequence[tuple[_Entry, int]], written: Written | Failure) -> None:
+    def _settle(self, places: Sequence[tuple[_Entry, int]], written: SyntheticAnswer | Failure) -> None:
         """Tells all entries that wait for a sentence."""
         for work, _ in places:
             work.awaited -= 1
@@ -274,7 +276,7 @@ class Preparer:
         *,
         reference_set: str,
         deadline_s: float | None,
-        writing: Writing | None = None,
+        writing: WritingSettings | None = None,
         seal: str = "",
     ) -> None:
         self._ports = ports

@@ -150,10 +150,9 @@ class ProgramRunner(Generic[K, R]):
         judge_deadline_s: Likewise, for judges; None: the same one.
         count_corpus: Answers CorpusStatistics.
         turns: Of bulk work, shared by all that runs on the event loop.
-        is_large: Whether a program, by its key, has so much text that its rounds run on a thread.
     """
 
-    def __init__(  # noqa: PLR0913 - whom to ask and whom to tell, and four things of which each has a default
+    def __init__(  # noqa: PLR0913 - two collaborators, the set, and four optional settings
         self,
         ports: Ports,
         done: Done[K, R],
@@ -163,7 +162,6 @@ class ProgramRunner(Generic[K, R]):
         judge_deadline_s: float | None = None,
         count_corpus: CountCorpus = no_corpus,
         turns: LoopTurns | None = None,
-        is_large: Callable[[K], bool] = lambda _: False,
     ) -> None:
         self._ports = ports
         self._done = done
@@ -176,15 +174,23 @@ class ProgramRunner(Generic[K, R]):
         self._judging: dict[JudgeNeed, JudgeCall] = {}
         self._held: deque[JudgeCall] = deque()
         self._slice = LoopSlice(turns or LoopTurns())
-        self._is_large = is_large
+        self._is_large: Callable[[K], bool] = lambda _: False
 
-    async def run(self, programs: Programs[K, R], *, judged: Programs[K, R] = ()) -> None:
+    async def run(
+        self,
+        programs: Programs[K, R],
+        *,
+        judged: Programs[K, R] = (),
+        is_large: Callable[[K], bool] = lambda _: False,
+    ) -> None:
         """Runs all programs to their end, in no particular order. Cancelling it cancels its calls of the ports.
 
         Args:
             programs: Are all started before the first of `judged`, so that nothing waits behind a judge.
             judged: Those that ask a judge; few at a time.
+            is_large: Whether a program, by its key, has so much text that its rounds run on a thread.
         """
+        self._is_large = is_large
         self._slice.start()
         waiting = iter(judged)
         try:
@@ -318,7 +324,7 @@ class ProgramRunner(Generic[K, R]):
             if (span := current_span()) is None:
                 await call.ask(self._ports, deadline_s=deadline_s)
             else:
-                with span.child(call.span_name, call.asked()) as part:
+                with span.child(call.span_name, call.needs()) as part:
                     await call.ask(self._ports, deadline_s=deadline_s)
                     call.tell(part)
         except Exception as error:  # noqa: BLE001 - backends answer with failures; one that raises fails this call alone

@@ -22,7 +22,7 @@ from gradewire_server.scoring.calls import Cost
 from gradewire_server.scoring.corpus import Corpora, RequestCorpora
 from gradewire_server.scoring.prepare import PreparedChunk, Preparer
 from gradewire_server.scoring.program_runner import LoopSlice, LoopTurns, ProgramRunner
-from gradewire_server.scoring.synthetic import Writing
+from gradewire_server.scoring.synthetic import WritingSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,16 +261,15 @@ class Scorer:
         """The same over the ports of a tenant's namespace; what is remembered has one bound for all."""
         return Scorer(ports, self._corpora.within(ports, namespace), self._turns, self._results.within(namespace))
 
-    async def score(  # noqa: PLR0913 - what to score and whom to tell, and three things that have defaults
+    async def score(  # noqa: PLR0913 - what to score and where results go, and four things that have defaults
         self,
         items: Sequence[Item],
         requests: Sequence[MetricRequest | Failure],
         *,
-        reference_set: str = "",
         deadline_s: float | None = None,
         judge_deadline_s: float | None = None,
         corpora: RequestCorpora | None = None,
-        told: Emitted | None = None,
+        emitted: Emitted | None = None,
         emit: Emit,
     ) -> None:
         """Grades every item with every metric; returns when all results are emitted.
@@ -281,11 +280,10 @@ class Scorer:
         Args:
             items: Answers to grade.
             requests: Metrics; a Failure becomes the result of all items at its place.
-            reference_set: Where prepared synthetic answers and a prepared corpus are looked up.
             deadline_s: In `time.monotonic()` seconds; what is not computed by then ends with TIMEOUT.
             judge_deadline_s: Likewise for what judges say; None: the same.
-            corpora: Of the request; None: these items, and the prepared corpus as it is now.
-            told: What `recall` has emitted; None: it was not asked.
+            corpora: Of the request, which name the set of prepared synthetic answers; None: of these items, no set.
+            emitted: What `recall` has emitted; None: it was not asked.
             emit: Called with each result; must not block.
         """
         await LoopSlice(self._turns).begin()
@@ -304,21 +302,25 @@ class Scorer:
                 failed = ScoredResult(MetricResult.failed(request))
                 for item_index in range(len(items)):
                     emit(item_index, metric_index, failed)
+        corpora = corpora or self.corpora_of(items)
         runner = ProgramRunner(
             self._ports,
             done,
-            reference_set=reference_set,
+            reference_set=corpora.reference_set,
             deadline_s=deadline_s,
             judge_deadline_s=judge_deadline_s,
-            count_corpus=(corpora or self.corpora_of(items, reference_set=reference_set)).count,
+            count_corpus=corpora.count,
             turns=self._turns,
-            is_large=_large_of(items),
         )
         names = [each.metric.info.name for each in requests if isinstance(each, MetricRequest)]
         with spanned(SCORE, {ITEMS: len(items), METRICS: names}):
-            if told is None:
-                told = await self._recall_in_slices(items, requests, emit)
-            await runner.run(_programs(items, requests, told), judged=_programs(items, requests, told, judged=True))
+            if emitted is None:
+                emitted = await self._recall_in_slices(items, requests, emit)
+            await runner.run(
+                _programs(items, requests, emitted),
+                judged=_programs(items, requests, emitted, judged=True),
+                is_large=_large_of(items),
+            )
 
     def recall(self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, emit: Emit) -> Emitted:
         """Emits what is remembered of a few items, without a turn of the event loop; the rest is `score`'s.
@@ -338,20 +340,20 @@ class Scorer:
     async def _recall_in_slices(
         self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], emit: Emit
     ) -> Emitted:
-        told: Emitted = set()
+        emitted: Emitted = set()
         if mine := self._remembered(requests):
             part = LoopSlice(self._turns)
             for index, item in enumerate(items):
-                told.update(_recalled(mine, index, item, emit))
+                emitted.update(_recalled(mine, index, item, emit))
                 await part.give_way()
-        return told
+        return emitted
 
     def _remembered(self, requests: Sequence[MetricRequest | Failure]) -> dict[int, ResultsOfMetric]:
         """By metric index, where results can be remembered."""
         found = ((index, each) for index, each in enumerate(requests) if isinstance(each, MetricRequest))
         return {index: results for index, each in found if (results := self._results.of(each)) is not None}
 
-    def corpora_of(self, items: Sequence[Item], *, reference_set: str, corpus_digest: str = "") -> RequestCorpora:
+    def corpora_of(self, items: Sequence[Item], *, reference_set: str = "", corpus_digest: str = "") -> RequestCorpora:
         """The corpora of a request whose items may be scored in several parts.
 
         Args:
@@ -372,7 +374,7 @@ class Scorer:
         *,
         reference_set: str,
         deadline_s: float | None = None,
-        writing: Writing | None = None,
+        writing: WritingSettings | None = None,
         seal: str = "",
     ) -> AsyncGenerator[PreparedChunk]:
         """Stores synthetic answers and a corpus durably, and asks for all that `score` will need of the references.
@@ -407,7 +409,7 @@ def _recalled(
 def _programs(
     items: Sequence[Item],
     requests: Sequence[MetricRequest | Failure],
-    told: Emitted,
+    emitted: Emitted,
     *,
     judged: bool = False,
 ) -> Iterator[tuple[tuple[int, int], Program]]:
@@ -420,5 +422,5 @@ def _programs(
         return
     for item_index, item in enumerate(items):
         for metric_index, request in mine:
-            if (item_index, metric_index) not in told:
+            if (item_index, metric_index) not in emitted:
                 yield (item_index, metric_index), request.metric.score(item, request.parameters, request.metadata)

@@ -299,13 +299,13 @@ def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[st
 
 
 FIRST = "sentence"
-AGAIN = "again"
+RETRY = "again"
 _STOP = ("\n",)
 _OPENING = '([{"\u201c\u2018\u00ab$\u20ac\u00a3#&+-'
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class WritingSettings:
     """How synthetic answers are written.
 
     Attributes:
@@ -319,7 +319,7 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SyntheticAnswer:
     """The sentence that stands for a reference.
 
     Attributes:
@@ -333,10 +333,10 @@ class Written:
     fault: str = ""
 
 
-WritingProgram: TypeAlias = Generator[tuple[Need, ...], Any, Written | Failure]
+WritingProgram: TypeAlias = Generator[tuple[Need, ...], Any, SyntheticAnswer | Failure]
 
 
-def write_sentence(question: str, reference: str, writing: Writing) -> WritingProgram:
+def write_sentence(question: str, reference: str, writing: WritingSettings) -> WritingProgram:
     """Asks for a sentence, once more where the first one is no good, and falls back on the reference.
 
     The second time the judge is told what was wrong, and its sentence is begun for it with the reference, word for
@@ -353,13 +353,13 @@ def write_sentence(question: str, reference: str, writing: Writing) -> WritingPr
         What stands for the reference, or why the judge did not answer: then nothing is to be kept.
     """
     if stands_for_itself(reference):
-        return Written(reference)
+        return SyntheticAnswer(reference)
     answer, _ = cut_to_words(reference, MAX_WORDS)
     if neutralise(answer, writing.prompt.variants[FIRST].delimiters) != answer:
-        return Written(reference, fault=f"{Flaw.MARKUP}, which no judge is shown")
+        return SyntheticAnswer(reference, fault=f"{Flaw.MARKUP}, which no judge is shown")
     flaw: Flaw | None = None
     tries = 0
-    for name, begun in ((FIRST, ""), (AGAIN, _without_stop(answer))):
+    for name, begun in ((FIRST, ""), (RETRY, _without_stop(answer))):
         if name not in writing.prompt.variants:
             continue
         problem = flaw or ""
@@ -375,8 +375,8 @@ def write_sentence(question: str, reference: str, writing: Writing) -> WritingPr
         if flaw is None and begun and not is_about(sentence, question, answer):
             flaw = Flaw.UNRELATED
         if flaw is None:
-            return Written(sentence, tries)
-    return Written(reference, tries, fault=f"of the judge's last sentence, {flaw}")
+            return SyntheticAnswer(sentence, tries)
+    return SyntheticAnswer(reference, tries, fault=f"of the judge's last sentence, {flaw}")
 
 
 def _without_stop(answer: str) -> str:
@@ -385,7 +385,7 @@ def _without_stop(answer: str) -> str:
     return bare if bare and "." not in bare else answer
 
 
-def _need(writing: Writing, name: str, fields: Mapping[str, str], problem: str, begun: str) -> Generate:
+def _need(writing: WritingSettings, name: str, fields: Mapping[str, str], problem: str, begun: str) -> Generate:
     prompt = text_prompt(writing.prompt, name, {**fields, "problem": problem})
     if begun:
         prompt = replace(prompt, opening=f"{prompt.opening} {begun}".strip())

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from gradewire_proto.telemetry.settings import DEFAULT_RATIO, TelemetrySettings
+from gradewire_proto.tracing_settings import DEFAULT_RATIO, TracingSettings
 from gradewire_server.settings.surface import (
     GROUP,
     Count,
@@ -189,9 +189,9 @@ class TracingConfig:
         ),
     ] = True
 
-    def telemetry(self) -> TelemetrySettings:
-        """As the server's and the gateway's process read it."""
-        return TelemetrySettings(self.endpoint.strip(), self.protocol, self.sample_ratio, self.events)
+    def settings(self) -> TracingSettings:
+        """Return them as the processes of the server and of the gateway read them."""
+        return TracingSettings(self.endpoint.strip(), self.protocol, self.sample_ratio, self.events)
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

@@ -149,7 +149,7 @@ def with_sentence(blob: bytes, sentence_blob: bytes) -> bytes:
     return blob[: -len(sentence_blob)] + sentence_blob[:-1] + blob[-1:]
 
 
-def is_whole(payload: bytes, dims: int) -> bool:
+def is_complete(payload: bytes, dims: int) -> bool:
     """Whether a blob without its last two bytes is as long as it says."""
     count = int.from_bytes(payload[:_COUNT_BYTES], "little")
     return len(payload) == _COUNT_BYTES + count * (12 + 2 * dims) + 2 * dims

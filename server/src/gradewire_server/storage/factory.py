@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import lmdb
@@ -89,30 +88,10 @@ class _UnavailablePrepared(PreparedStore):
 
     _failure = Failure(Status.UNAVAILABLE, "the store of prepared references cannot be used; the server's log says why")
 
-    @override
-    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        del keys
+    async def _refuse(self, *_: object, **__: object) -> Failure:
         return self._failure
 
-    @override
-    async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        del values
-        return self._failure
-
-    @override
-    async def member_count(self, group: bytes) -> int | Failure:
-        del group
-        return self._failure
-
-    @override
-    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
-        del group
-        return self._failure
-
-    @override
-    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
-        del group, values
-        return self._failure
+    read = write = member_count = members = add_members = _refuse
 
     @override
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from typing_extensions import override
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.settings.engine import DiskConfig
 from gradewire_server.storage.lmdb_environment import StoreDirectory, TruncatedError, WatchedEnvironment
-from gradewire_server.storage.reference_sets import TAKEN, PreparedStore, differs
+from gradewire_server.storage.reference_sets import ALREADY_HELD, PreparedStore, differs
 
 _log = logging.getLogger(__name__)
 _FAILED = Failure(Status.UNAVAILABLE, "the store of prepared references failed; the server's log says why")
@@ -100,7 +100,7 @@ class DiskPrepared(PreparedStore):
             # There is one writer at a time among all processes, so what was looked up stays so until the commit.
             there = {key: _value(transaction, key) for key in values}
             if any(differs(key, there[key], value) for key, value in values.items()):
-                return TAKEN
+                return ALREADY_HELD
             for key, value in values.items():
                 if there[key] != value:
                     transaction.put(key, value)

@@ -183,15 +183,8 @@ class RedisClient:
             RedisAwayError: There is no answer, or one with another number of values.
             RedisRefusedError: The answer is an error.
         """
-
-        async def work() -> list[object]:
-            fetch = self._client.mget_nonatomic if self._config.cluster else self._client.mget
-            values: list[object] = await fetch(keys)
-            if len(values) != len(keys):
-                raise RedisError(f"{len(values)} values for {len(keys)} keys")
-            return values
-
-        return await self._call("read", self._config.timeout_s, work)
+        fetch = self._client.mget_nonatomic if self._config.cluster else self._client.mget
+        return await self._read_each(lambda: fetch(keys), len(keys))
 
     async def set(self, values: Mapping[bytes, bytes], *, ttl_s: Mapping[bytes, int]) -> None:
         """Keeps values in one round trip; those in `ttl_s` for that long.
@@ -213,47 +206,24 @@ class RedisClient:
 
     async def replace(self, key: bytes, expected: bytes, value: bytes) -> None:
         """Replaces one value, unless another one than `expected` stands there by now; errors as `add`."""
-
-        async def work() -> None:
-            await self._client.eval(_REPLACE, 1, key, expected, value)
-
-        await self._call("write", self._config.write_timeout_s, work)
+        await self._write(lambda: self._client.eval(_REPLACE, 1, key, expected, value))
 
     async def hash_length(self, key: bytes) -> int:
         """How many fields a hash has, 0 where there is none; errors as `get`."""
-
-        async def work() -> int:
-            return int(await self._client.hlen(key))
-
-        return await self._call("read", self._config.timeout_s, work)
+        return int(await self._read(lambda: self._client.hlen(key)))
 
     async def hash_page(self, key: bytes, cursor: int, count: int) -> tuple[int, dict[bytes, bytes]]:
         """About `count` fields of a hash, and the next cursor: 0 begins and ends; errors as `get`."""
-
-        async def work() -> tuple[int, dict[bytes, bytes]]:
-            next_cursor, fields = await self._client.hscan(key, cursor, count=count)
-            return int(next_cursor), dict(fields)
-
-        return await self._call("read", self._config.timeout_s, work)
+        next_cursor, fields = await self._read(lambda: self._client.hscan(key, cursor, count=count))
+        return int(next_cursor), dict(fields)
 
     async def hash_get(self, key: bytes, fields: Sequence[bytes]) -> list[object]:
         """Values of a hash by field; errors as `get`."""
-
-        async def work() -> list[object]:
-            values: list[object] = await self._client.hmget(key, fields)
-            if len(values) != len(fields):
-                raise RedisError(f"{len(values)} values for {len(fields)} fields")
-            return values
-
-        return await self._call("read", self._config.timeout_s, work)
+        return await self._read_each(lambda: self._client.hmget(key, fields), len(fields))
 
     async def hash_set(self, key: bytes, values: Mapping[bytes, bytes]) -> None:
         """Sets fields of a hash, which has no time to live; errors as `add`."""
-
-        async def work() -> None:
-            await self._client.hset(key, mapping=values)
-
-        await self._call("write", self._config.write_timeout_s, work)
+        await self._write(lambda: self._client.hset(key, mapping=values))
 
     async def close(self) -> None:
         """Ends the probe and the connections."""
@@ -271,6 +241,21 @@ class RedisClient:
                 pipeline.set(key, value, **options(key))
             await pipeline.execute(raise_on_error=True)
 
+        await self._write(work)
+
+    async def _read_each(self, fetch: Callable[[], Awaitable[Any]], count: int) -> list[object]:
+        async def work() -> list[object]:
+            values: list[object] = await fetch()
+            if len(values) != count:
+                raise RedisError(f"{len(values)} values instead of {count}")
+            return values
+
+        return await self._read(work)
+
+    async def _read(self, work: Callable[[], Awaitable[T]]) -> T:
+        return await self._call("read", self._config.timeout_s, work)
+
+    async def _write(self, work: Callable[[], Awaitable[Any]]) -> None:
         await self._call("write", self._config.write_timeout_s, work)
 
     async def _call(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:

@@ -11,7 +11,7 @@ from gradewire_server.storage.cache import CHUNK_KEYS, SecondLevel, StorageTelem
 from gradewire_server.storage.codec import unpack
 from gradewire_server.storage.keys import EntryKind
 from gradewire_server.storage.redis_client import RedisAwayError, RedisClient, RedisRefusedError
-from gradewire_server.storage.reference_sets import TAKEN, PreparedStore, differs
+from gradewire_server.storage.reference_sets import ALREADY_HELD, PreparedStore, differs
 
 _CHUNK_KEYS = 512
 _PAGE_MEMBERS = 128
@@ -121,13 +121,13 @@ class RedisPrepared(PreparedStore):
         stored = await self._stored(keys)
         if isinstance(stored, Failure):
             return stored
-        return [self._taken(key, value) for key, value in zip(keys, stored, strict=True)]
+        return [self._already_held(key, value) for key, value in zip(keys, stored, strict=True)]
 
     @override
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         wanted = {key: self._mac.put(key, value) for key, value in values.items()}
         # Looked at first, so that the same content again needs no writing, which a full server or a replica refuses.
-        there = await self._there(values)
+        there = await self._stored_entries(values)
         if isinstance(there, Failure):
             return there
         if there == wanted:
@@ -142,7 +142,7 @@ class RedisPrepared(PreparedStore):
         except RedisAwayError as error:
             return _failure(error)
         # Who came first has the key; and only what is read back is known to be there.
-        there = await self._there(values)
+        there = await self._stored_entries(values)
         if isinstance(there, Failure):
             return there
         return None if there == wanted else _AWAY
@@ -174,7 +174,7 @@ class RedisPrepared(PreparedStore):
             return _failure(error)
         if len(found) < count:
             return _AWAY
-        return {name: self._taken(group + name, value) or b"" for name, value in found.items()}
+        return {name: self._already_held(group + name, value) or b"" for name, value in found.items()}
 
     @override
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
@@ -210,16 +210,16 @@ class RedisPrepared(PreparedStore):
             values += [value if isinstance(value, bytes) else None for value in found]
         return values
 
-    async def _there(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
+    async def _stored_entries(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
         """What the server keeps under the keys now; `TAKEN` where that is another answer."""
         stored = await self._stored(list(values))
         if isinstance(stored, Failure):
             return stored
         there = dict(zip(values, stored, strict=True))
-        taken = any(differs(key, self._taken(key, there[key]), value) for key, value in values.items())
-        return TAKEN if taken else there
+        taken = any(differs(key, self._already_held(key, there[key]), value) for key, value in values.items())
+        return ALREADY_HELD if taken else there
 
-    def _taken(self, key: bytes, stored: bytes | None) -> bytes | None:
+    def _already_held(self, key: bytes, stored: bytes | None) -> bytes | None:
         if stored is None:
             return None
         value = self._mac.take(key, stored)

@@ -16,7 +16,7 @@ from gradewire_server.domain.ports import ReferenceSets
 from gradewire_server.storage.keys import FORMAT_VERSION, HASH_BYTES
 
 _CHECK_BYTES = 8
-TAKEN = Failure(
+ALREADY_HELD = Failure(
     Status.INVALID_INPUT,
     "synthetic_answers: the set already holds another answer for this reference; use another reference_set",
 )
@@ -70,7 +70,7 @@ class MemoryPreparedStore(PreparedStore):
     @override
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         if any(differs(key, self._values.get(key), value) for key, value in values.items()):
-            return TAKEN
+            return ALREADY_HELD
         return self._update(self._values, values)
 
     @override
@@ -239,7 +239,7 @@ class StoredReferenceSets(ReferenceSets):
     async def seal(self, reference_set: str, digest: str) -> Failure | None:
         key = self._seal_key(reference_set)
         failure = await self._store.write({key: packed(key, digest.encode())})
-        if failure is TAKEN:
+        if failure is ALREADY_HELD:
             return Failure(
                 Status.INVALID_INPUT,
                 f"reference_set: {quoted(reference_set)} is immutable with other content; use another name",

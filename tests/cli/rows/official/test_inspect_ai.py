@@ -204,7 +204,7 @@ def test_samples_that_the_run_did_not_reach_are_named(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_text(json.dumps({**FREE, "samples": FREE["samples"][:7]}))
     missing = [record for record in read(path) if "is not in the log" in record.problem]
-    assert [record.place for record in missing] == [
+    assert [record.position for record in missing] == [
         f"sample {name} of epoch 2" for name in ("moon", "colour", "recipe")
     ]
 

@@ -78,7 +78,7 @@ def test_every_filter_gives_rows_and_one_can_be_chosen() -> None:
     records = read(log("gw_sums"))
     assert told(records) == [*strict, *flexible, *every]
     assert [record.index for record in records] == list(range(8))
-    assert [record.place for record in records[4:6]] == ["line 5 answer 1", "line 5 answer 2"]
+    assert [record.position for record in records[4:6]] == ["line 5 answer 1", "line 5 answer 2"]
     assert [(record.fields or {})["raw_response"] for record in records[1::6]] == [
         "6 times 5 is 30, so 30 eggs",
         "The answer is 11",
@@ -164,7 +164,7 @@ def test_what_is_no_sample_is_named_and_its_neighbours_are_read(tmp_path: Path) 
     path = written(tmp_path, {"a": 1}, sample(), lacking, sample(filtered_resps=[]), 7, sample(doc_id=5))
     records = read(path)
     assert told(records) == [("mine/0", "Who?", "Ada", "Ada"), ("mine/5", "Who?", "Ada", "Ada")]
-    assert [(record.place, record.problem) for record in records if record.fields is None] == [
+    assert [(record.position, record.problem) for record in records if record.fields is None] == [
         ("line 1", "has no doc with filtered_resps (it has: a)"),
         ("line 3", "has a choice without a log-likelihood"),
         ("line 4", "has no answer in its filtered_resps"),

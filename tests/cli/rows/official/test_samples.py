@@ -108,7 +108,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_a_folder_stands_for_the_files_with_samples_below_it(run: Path) -> None:
-    found = of(patterns=("samples_*.jsonl", "*_a.jsonl")).found([str(run), "-", "else.jsonl"])
+    found = of(patterns=("samples_*.jsonl", "*_a.jsonl")).files_in([str(run), "-", "else.jsonl"])
     names = [str(run / name) for name in ("later/samples_c.jsonl", "samples_a.jsonl", "samples_b.jsonl")]
     assert found == (*names, "-", "else.jsonl")
 
@@ -126,20 +126,20 @@ def test_what_cannot_be_read_together_is_refused(
     run: Path, options: dict[str, object], names: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        of(**options).found([str(run / name) for name in names])
+        of(**options).files_in([str(run / name) for name in names])
 
 
 def test_one_file_by_two_names_is_refused(run: Path) -> None:
     again = f"{run}/later/../samples_a.jsonl"
     with pytest.raises(InputError, match=r"\.\./samples_a\.jsonl is named twice \(as .*samples_a\.jsonl too\): leave"):
-        of().found([str(run / "samples_a.jsonl"), again])
+        of().files_in([str(run / "samples_a.jsonl"), again])
 
 
 def test_of_several_files_those_without_the_filter_are_left_out_and_told(capsys: pytest.CaptureFixture[str]) -> None:
     logs = Path(__file__).parents[3] / "support/harness_logs/lm_eval"
     files = official_files({"official": "lm-eval", "sample_filter": "strict"})
     assert files is not None
-    (found,) = files.found([str(logs)])
+    (found,) = files.files_in([str(logs)])
     assert "gw_sums" in found
     told = capsys.readouterr().err.splitlines()
     assert len(told) == len(list(logs.iterdir())) - 1
@@ -147,9 +147,9 @@ def test_of_several_files_those_without_the_filter_are_left_out_and_told(capsys:
     unknown = official_files({"official": "lm-eval", "sample_filter": "loose"})
     assert unknown is not None
     with pytest.raises(NoSuchFilterError, match="no sample is of the filter loose"):
-        unknown.found([str(logs)])
+        unknown.files_in([str(logs)])
 
 
 def test_the_options_are_written_as_they_were_given() -> None:
-    files = of(beside={"--questions": "q.json", "--annotations": ""}, options={"--filter": "x"})
+    files = of(companions={"--questions": "q.json", "--annotations": ""}, options={"--filter": "x"})
     assert files.arguments == ("--from", "mine", "--questions", "q.json", "--filter", "x")

@@ -152,7 +152,7 @@ def book(tmp_path: Path) -> Path:
 def test_the_first_sheet_is_read_with_formulas_as_text(book: Path) -> None:
     """A model's answer that begins with = was written as a formula, and no program has computed it."""
     records = list(workbook_records(str(book)))
-    assert [(record.index, record.place, record.fields) for record in records] == [
+    assert [(record.index, record.position, record.fields) for record in records] == [
         (0, "row 2", {"index": 1, "prediction": "=2+3"}),
         (1, "row 3", {"index": 2, "prediction": None}),
         (2, "row 4", {"index": 3.5, "prediction": "x"}),
@@ -194,7 +194,7 @@ def test_empty_rows_are_none(tmp_path: Path) -> None:
         written.active.append(line)
     written.active["B9"] = None
     written.save(path)
-    assert [(record.index, record.place) for record in workbook_records(str(path))] == [(0, "row 3")]
+    assert [(record.index, record.position) for record in workbook_records(str(path))] == [(0, "row 3")]
 
 
 def test_without_openpyxl_the_ways_out_are_told(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:

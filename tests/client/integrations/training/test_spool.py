@@ -1,94 +1,246 @@
-"""The file of scores outlasts cut lines and other people's."""
+"""A spool loses no step: restarts, kills, damage, full disks, limits; and it tells who is tried again, and when."""
 
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gradewire import InvalidRequest
-from gradewire.integrations.training import spool
-from gradewire.integrations.training.spool import ScoreLog, Spool, SpoolLimits
-from gradewire.integrations.training.step_file import StepHeader
-from gradewire.integrations.training.step_scores import StepMetric, StepScores, StepState
+from gradewire import InvalidRequest, Overloaded, ServerUnreachable
+from gradewire.integrations.training import spool as spool_module
+from gradewire.integrations.training.spool import RetryTimes, Spool, SpoolLimits
+from gradewire.integrations.training.step_scores import StepHeader, StepMetric, StepScores, StepState, WaitingStep
 
-
-def scores(step: int) -> StepScores:
-    metric = StepMetric(0.5, None, 1, 0.5, {"OK": 1, "TIMEOUT": 1}, "smile:v1/1?…", "ab", "too late")
-    return StepScores(step, "validation", 2, StepState.SCORED, {"smile": metric}, "", 1.0, 2.0)
-
-
-def test_what_is_added_is_there_after_a_restart(tmp_path: Path) -> None:
-    log = ScoreLog(tmp_path / "scores.jsonl")
-    for step in (1, 2):
-        log.add(step, scores(step))
-    again = ScoreLog(tmp_path / "scores.jsonl")
-    assert again.kept() == log.kept() == {1: scores(1), 2: scores(2)}
-    assert (again.last_sequence, again.has(2), again.has(3)) == (2, True, False)
-    assert again.counts == {StepState.SCORED: 2}
-
-
-@pytest.mark.parametrize("tail", [b'{"sequence": 9, "step', b"\xff\xfe", b"[]", b'{"sequence": 9}'])
-def test_a_line_that_cannot_be_read_is_named_and_the_next_one_is_whole(
-    tmp_path: Path, tail: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "scores.jsonl"
-    ScoreLog(path).add(1, scores(1))
-    path.write_bytes(path.read_bytes() + tail)
-    log = ScoreLog(path)
-    assert f"{path}, line 2 cannot be read" in caplog.text
-    log.add(2, scores(2))
-    assert ScoreLog(path).kept() == {1: scores(1), 2: scores(2)}
-
-
-def test_memory_keeps_the_newest_and_the_file_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "_MOST_KEPT", 3)
-    log = ScoreLog(tmp_path / "scores.jsonl")
-    for step in range(5):
-        log.add(step, scores(step))
-    assert list(log.kept()) == [2, 3, 4]
-    assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 5
-    assert log.counts == {StepState.SCORED: 5}
-
-
-_ROW = b'{"prediction": "a"}\n'
+_ROWS = [b'{"prediction": "a"}\n', b'{"prediction": "b"}\n']
+_METRIC = StepMetric(0.5, None, 1, 0.5, {"OK": 1, "TIMEOUT": 1}, "smile:v1/1?…", "ab", "too late")
 
 
 def header(step: int) -> StepHeader:
-    return StepHeader(step, "validation", 1.0, None)
+    return StepHeader(step, "validation", 1.0, {"exact_match": "exact_match"}, "set@1")
 
 
-def test_numbers_go_on_over_openings(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, SpoolLimits())
-    first, second = spool.add(header(-5), [_ROW]), spool.add(header(5), [_ROW])
-    spool.end(second, second.ended(StepState.SCORED, "", 2.0))
-    spool.close()
-    spool = Spool(tmp_path, SpoolLimits())
-    assert list(spool.waiting) == [first.sequence]
-    assert spool.waiting[first.sequence].header.step == -5
-    assert spool.add(header(6), [_ROW]).sequence == second.sequence + 1
-    spool.close()
+def scored(step: WaitingStep) -> StepScores:
+    return StepScores(step.header.step, "validation", 2, StepState.SCORED, {"smile": _METRIC}, "", 1.0, 2.0)
 
 
-def test_what_a_killed_writer_left_is_removed_and_files_of_others_are_left_alone(
+def deliver(spool: Spool, step: WaitingStep) -> StepScores:
+    """The step as its worker and its sinks end it."""
+    assert spool.scored(step)
+    scores = scored(step)
+    spool.delivered(step, scores)
+    return scores
+
+
+@contextmanager
+def opened(directory: Path, limits: SpoolLimits | None = None) -> Iterator[Spool]:
+    spool = Spool(directory, limits or SpoolLimits())
+    try:
+        yield spool
+    finally:
+        spool.close()
+
+
+def lines(directory: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (directory / "scores.jsonl").read_text().splitlines()]
+
+
+def test_what_is_written_comes_back_after_a_restart_in_the_order_of_submission(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        for step in (-5, 5, 0):
+            assert spool.add(header(step), iter(_ROWS)) == (StepState.NOT_SCORED, [])
+        first = spool.take()
+        assert first is not None
+        scores = deliver(spool, first)
+        assert spool.read(first) is None
+    with opened(tmp_path) as spool:
+        assert spool.counts() == {StepState.SCORED: 1, StepState.NOT_SCORED: 2}
+        assert spool.results()[0] == scores
+        second = spool.take()
+        assert second is not None
+        assert (second.header, second.items) == (header(5), 2)
+        assert spool.read(second) == [{"prediction": "a"}, {"prediction": "b"}]
+        spool.add(header(6), _ROWS)
+        deliver(spool, second)
+        third = spool.take()
+        assert third is not None
+        assert third.header.step == 0
+    assert [line["sequence"] for line in lines(tmp_path)] == [0, 1]
+    assert lines(tmp_path)[0] == {"sequence": 0, **scores.to_dict()}
+
+
+def test_a_kill_after_the_transaction_leaves_a_line_to_the_next_process_and_scores_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as spool:
+        spool.add(header(1), _ROWS)
+        monkeypatch.setattr(spool, "_export", lambda: None)
+        step = spool.take()
+        assert step is not None
+        deliver(spool, step)
+    assert not (tmp_path / "scores.jsonl").exists()
+    with opened(tmp_path) as spool:
+        assert spool.counts() == {StepState.SCORED: 1}
+    assert [line["step"] for line in lines(tmp_path)] == [1]
+
+
+@pytest.mark.parametrize("tail", [b'{"sequence": 9, "step', b"\xff\xfe", b"{"])
+def test_a_line_that_was_cut_off_is_written_again(tmp_path: Path, tail: bytes) -> None:
+    with opened(tmp_path) as spool:
+        for step in (1, 2):
+            spool.refuse(header(step), "no room")
+    path = tmp_path / "scores.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.index(b"\n") + 1] + tail)
+    opened_again = Spool(tmp_path, SpoolLimits())
+    opened_again.close()
+    assert path.read_bytes() == whole
+
+
+def test_memory_keeps_the_newest_and_the_file_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool_module, "_MOST_LISTED", 3)
+    with opened(tmp_path) as spool:
+        for step in range(5):
+            spool.refuse(header(step), "no room")
+        assert [scores.step for scores in spool.results()] == [2, 3, 4]
+    with opened(tmp_path) as spool:
+        assert [scores.step for scores in spool.results()] == [2, 3, 4]
+        assert spool.counts()[StepState.DROPPED] == 5
+    assert len(lines(tmp_path)) == 5
+
+
+@pytest.mark.parametrize("column", ["header", "rows", "digest"])
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "closed"])
+def test_every_changed_byte_of_header_rows_and_digest_is_found(tmp_path: Path, column: str, *, is_open: bool) -> None:
+    with opened(tmp_path) as spool:
+        for step in (1, 2):
+            spool.add(header(step), _ROWS)
+        (sequence, (whole,)) = 0, spool._database.execute(f"SELECT {column} FROM steps").fetchone()  # noqa: S608
+        for position in range(len(whole)) if is_open else (len(whole) // 2,):
+            content = whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :]
+            spool._database.execute(f"UPDATE steps SET {column} = ? WHERE sequence = ?", (content, sequence))  # noqa: S608
+            query = "SELECT header, rows, digest FROM steps WHERE sequence = 0"
+            stored = spool._database.execute(query).fetchone()
+            with pytest.raises(ValueError, match="not those that were written"):
+                spool_module._check(*stored)
+        if is_open:
+            step = spool.take()
+            assert step is not None
+            found = spool.read(step)
+            assert isinstance(found, StepScores)
+            damaged = [found]
+    if not is_open:
+        with opened(tmp_path) as spool:
+            damaged = spool.damaged
+            assert spool.counts() == {StepState.CORRUPT: 1, StepState.NOT_SCORED: 1}
+    assert [(scores.step, scores.state) for scores in damaged] == [(1, StepState.CORRUPT)]
+    (path,) = (tmp_path / "corrupt").iterdir()
+    assert str(path) in damaged[0].problem
+    with opened(tmp_path) as spool:
+        assert [scores.state for scores in spool.results()] == [StepState.CORRUPT, StepState.NOT_SCORED]
+
+
+def test_a_header_that_was_changed_in_the_file_is_damage(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        spool.add(header(71234), _ROWS)
+    path = tmp_path / "steps.sqlite"
+    content = path.read_bytes()
+    assert content.count(b'"step": 71234') == 1
+    path.write_bytes(content.replace(b'"step": 71234', b'"step": 71235'))
+    with opened(tmp_path) as spool:
+        assert [(scores.step, scores.state) for scores in spool.damaged] == [(71234, StepState.CORRUPT)]
+
+
+def full(spool: Spool) -> None:
+    """Lets the database grow no further, as a full disk does."""
+    (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
+    spool._database.execute(f"PRAGMA max_page_count={pages}")
+
+
+def test_on_a_full_disk_what_waits_is_kept_and_what_was_scored_is_scored_again_later(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        spool.add(header(1), [b'{"prediction": "%s"}\n' % (b"x" * 300)])
+        full(spool)
+        with pytest.raises(OSError, match="full"):
+            spool.add(header(2), [b"%s\n" % (b"x" * 50_000)])
+        step = spool.take()
+        assert step is not None
+        assert spool.read(step) == [{"prediction": "x" * 300}]
+        assert spool.scored(step)
+        large = StepScores(1, "validation", 1, StepState.SCORED, {}, "y" * 50_000, 1.0, 2.0)
+        with pytest.raises(OSError, match="full"):
+            spool.delivered(step, large)
+        assert [scores.state for scores in spool.results()] == [StepState.NOT_SCORED]
+        assert "full" in spool.results()[0].problem
+        spool._database.execute("PRAGMA max_page_count=1000000")
+        deliver(spool, step)
+        assert spool.add(header(2), _ROWS) == (StepState.NOT_SCORED, [])
+    with opened(tmp_path) as spool:
+        assert [(scores.step, scores.state) for scores in spool.results()] == [
+            (1, StepState.SCORED),
+            (2, StepState.NOT_SCORED),
+        ]
+
+
+def test_a_file_of_scores_that_cannot_be_written_gets_its_lines_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pending = tmp_path / "pending"
-    pending.mkdir()
-    for name in (".000000000001-step1.jsonl.partial", "notes.txt"):
-        (pending / name).write_text("half")
-    spool = Spool(tmp_path, SpoolLimits())
-    assert [path.name for path in pending.iterdir()] == ["notes.txt"]
-    assert "notes.txt is no step" in caplog.text
-    assert spool.waiting == {}
-    spool.close()
+    path = tmp_path / "scores.jsonl"
+    with opened(tmp_path) as spool:
+        path.mkdir()
+        spool.refuse(header(1), "no room")
+        assert "lacks scores" in caplog.text
+        path.rmdir()
+        spool.refuse(header(2), "no room")
+    assert [line["step"] for line in lines(tmp_path)] == [1, 2]
+
+
+def test_rows_that_raise_leave_nothing_behind(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        with pytest.raises(ZeroDivisionError):
+            spool.add(header(1), (b"%d\n" % (1 // divisor) for divisor in (1, 0)))
+        assert (spool.results(), sum(spool.counts().values())) == ([], 0)
+
+
+@pytest.mark.parametrize("when_full", ["drop_oldest", "drop_newest"])
+def test_what_waits_takes_no_more_bytes_than_it_may(tmp_path: Path, when_full: Any) -> None:
+    limits = SpoolLimits(max_bytes=20_000, when_full=when_full)
+    with opened(tmp_path, limits) as spool:
+        for step in range(12):
+            spool.add(header(step), [b"x" * 4_000 + b"\n"])
+            (size_bytes,) = spool._database.execute("SELECT sum(length(header) + length(rows)) FROM steps").fetchone()
+            assert size_bytes <= limits.max_bytes
+        assert spool.counts() == {StepState.NOT_SCORED: 4, StepState.DROPPED: 8}
+        (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
+        assert pages * 4096 < 4 * limits.max_bytes, "what was dropped gives its room back"
 
 
 def test_a_directory_has_one_owner(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, SpoolLimits())
-    with pytest.raises(InvalidRequest, match="in use by process"):
+    with opened(tmp_path), pytest.raises(InvalidRequest, match=f"in use by process {os.getpid()}"):
         Spool(tmp_path, SpoolLimits())
-    spool.close()
-    Spool(tmp_path, SpoolLimits()).close()
+    with opened(tmp_path):
+        pass
+
+
+def test_a_directory_of_another_version_is_named(tmp_path: Path) -> None:
+    with opened(tmp_path / "later"):
+        pass
+    with closing(sqlite3.connect(tmp_path / "later/steps.sqlite")) as database:
+        database.execute("PRAGMA user_version=9")
+    with pytest.raises(InvalidRequest, match="later version"):
+        Spool(tmp_path / "later", SpoolLimits())
+    (tmp_path / "earlier/pending").mkdir(parents=True)
+    with pytest.raises(InvalidRequest, match="earlier version"):
+        Spool(tmp_path / "earlier", SpoolLimits())
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/steps.sqlite").write_bytes(b"no database, but long enough for one. " * 100)
+    for _ in range(2):  # the lock is let go
+        with pytest.raises(OSError, match="move it away"):
+            Spool(tmp_path / "other", SpoolLimits())
 
 
 @pytest.mark.parametrize(
@@ -98,3 +250,34 @@ def test_a_directory_has_one_owner(tmp_path: Path) -> None:
 def test_limits_are_checked(settings: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidRequest, match=named):
         SpoolLimits(**settings)
+
+
+def test_a_server_that_is_away_is_tried_at_growing_intervals_up_to_half_a_minute() -> None:
+    times = RetryTimes()
+    waits = [times.failed(number % 3, ServerUnreachable("away"), now_s=0.0) for number in range(12)]
+    assert 0.5 <= waits[0] <= 0.6
+    assert all(shorter < longer for shorter, longer in pairwise(waits[:7]))
+    assert all(wait <= 36 for wait in waits)
+    times.answered()
+    assert times.failed(0, ServerUnreachable("away"), now_s=0.0) <= 0.6
+
+
+def test_the_servers_own_word_goes_first() -> None:
+    assert 7 <= RetryTimes().failed(0, Overloaded("full", retry_after_s=7.0), now_s=0.0) <= 8.4
+
+
+def test_all_wait_for_the_server_and_a_refused_step_waits_alone() -> None:
+    times = RetryTimes()
+    wait_s = times.failed(0, ServerUnreachable("away"), now_s=100.0)
+    assert times.due_s(0) == times.due_s(1) == 100.0 + wait_s
+    times.answered()
+    times.failed(1, InvalidRequest("no such metric"), now_s=100.0)
+    assert (times.due_s(1), times.due_s(2)) == (160.0, 0.0)
+
+
+def test_failures_are_counted_until_the_step_is_finished() -> None:
+    times = RetryTimes()
+    times.failed(0, ServerUnreachable("away"), now_s=0.0)
+    assert [times.failures(sequence) for sequence in (0, 1)] == [1, 0]
+    times.finished(0)
+    assert [times.failures(sequence) for sequence in (0, 1)] == [0, 0]

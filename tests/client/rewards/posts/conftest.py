@@ -17,5 +17,5 @@ async def scorer(small_server: SmallServer) -> AsyncIterator[RewardScorer]:
     transport = HoldingTransport(
         GrpcTransport(Endpoint(small_server.address)), lambda item: "dog" in item.prediction, 9
     )
-    async with RewardScorer(transport=transport, deadline_s=0.5) as scorer:
+    async with RewardScorer(transport, deadline_s=0.5) as scorer:
         yield scorer

@@ -11,7 +11,7 @@ from gradewire_models.build import build_model
 from gradewire_models.catalog.entries import Limits, Recipe
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.runtime import onnxruntime
-from gradewire_server.encoders.local.cuda import BoundSession, Buckets, BufferDevice
+from gradewire_server.encoders.cuda import BoundSession, Buckets, BufferDevice
 
 OpenBound = Callable[[BuiltModel, Buckets], BoundSession]
 

@@ -99,7 +99,7 @@ def fail(*_: object, **__: object) -> float:
     [
         ("gradewire_models.bf16.bf16_instruction", refuse, "none of amx_bf16, avx512_bf16"),
         ("openvino.Core.compile_model", fail, "cannot compile the graph"),
-        ("gradewire_server.encoders.local.rough.Bf16Session", fail, "a first run failed"),
+        ("gradewire_server.encoders.local.Bf16Session", fail, "a first run failed"),
     ],
 )
 async def test_where_bf16_cannot_be_had_fp32_stays_and_health_says_so(
@@ -175,7 +175,7 @@ async def test_another_processor_or_openvino_finds_no_vector_of_this_one(
 ) -> None:
     cache = CacheConfig(disk=DiskConfig(tmp_path / "cache", 1 << 22, 1 << 22, 1 << 22))
     for arithmetic, source in (("avx512_bf16, A", "COMPUTED"), ("avx512_bf16, A", "DISK"), ("amx_bf16, A", "COMPUTED")):
-        monkeypatch.setattr("gradewire_server.encoders.local.session.arithmetic", lambda said=arithmetic: said)
+        monkeypatch.setattr("gradewire_server.encoders.local.arithmetic", lambda said=arithmetic: said)
         engine = await open_variant(variants, cache)
         reply = await engine.ports.embeddings.embed("", ["w1 w2"], [Tier.PREDICTION])
         await engine.close()

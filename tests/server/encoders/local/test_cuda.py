@@ -20,8 +20,7 @@ from gradewire_models.runtime import onnxruntime
 from gradewire_server.backends import Backends
 from gradewire_server.domain.items import Status
 from gradewire_server.domain.needs import Tier
-from gradewire_server.encoders.factory import open_encoders
-from gradewire_server.encoders.local.cuda import (
+from gradewire_server.encoders.cuda import (
     CUDA_PROVIDER,
     BoundSession,
     Bucket,
@@ -37,7 +36,8 @@ from gradewire_server.encoders.local.cuda import (
     pad,
     provider_options,
 )
-from gradewire_server.encoders.local.session import open_session
+from gradewire_server.encoders.factory import open_encoders
+from gradewire_server.encoders.local import open_session
 from gradewire_server.settings.engine import CacheConfig, ComputeConfig, EngineConfig, GpuConfig
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
@@ -179,7 +179,7 @@ async def test_a_server_that_shall_have_a_gpu_does_not_start_without(tmp_path: A
 async def test_who_asks_for_a_gpu_gets_the_default_encoder_on_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    monkeypatch.setattr("gradewire_server.encoders.local.cuda.find_gpu", lambda _: Gpu(0))
+    monkeypatch.setattr("gradewire_server.encoders.cuda.find_gpu", lambda _: Gpu(0))
     for device, name in (("cuda", "all-MiniLM-L6-v2-fp16-cuda"), ("auto", "all-MiniLM-L6-v2")):
         config = EngineConfig(tmp_path, gpu=GpuConfig(device=device))
         service = open_encoders(config, None, CollectorRegistry())  # type: ignore[arg-type]  # as above
@@ -346,7 +346,7 @@ def test_models_of_a_gpu_are_loaded_and_run_on_one_thread(
         threads.append(threading.get_ident())
         return Told(bound_on_cpu(model, buckets), max_tokens=BUDGET_SESSION)
 
-    monkeypatch.setattr("gradewire_server.encoders.local.session.open_bound", loaded)
+    monkeypatch.setattr("gradewire_server.encoders.local.open_bound", loaded)
     config = GpuConfig(batch_tokens=BUDGET_SESSION)
     sessions = [open_session(gpu_model, ComputeConfig(), config, Gpu(0)).session for _ in range(2)]
     with ThreadPoolExecutor(2) as callers:
@@ -404,9 +404,9 @@ async def test_an_engine_on_a_gpu_answers_with_its_variant_and_one_without_says_
     assert "has no CUDAExecutionProvider" in failed.failures[0].message
     await without.close()
 
-    monkeypatch.setattr("gradewire_server.encoders.local.cuda.find_gpu", lambda _: Gpu(0))
+    monkeypatch.setattr("gradewire_server.encoders.cuda.find_gpu", lambda _: Gpu(0))
     monkeypatch.setattr(
-        "gradewire_server.encoders.local.session.open_bound",
+        "gradewire_server.encoders.local.open_bound",
         lambda model, _config, _index, buckets: bound_on_cpu(model, buckets),
     )
     engine = await Backends.open(config, CollectorRegistry())

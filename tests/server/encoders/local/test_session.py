@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from gradewire_models.repository.built import load_built
-from gradewire_server.encoders.local.cuda import Gpu
-from gradewire_server.encoders.local.session import EncoderSession, open_session
+from gradewire_server.encoders.cuda import Gpu
+from gradewire_server.encoders.local import EncoderSession, open_session
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 
 

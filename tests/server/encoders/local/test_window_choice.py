@@ -13,7 +13,7 @@ from tests.support.examples import example_count
 
 from gradewire import Scorer
 from gradewire_models.repository.built import BuiltModel
-from gradewire_server.encoders.local.session import EncoderSession
+from gradewire_server.encoders.local import EncoderSession
 from gradewire_server.encoders.outputs import RunOutput, open_tokenizer
 from gradewire_server.settings.engine import ComputeConfig
 
@@ -61,8 +61,8 @@ def scorers(minilm: Path) -> Iterator[dict[str, Scorer]]:
     """One scorer for each way of choosing windows."""
     given_ = {"model_repository": minilm, "disk_directory": "", "workers": 1, "lone_run_threads": 1}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gradewire_server.encoders.local.rough.Bf16Session", NoisyVectors)
-        patch.setattr("gradewire_server.encoders.local.session.arithmetic", lambda: "noise")
+        patch.setattr("gradewire_server.encoders.local.Bf16Session", NoisyVectors)
+        patch.setattr("gradewire_server.encoders.local.arithmetic", lambda: "noise")
         opened = {choice: Scorer.embedded(window_choice=choice, **given_) for choice in ("fp32", "bf16")}
         for scorer in opened.values():
             scorer.score([{"references": ["a"], "prediction": "b"}], "smile:v1")  # loads the model

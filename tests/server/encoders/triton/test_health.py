@@ -3,9 +3,9 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
+from gradewire_server.encoders import triton_supervisor as triton_repair
 from gradewire_server.encoders.prometheus import TritonTelemetry
-from gradewire_server.encoders.triton import health as triton_repair
-from gradewire_server.encoders.triton.health import FailureEvidence, ModelHealth, Repair
+from gradewire_server.encoders.triton_supervisor import FailureEvidence, ModelHealth, Repair
 from gradewire_server.triton import Counts, Fault, TritonClient
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.encoders.triton.model import pad, padded_tokens
+from gradewire_server.encoders.triton_model import pad, padded_tokens
 
 _LIMITS = st.sampled_from([16, 100, 128, 150, 256, 384, 512, 8192])
 

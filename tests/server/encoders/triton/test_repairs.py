@@ -134,7 +134,7 @@ async def test_a_model_that_breaks_on_disk_is_called_broken_by_health_and_calls_
 async def test_a_model_that_hangs_is_loaded_anew_and_one_that_is_busy_with_others_is_not(
     engine: Backends, fake: FakeTriton, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradewire_server.encoders.triton.model.PROBE_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("gradewire_server.encoders.triton_model.PROBE_TIMEOUT_S", 0.5)
     fake.gate.clear()
     others = asyncio.create_task(_count_up(fake))
     statuses: list[Status] = []

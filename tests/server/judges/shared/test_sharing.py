@@ -11,12 +11,12 @@ from tests.server.judges.shared.house import House, gate_of, until
 from tests.support.judges.scripted import Script, ScriptedJudges, by_hash, judge_status
 
 from gradewire_proto.spans import CURRENT
-from gradewire_server.domain.caller import ask_for, asking
+from gradewire_server.domain.caller import current_caller, set_current_caller
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.tracing.port import TraceHeaders
+from gradewire_server.tracing import TraceHeaders
 
 
 async def test_each_process_gets_what_the_judge_says_and_none_loads_one(house: House) -> None:
@@ -37,7 +37,7 @@ async def test_the_namespace_and_the_caller_of_a_question_reach_the_judge(house:
     callers = []
 
     def noted(need: Choose) -> Choice:
-        callers.append(asking())
+        callers.append(current_caller())
         return by_hash(need)
 
     judges = ScriptedJudges("scripted", script=Script(on_choose=noted))
@@ -45,7 +45,7 @@ async def test_the_namespace_and_the_caller_of_a_question_reach_the_judge(house:
     judge = await house.process().open("scripted")
 
     async def ask(caller: str) -> None:
-        ask_for(caller)
+        set_current_caller(caller)
         await judge.choose(replace(choose(caller), namespace=f"namespace of {caller}"))
 
     for caller in ("blue", "red"):

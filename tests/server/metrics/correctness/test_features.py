@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item
-from gradewire_server.domain.parts import SmileParts
-from gradewire_server.metrics.correctness.features import FEATURES, SHAPE, CorrectnessInputs, features, input_kind
+from gradewire_server.metrics.correctness.features import FEATURES, INPUT_KIND, CorrectnessInputs, features, input_kind
 
 NAMES = [feature.name for feature in FEATURES]
 TERMS = SmileParts(
@@ -204,7 +204,7 @@ NOTHING = SmileParts(0.0, 0.0, 0.0, 0.0, "", 0, correct=False)
 def told(question: str = "", prediction: str = "red", *references: str) -> dict[str, float]:
     item = Item("1", question, references or ("dog",), prediction)
     found = input_kind(CorrectnessInputs(item, truncated=False, best=0, smile=0.0, terms=NOTHING))
-    return dict(zip(SHAPE, found.tolist(), strict=True))
+    return dict(zip(INPUT_KIND, found.tolist(), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def told(question: str = "", prediction: str = "red", *references: str) -> dict[
 )
 def test_a_question_is_of_one_kind_at_most(question: str, kind: str) -> None:
     found = told(question)
-    assert [name for name in SHAPE if name.startswith("asks_") and found[name]] == [kind] * bool(kind)
+    assert [name for name in INPUT_KIND if name.startswith("asks_") and found[name]] == [kind] * bool(kind)
     assert found["no_question"] == float(not question)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.correctness_fits import DIGEST, FORM, changed, fit_text
 
-from gradewire_server.metrics.correctness.features import RULED_OUT, SHAPE, Feature
+from gradewire_server.metrics.correctness.features import INPUT_KIND, RULED_OUT, Feature
 from gradewire_server.metrics.correctness.fit import (
     Band,
     CorrectnessFit,
@@ -224,8 +224,8 @@ def read_neighbourhood(form: dict[str, Any]) -> CorrectnessFit:
 
 
 def item_of(words: float) -> Any:
-    shape = np.zeros(len(SHAPE))
-    shape[SHAPE.index("answer_words")] = math.log1p(words)
+    shape = np.zeros(len(INPUT_KIND))
+    shape[INPUT_KIND.index("answer_words")] = math.log1p(words)
     return shape
 
 

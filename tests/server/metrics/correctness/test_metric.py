@@ -13,12 +13,12 @@ from tests.support.engines.correctness_fits import FORM, fit_text, stored_fit
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.engines.programs import Table, at, table_of
 
+from gradewire_proto.parts import CorrectnessParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.items import ResultWarning as Remark
 from gradewire_server.domain.metric import NO_MODEL, Calibration, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import Embed, Grade, Grades, Tier
-from gradewire_server.domain.parts import CorrectnessParts
-from gradewire_server.metrics.correctness.features import FEATURES, GRADER, SHAPE, features_of, gather_inputs
+from gradewire_server.metrics.correctness.features import FEATURES, GRADER, INPUT_KIND, features_of, gather_inputs
 from gradewire_server.metrics.correctness.fit import CorrectnessFit, fit_id, read_fit
 from gradewire_server.metrics.correctness.metric import (
     VERSION,
@@ -285,7 +285,7 @@ def test_without_a_question_there_is_a_score_all_the_same(question: str) -> None
 
 
 def test_a_feature_that_does_not_apply_is_left_out() -> None:
-    known = {feature.name for feature in FEATURES} | set(SHAPE)
+    known = {feature.name for feature in FEATURES} | set(INPUT_KIND)
     for question in ("Which?", ""):
         features = graded(question=question).parts.features
         assert set(features) <= known

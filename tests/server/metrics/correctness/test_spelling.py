@@ -5,8 +5,7 @@ import math
 import pytest
 from tests.server.metrics.correctness.test_features import of
 
-from gradewire_server.metrics.correctness.spelling import head_of
-from gradewire_server.metrics.correctness.words import FeatureText
+from gradewire_server.metrics.correctness.words import FeatureText, head_of
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradewire_proto.parts import GraderParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, Status
 from gradewire_server.domain.items import ResultWarning as Remark
 from gradewire_server.domain.metric import NO_MODEL, ModelMetadata
 from gradewire_server.domain.needs import Grade, Grades
-from gradewire_server.domain.parts import GraderParts
 from gradewire_server.metrics.encoder.grader import MAX_CHARACTERS, Grader, GraderParameters
 
 ITEM = Item(id="", question="who?", references=("a man", "someone"), prediction="the man")

@@ -12,11 +12,11 @@ from tests.support.engines.correctness_fits import DIGEST
 from tests.support.engines.programs import Table, at, table_of
 from tests.support.judges.scripted import Script, preferring
 
+from gradewire_proto.parts import AutoParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.metric import ModelMetadata
 from gradewire_server.domain.needs import Embed
-from gradewire_server.domain.parts import AutoParts
 from gradewire_server.metrics.judged.auto import Auto, AutoParameters, confidence, is_sampled
 
 METRIC = Auto()

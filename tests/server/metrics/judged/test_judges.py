@@ -8,10 +8,10 @@ from tests.support.engines.programs import Table
 from tests.support.judges.prompts import GRADE, SIMILARITY, VERDICT
 from tests.support.judges.scripted import Script, choice, saying
 
+from gradewire_proto.parts import JudgeParts
 from gradewire_server.domain.items import Failure, Image, Item, MetricResult, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.parts import JudgeParts
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters

@@ -7,10 +7,10 @@ from tests.support.engines.programs import Table
 from tests.support.judges.prompts import LAVE
 from tests.support.judges.scripted import Script, choice, preferring, saying
 
+from gradewire_proto.parts import JudgeParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.judge import Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.parts import JudgeParts
 from gradewire_server.metrics.judged.lave import LAVE as METRIC
 from gradewire_server.metrics.judged.lave import LaveParameters
 from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, read_prompt

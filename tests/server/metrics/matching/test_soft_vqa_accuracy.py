@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.programs import Table
 
+from gradewire_proto.parts import VqaParts
 from gradewire_server.domain.items import Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.domain.parts import VqaParts
 from gradewire_server.metrics.matching.soft_vqa_accuracy import (
     MAX_CHARACTERS,
     SoftVqaAccuracy,

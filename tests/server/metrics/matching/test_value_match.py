@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from tests.support.engines.programs import Table
 
+from gradewire_proto.parts import ValueMatchParts
 from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, Parameters
-from gradewire_server.domain.parts import ValueMatchParts
 from gradewire_server.metrics.matching.value_match import ValueMatchMetric
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from tests.support.engines.programs import Table
 
+from gradewire_proto.parts import BleuParts
 from gradewire_server.domain.items import Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.parts import BleuParts
 from gradewire_server.metrics.overlap.bleu import MAX_CHARACTERS, Bleu, BleuParameters
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat.", "U.S.", "1,000", "&quot;cat&quot;", "don't", "x-y", "3-4", "猫。"]

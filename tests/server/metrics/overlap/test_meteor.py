@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.translate.meteor_score import meteor_score
 
+from gradewire_proto.parts import MeteorParts
 from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.domain.needs import FindSynonyms
-from gradewire_server.domain.parts import MeteorParts
 from gradewire_server.metrics.overlap.meteor import Meteor, MeteorParameters
 
 WORDS = ["cat", "cats", "dog", "running", "runs", "run", "the", "a", "mats", "mat"]

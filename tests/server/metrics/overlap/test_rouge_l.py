@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from tests.support.engines.programs import Table
 
+from gradewire_proto.parts import RougeLParts
 from gradewire_server.domain.items import Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.parts import RougeLParts
 from gradewire_server.metrics.overlap.rouge_l import RougeL, RougeLParameters
 
 WORDS = ["the", "cats", "cat", "sat", "relational", "relate", "on", "mats", "running", "runs", "A.B", "1,000", "don't"]

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from tests.support.engines.programs import Table, at
 
+from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, Calibration, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
-from gradewire_server.domain.parts import SmileParts
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset, SyntheticMode
 

@@ -13,15 +13,15 @@ from tests.support.engines.limited_encoder import READ, LimitedEncoder, numbered
 from tests.support.engines.programs import Table, at
 from tests.support.examples import example_count
 
+from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, Calibration
 from gradewire_server.domain.needs import TokenVectors, Vectors
-from gradewire_server.domain.parts import SmileParts
 from gradewire_server.metrics.smile.formula import Similarities
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.parameters import SmileParameters
 from gradewire_server.metrics.smile.rounds import gather
-from gradewire_server.metrics.smile.texts import smile_texts, whole_texts
+from gradewire_server.metrics.smile.texts import full_texts, smile_texts
 from gradewire_server.metrics.smile.whole_answer import MAX_NEAR, MAX_PIECES, gather_to_the_end
 
 PARAMETERS = SmileParameters(model="m", preset="one_pass", sentence_weight=0.3)
@@ -30,7 +30,7 @@ PARAMETERS = SmileParameters(model="m", preset="one_pass", sentence_weight=0.3)
 def read(
     prediction: str, *references: str, encoder: LimitedEncoder | None = None, words: int = 2_048, end: int = 16_384
 ) -> Similarities:
-    texts = whole_texts(prediction, references, end=end, most_words=words)
+    texts = full_texts(prediction, references, end=end, most_words=words)
     found: Similarities = (encoder or LimitedEncoder()).run(gather_to_the_end(texts, PARAMETERS, end=end))
     return found
 
@@ -128,13 +128,13 @@ def test_a_text_without_white_space_is_read_too() -> None:
 
 @pytest.mark.parametrize("after", [0, 1, 2, 4])
 def test_a_failure_in_any_round_is_the_result(after: int) -> None:
-    texts = whole_texts(numbered(100), ("x",), end=16_384, most_words=2_048)
+    texts = full_texts(numbered(100), ("x",), end=16_384, most_words=2_048)
     found = LimitedEncoder(fails_after=after).run(gather_to_the_end(texts, PARAMETERS, end=16_384))
     assert found == Failure(Status.TIMEOUT, "late")
 
 
 def test_blanks_before_the_answer_take_no_room() -> None:
-    texts = whole_texts(" " * 500 + numbered(50), ("x",), end=500 + len(numbered(50)), most_words=2_048)
+    texts = full_texts(" " * 500 + numbered(50), ("x",), end=500 + len(numbered(50)), most_words=2_048)
     encoder = LimitedEncoder()
     found = encoder.run(gather_to_the_end(texts, PARAMETERS, end=500 + len(numbered(50))))
     assert "w49" in encoder.pieces[-1]

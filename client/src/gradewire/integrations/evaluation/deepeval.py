@@ -52,17 +52,17 @@ class GradewireMetric(BaseMetric):
 
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
         """The score, or None; raises as `AnswerEvaluator.evaluate`, and where references or output are missing."""
-        return self._take(self._evaluator.evaluate(**self._asked(test_case)))
+        return self._take(self._evaluator.evaluate(**self._arguments(test_case)))
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
         """As `measure`."""
-        return self._take(await self._evaluator.evaluate_async(**self._asked(test_case)))
+        return self._take(await self._evaluator.evaluate_async(**self._arguments(test_case)))
 
     @property
     def __name__(self) -> str:
         return f"gradewire {self.metric}"
 
-    def _asked(self, test_case: LLMTestCase) -> dict[str, Any]:
+    def _arguments(self, test_case: LLMTestCase) -> dict[str, Any]:
         references = (test_case.metadata or {}).get(REFERENCES) or test_case.expected_output
         for name, value in (("actual_output", test_case.actual_output), ("expected_output", references)):
             if value is None:

@@ -1,18 +1,13 @@
 """A callback and `compute_metrics` for Hugging Face's Trainer."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any
 
-from gradewire.api import Client
 from gradewire.errors import InvalidRequest, MissingExtra
-from gradewire.integrations.training.sinks import Sink, available_sinks
-from gradewire.integrations.training.spool import SpoolLimits
+from gradewire.integrations.training.sinks import available_sinks
 from gradewire.integrations.training.step_scores import StepScores, StepState
-from gradewire.integrations.training.validation import ValidationScorer
-from gradewire.metrics.choice import MetricsLike
-from gradewire.options import ScoreOptions
+from gradewire.integrations.training.validation import ValidationScorer, ValidationSettings
 
 try:
     import numpy as np
@@ -38,39 +33,29 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
     training only the first process hands over, and with `wait_s` all of them get its numbers.
 
     Args:
-        client: HOST:PORT of a server, or a client.
-        metrics: As `Client.score`.
+        settings: Of the scorer; its sinks are those of `available_sinks(directory)`, unless said.
         rows: Of the evaluation, in its order: mappings with references and, mostly, question.
-        directory: As `ValidationScorer`.
         processing_class: Tokenizer or processor whose `batch_decode` reads what was generated; for `compute_metrics`.
         answers: From the model to one answer a row.
-        name: What sinks log scores under.
-        wait_s: How long `compute_metrics` waits for scores, so that `metric_for_best_model` can be one of them.
-        close_s: How long the end of the training waits for scores, if the server answers.
-        limits: As `ValidationScorer`.
-        sinks: None: those of `available_sinks(directory)`.
-        **options: As `ValidationScorer`.
+        name: Of the data set; sinks log scores under it.
+        wait_s: Seconds that `compute_metrics` waits for scores, so that `metric_for_best_model` can be one of them.
+        close_s: Seconds that the end of the training waits for scores, if the server answers.
     """
 
-    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
+    def __init__(  # noqa: PLR0913 - named, and mostly optional
         self,
-        client: str | Client,
-        metrics: MetricsLike | None = None,
-        *,
+        settings: ValidationSettings,
         rows: Sequence[Mapping[str, Any]],
-        directory: str | os.PathLike[str],
+        *,
         processing_class: Any = None,
         answers: Answers | None = None,
         name: str = "eval",
         wait_s: float = 0.0,
         close_s: float = 60.0,
-        limits: SpoolLimits | None = None,
-        sinks: Sequence[Sink] | None = None,
-        **options: Unpack[ScoreOptions],
     ) -> None:
-        self._client, self._metrics, self._directory, self._options = client, metrics, directory, options
-        self._rows, self._processing_class, self._answers, self._name = rows, processing_class, answers, name
-        self._wait_s, self._close_s, self._limits, self._sinks = wait_s, close_s, limits, sinks
+        self._settings, self._rows, self._name = settings, rows, name
+        self._processing_class, self._answers = processing_class, answers
+        self._wait_s, self._close_s = wait_s, close_s
         self._late: deque[StepScores] = deque()
         self._returned: set[int] = set()
         self._state: Any = None
@@ -137,7 +122,9 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         if self._state is not None and not self._state.is_world_process_zero:
             return
         if self.scorer is None:
-            self.scorer = self._make_scorer()
+            # As late as this, for the trackers of `report_to` begin their runs when the training begins.
+            settings = self._settings
+            self.scorer = settings.make_scorer(self._late.append, lambda: available_sinks(settings.directory))
         items = [{**row, "prediction": answer} for row, answer in zip(self._rows, answers, strict=True)]
         self.scorer.submit(self._step, items, self._name)
 
@@ -156,19 +143,6 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
                 return _by_label(scores)
         labels = self.scorer.labels
         return {label: float("nan") for label in labels} | {f"{label}_not_scored": 1.0 for label in labels}
-
-    def _make_scorer(self) -> ValidationScorer:
-        # As late as this, for the trackers of `report_to` begin their runs when the training begins.
-        sinks = available_sinks(self._directory) if self._sinks is None else self._sinks
-        return ValidationScorer(
-            self._client,
-            self._metrics,
-            directory=self._directory,
-            limits=self._limits,
-            sinks=sinks,
-            callback=self._late.append,
-            **self._options,
-        )
 
     def _decoded(self, predictions: Any) -> list[str]:
         ids = np.asarray(predictions[0] if isinstance(predictions, tuple) else predictions)

@@ -1,20 +1,14 @@
 """A callback for Lightning's Trainer."""
 
 import logging
-import os
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Unpack
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from gradewire.api import Client
 from gradewire.errors import InvalidRequest, MissingExtra
-from gradewire.integrations.training.sinks import Sink
-from gradewire.integrations.training.spool import SpoolLimits
 from gradewire.integrations.training.step_scores import StepScores, StepState
-from gradewire.integrations.training.validation import ValidationScorer
+from gradewire.integrations.training.validation import ValidationScorer, ValidationSettings
 from gradewire.items import ItemLike
-from gradewire.metrics.choice import MetricsLike
-from gradewire.options import ScoreOptions
 
 try:
     import torch
@@ -52,32 +46,21 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
     read, for their form, and not scored.
 
     Args:
-        client: HOST:PORT of a server, or a client.
-        metrics: As `Client.score`.
-        directory: As `ValidationScorer`.
+        settings: Of the scorer; its sinks get scores besides the trainer's loggers.
         items: From what `validation_step` returned and its batch to items; else `items_of_outputs`.
-        name: What scores are logged under; of several data loaders with their number: `validation_1`.
-        limits: As `ValidationScorer`.
-        sinks: Where scores are written to besides the trainer's loggers.
-        close_s: How long the end of the training waits for scores, if the server answers.
-        **options: As `ValidationScorer`.
+        name: Of the data set; scores are logged under it; of several data loaders with their number: `validation_1`.
+        close_s: Seconds that the end of the training waits for scores, if the server answers.
     """
 
-    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
+    def __init__(
         self,
-        client: str | Client,
-        metrics: MetricsLike | None = None,
+        settings: ValidationSettings,
         *,
-        directory: str | os.PathLike[str],
         items: Items = items_of_outputs,
         name: str = "validation",
-        limits: SpoolLimits | None = None,
-        sinks: Sequence[Sink] = (),
         close_s: float = 60.0,
-        **options: Unpack[ScoreOptions],
     ) -> None:
-        self._client, self._metrics, self._directory, self._options = client, metrics, directory, options
-        self._items, self._name, self._limits, self._sinks, self._close_s = items, name, limits, sinks, close_s
+        self._settings, self._items, self._name, self._close_s = settings, items, name, close_s
         self._collected: defaultdict[int, list[ItemLike]] = defaultdict(list)
         self._late: deque[StepScores] = deque()
         self.scorer: ValidationScorer | None = None
@@ -86,15 +69,7 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
         """Makes the scorer, on rank 0."""
         del pl_module
         if stage in {"fit", "validate"} and trainer.is_global_zero and self.scorer is None:
-            self.scorer = ValidationScorer(
-                self._client,
-                self._metrics,
-                directory=self._directory,
-                limits=self._limits,
-                sinks=self._sinks,
-                callback=self._late.append,
-                **self._options,
-            )
+            self.scorer = self._settings.make_scorer(self._late.append)
 
     def on_validation_batch_end(  # noqa: PLR0913, PLR0917 - Lightning's signature
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0

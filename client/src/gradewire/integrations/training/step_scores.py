@@ -1,4 +1,4 @@
-"""What is known of one submitted step."""
+"""A submitted step: what it is, how far it is, and its scores."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,9 +15,9 @@ class StepState(StrEnum):
     # It waits on disk, or is in work.
     NOT_SCORED = "not_scored"
     SCORED = "scored"
-    # It was given up: the spool was full, or its file could not be written.
+    # It was given up: the spool was full, or the disk.
     DROPPED = "dropped"
-    # Its file was damaged; it lies in the spool's folder `corrupt`.
+    # It was damaged on disk; what is left lies in the spool's folder `corrupt`.
     CORRUPT = "corrupt"
 
 
@@ -94,6 +94,60 @@ class StepScores:
         """
         metrics = {label: StepMetric(**metric) for label, metric in values["metrics"].items()}
         return cls(**{**values, "metrics": metrics, "state": StepState(values["state"])})
+
+
+@dataclass(frozen=True, slots=True)
+class StepHeader:
+    """What is known of a step besides its rows.
+
+    Attributes:
+        step: As the loop gave it.
+        name: Of the data set.
+        submitted_unix_s: Seconds since 1970.
+        metrics: Metric lines by label; None for those that the server has as usual ones.
+        reference_set: Of the call; empty without.
+    """
+
+    step: int
+    name: str
+    submitted_unix_s: float
+    metrics: dict[str, str] | None
+    reference_set: str = ""
+
+    def result(
+        self, state: StepState, problem: str, finished_unix_s: float | None = None, *, items: int = 0
+    ) -> StepScores:
+        """Return what is known of the step without its scores."""
+        return StepScores(
+            step=self.step,
+            name=self.name,
+            items=items,
+            state=state,
+            problem=problem,
+            submitted_unix_s=self.submitted_unix_s,
+            ended_unix_s=finished_unix_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingStep:
+    """A step on disk.
+
+    Attributes:
+        sequence: Its position in the order of submission, over all processes that used the directory.
+        header: What is known of it.
+        items: Number of its rows.
+        size_bytes: Of its header and rows.
+    """
+
+    sequence: int
+    header: StepHeader
+    items: int
+    size_bytes: int
+
+    def finished(self, state: StepState, problem: str, finished_unix_s: float | None = None) -> StepScores:
+        """Return what is known of it without its scores."""
+        return self.header.result(state, problem, finished_unix_s, items=self.items)
 
 
 def step_metrics(report: ScoreReport) -> dict[str, StepMetric]:

@@ -9,7 +9,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self, Unpack
@@ -18,10 +18,9 @@ from gradewire._calls.submit import READ_NAMES
 from gradewire.api import Client
 from gradewire.errors import GradewireError, TransportError
 from gradewire.integrations.training.sinks import Sink
-from gradewire.integrations.training.spool import Spool, SpoolLimits, WaitingStep
-from gradewire.integrations.training.step_file import StepHeader, encode_row
-from gradewire.integrations.training.step_queue import StepQueue
-from gradewire.integrations.training.step_scores import StepScores, StepState, step_metrics
+from gradewire.integrations.training.spool import Spool, SpoolLimits
+from gradewire.integrations.training.step_rows import encode_row
+from gradewire.integrations.training.step_scores import StepHeader, StepScores, StepState, WaitingStep, step_metrics
 from gradewire.items import ItemsLike
 from gradewire.metrics.choice import MetricDefaults, MetricsLike, choose_metrics
 from gradewire.metrics.line import format_metric_line
@@ -125,7 +124,7 @@ class StepCall:
 class Worker:
     """A thread that ends when the queue is closed."""
 
-    def __init__(self, call: StepCall, steps: StepQueue, deliveries: Deliveries) -> None:
+    def __init__(self, call: StepCall, steps: Spool, deliveries: Deliveries) -> None:
         self._call = call
         self._steps = steps
         self._deliveries = deliveries
@@ -159,7 +158,7 @@ class Worker:
             return
         del self._partly[step.sequence]
         if self._steps.scored(step):
-            scores = replace(step.ended(StepState.SCORED, "", time.time()), metrics=step_metrics(report))
+            scores = replace(step.finished(StepState.SCORED, "", time.time()), metrics=step_metrics(report))
             self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
 
     def _failed(self, step: WaitingStep, error: Exception, problem: str = "") -> None:
@@ -212,7 +211,7 @@ class ValidationScorer:
         OSError: The directory cannot be used.
     """
 
-    def __init__(  # noqa: PLR0913 - all optional and named; a configuration object would only hide them
+    def __init__(  # noqa: PLR0913 - named, and mostly optional
         self,
         client: str | Client,
         metrics: MetricsLike | None = None,
@@ -235,9 +234,9 @@ class ValidationScorer:
         self._read = READ_NAMES | {"images"} if choice.shows_images else READ_NAMES
         self._pid = os.getpid()
         self._closing = threading.Lock()
-        self._steps = StepQueue(Spool(Path(directory), limits or SpoolLimits()))
+        self._steps = Spool(Path(directory), limits or SpoolLimits())
         self._deliveries = Deliveries(sinks, callback)
-        for scores in self._steps.damaged():
+        for scores in self._steps.damaged:
             _log.warning("step %d: %s", scores.step, scores.problem)
             self._deliveries.add(scores)
         self._worker = Worker(StepCall(self._client, options), self._steps, self._deliveries)
@@ -246,8 +245,8 @@ class ValidationScorer:
     def submit(self, step: int, items: ItemsLike, name: str = "validation") -> StepState:
         """Takes the predictions of a step and returns when they are on disk; never raises, never waits for a server.
 
-        The step outlives this process, however it ends. (Against a failing machine it is as safe as the disk's own
-        cache.) A step that is submitted again is scored again; `results` has the latest.
+        The step outlives this process and a failing machine, however they end. A step that is submitted again is
+        scored again; `results` has the latest.
 
         Args:
             step: Of the training, a whole number.
@@ -349,6 +348,42 @@ class ValidationScorer:
         except GradewireError:
             return False
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationSettings:
+    """What the callback of a framework makes its scorer of, on the first process alone, once the training begins.
+
+    Attributes:
+        client: HOST:PORT of a server, or a client.
+        metrics: As `Client.score`.
+        directory: As `ValidationScorer`.
+        limits: As `ValidationScorer`.
+        sinks: As `ValidationScorer`; None: the callback's usual ones.
+        options: As `Client.score`; see `ValidationScorer`.
+    """
+
+    client: str | Client
+    metrics: MetricsLike | None = None
+    _: KW_ONLY
+    directory: str | os.PathLike[str]
+    limits: SpoolLimits | None = None
+    sinks: Sequence[Sink] | None = None
+    options: ScoreOptions = field(default_factory=ScoreOptions)
+
+    def make_scorer(
+        self, callback: Callable[[StepScores], None], usual_sinks: Callable[[], Sequence[Sink]] = tuple
+    ) -> ValidationScorer:
+        """Return the scorer; arguments and errors as `ValidationScorer`."""
+        return ValidationScorer(
+            self.client,
+            self.metrics,
+            directory=self.directory,
+            limits=self.limits,
+            sinks=usual_sinks() if self.sinks is None else self.sinks,
+            callback=callback,
+            **self.options,
+        )
 
 
 _open_scorers: "weakref.WeakSet[ValidationScorer]" = weakref.WeakSet()

@@ -205,7 +205,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
             "prediction": option_named(answer, options) if lettered and isinstance(answer, str) else answer,
             "raw_response": raw,
         }
-        yield Record(0, f"{sample.place} answer {place}" if several else sample.place, row)
+        yield Record(0, f"{sample.position} answer {place}" if several else sample.position, row)
 
 
 def _chosen(sample: Record, told: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
@@ -233,7 +233,7 @@ def _chosen(sample: Record, told: dict[str, Any], requests: Sequence[Sequence[An
     )
     if right:
         row["references"] = [texts[place] for place in right]
-    return Record(0, sample.place, row)
+    return Record(0, sample.position, row)
 
 
 def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> list[tuple[Any, Any]]:
@@ -307,4 +307,4 @@ def _stripped(value: Any) -> Any:
 
 
 def _unusable(sample: Record, identifier: str, problem: str) -> Record:
-    return Record(0, sample.place, None, problem, repr(sample.fields), id=identifier)
+    return Record(0, sample.position, None, problem, repr(sample.fields), id=identifier)

@@ -67,7 +67,7 @@ def _with_filters(samples: Iterator[Record]) -> Iterator[Record]:
             continue
         identifier = str(sample.fields.get("doc_id", sample.index))
         seen[identifier] += 1
-        yield Record(sample.index, sample.place, {**sample.fields, "filter": str(seen[identifier])})
+        yield Record(sample.index, sample.position, {**sample.fields, "filter": str(seen[identifier])})
 
 
 def _rows(sample: Record, task: str) -> Iterator[Record]:
@@ -85,7 +85,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     answers = _answers(fields["filtered_resps"])
     if not answers:
         problem = "has log-likelihoods, and lmms-eval does not log of what: there is no answer to grade"
-        yield Record(0, sample.place, None, problem, repr(fields), id=identifier)
+        yield Record(0, sample.position, None, problem, repr(fields), id=identifier)
         return
     told = {
         "task": task,
@@ -106,7 +106,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
         several = len(answers) > 1
         prediction = option_named(answer, options) if isinstance(answer, str) else answer
         row = {"id": f"{identifier}/{place}" if several else identifier, **told}
-        place_ = f"{sample.place} answer {place}" if several else sample.place
+        place_ = f"{sample.position} answer {place}" if several else sample.position
         yield Record(0, place_, {**row, "prediction": prediction, "raw_response": raw})
 
 

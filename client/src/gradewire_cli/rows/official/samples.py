@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from gradewire_cli.options.common import written_options
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record, printable
@@ -29,7 +30,7 @@ class OfficialFiles:
         type_columns: Columns that all rows have, by which means are told.
         patterns: Names of the files with samples in the folder of a run; empty where names do not tell them.
         several: Whether FILE may be more than one.
-        beside: Files that are read beside FILE, by the option that names them; "" where it is not given.
+        companions: Files that are read beside FILE, by the option that names them; "" where it is not given.
         options: Further options and what they say.
     """
 
@@ -38,16 +39,15 @@ class OfficialFiles:
     type_columns: tuple[str, ...]
     patterns: tuple[str, ...] = ()
     several: bool = True
-    beside: Mapping[str, str] = field(default_factory=dict)
+    companions: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """The options as they are written."""
-        given = ((option, value) for option, value in {**self.beside, **self.options}.items() if value)
-        return ("--from", self.name, *itertools.chain(*given))
+        return ("--from", self.name, *written_options({**self.companions, **self.options}))
 
-    def found(self, paths: Sequence[str]) -> tuple[str, ...]:
+    def files_in(self, paths: Sequence[str]) -> tuple[str, ...]:
         """These files, and in the place of a folder those with samples in it, in the order of their names.
 
         Of several, those of tasks that have no such filter are left out, which stderr says.
@@ -220,11 +220,11 @@ def checked(
     told = [record.problem if record.fields is None else lack(record.fields) for record in first]
     if first and all(told):
         raise InputError(
-            f"{path} is no log of {harness}: {first[0].place} {told[0]}{_other_harness(first[0], harness)}"
+            f"{path} is no log of {harness}: {first[0].position} {told[0]}{_other_harness(first[0], harness)}"
         )
     for record in itertools.chain(first, records):
         problem = "" if record.fields is None else lack(record.fields)
-        yield Record(record.index, record.place, None, problem, repr(record.fields)) if problem else record
+        yield Record(record.index, record.position, None, problem, repr(record.fields)) if problem else record
 
 
 def filtered(path: str, samples: Iterator[Record], filter_: str) -> Iterator[Record]:

@@ -128,7 +128,7 @@ def _row(record: Record, task: str) -> Record:
     identifier = f"{task}/{record.index if index is None else index}"
     if isinstance(prediction, str) and _FAILED in prediction:
         problem = f"has no answer: {prediction[:200]}"
-        return Record(0, record.place, None, problem, repr(record.fields), id=identifier)
+        return Record(0, record.position, None, problem, repr(record.fields), id=identifier)
     options = _options(fields)
     row = {
         "id": identifier,
@@ -143,7 +143,7 @@ def _row(record: Record, task: str) -> Record:
     references = _references(fields, options)
     if references is not None:
         row["references"] = references
-    return Record(0, record.place, row)
+    return Record(0, record.position, row)
 
 
 def _options(fields: Mapping[str, Any]) -> list[str]:

@@ -67,12 +67,12 @@ def vqa_records(path: str, files: VqaFiles) -> Iterator[Record]:
         yield Record(index, f"question {printable(identifier)}", None, problem, identifier, id=identifier)
 
 
-def _problem(entry: object, identifier: str, asked: Mapping[str, Any], first: Mapping[str, int]) -> str:
+def _problem(entry: object, identifier: str, questions: Mapping[str, Any], first: Mapping[str, int]) -> str:
     if not isinstance(entry, dict):
         return "is no object"
     if not identifier:
         return f"has no question_id (it has: {', '.join(map(printable, entry)) or 'nothing'})"
-    if identifier not in asked:
+    if identifier not in questions:
         return f"answers question {printable(identifier)}, which is not among the questions"
     if identifier in first:
         return f"answers question {printable(identifier)} again: result {first[identifier] + 1} counts"
@@ -113,17 +113,17 @@ def _questions(files: VqaFiles) -> tuple[dict[str, dict[str, Any]], dict[str, st
     return asked, unusable
 
 
-def _annotate_all(asked: Mapping[str, dict[str, Any]], path: str, unusable: dict[str, str]) -> None:
+def _annotate_all(questions: Mapping[str, dict[str, Any]], path: str, unusable: dict[str, str]) -> None:
     annotated: set[str] = set()
     for entry in _entries(path, _loaded(path)):
         fields = entry if isinstance(entry, dict) else {}
         identifier = _first(fields, _IDS)
-        if identifier not in asked:
+        if identifier not in questions:
             continue  # of another part of the data set
         if identifier in annotated:
             raise InputError(f"{path}: question {printable(identifier)} stands there twice")
         annotated.add(identifier)
-        _annotate(asked[identifier], fields, path, unusable)
+        _annotate(questions[identifier], fields, path, unusable)
 
 
 def _annotate(question: dict[str, Any], fields: Mapping[str, Any], path: str, unusable: dict[str, str]) -> None:

@@ -85,7 +85,7 @@ def _options(config: Mapping[str, Any]) -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = int(given.get("intra_op_thread_count", "0")) or _share_of_cores(config)
     options.inter_op_num_threads = int(given.get("inter_op_thread_count", "0")) or 1
-    # As gradewire's embedded engine has it: see gradewire_server.encoders.local.session.
+    # As gradewire's embedded engine has it: see gradewire_server.encoders.local.
     options.add_session_config_entry("session.intra_op.allow_spinning", given.get("intra_op.allow_spinning", "0"))
     options.enable_mem_pattern = given.get("enable_mem_pattern", "0") == "1"
     return options

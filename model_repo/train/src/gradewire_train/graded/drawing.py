@@ -169,18 +169,6 @@ class Drawer:
         return Drawn(question, references(rng, draw), text, "right", "right" if right else "other")
 
 
-def draw_rows(lexicon: Lexicon, part: Name, counts: Mapping[str, int], *, seed: int) -> list[DrawnRow]:
-    """Rows of several kinds, kind after kind.
-
-    Raises:
-        TrainingError: There is no such kind, or WordNet's files hold too little.
-    """
-    drawer = Drawer(lexicon, part)
-    if unknown := set(counts) - set(drawer.kinds):
-        raise TrainingError(f"there is no kind {', '.join(sorted(unknown))}; kinds: {', '.join(drawer.kinds)}")
-    return [row for kind, count in counts.items() for row in drawer.rows(kind, count, seed=seed)]
-
-
 def rows_digest(rows: Sequence[DrawnRow]) -> str:
     """SHA-256 over the rows as they are written, in hexadecimal."""
     digest = hashlib.sha256()

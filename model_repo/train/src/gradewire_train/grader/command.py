@@ -1,10 +1,11 @@
 """What ``gradewire models train grader`` does: reads and draws rows, trains, shows progress, writes."""
 
+import hashlib
 import json
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib.metadata import version
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,13 @@ from gradewire_models.catalog.entries import ADAPTER_WEIGHTS
 from gradewire_models.repository.digest import file_sha256
 from gradewire_models.repository.grader_input import MAX_TOKENS
 from gradewire_stats.calibration.labelled_rows import Half
-from gradewire_train.encoder import load_base
+from gradewire_train.encoder import Base, load_base
 from gradewire_train.errors import TrainingError
 from gradewire_train.graded.drawing import Drawer
-from gradewire_train.grader.card import Account, identity, write_account
 from gradewire_train.grader.model import Grader, GraderTokenizer, Judgement, row_logits
-from gradewire_train.grader.rows import GraderRow, drawn_row, fold_of, read_rows
+from gradewire_train.grader.rows import DRAWN, GraderRow, drawn_row, fold_of, read_rows, rows_digest
 from gradewire_train.recipes import GraderRecipe, read_recipe, with_settings
+from gradewire_train.run.card import Account, write_account
 from gradewire_train.run.checkpoint import begin_in
 from gradewire_train.run.staged import staged
 from gradewire_train.run.steps import Course, Steps, TrainingConsole, deterministic, first_interrupt
@@ -29,7 +30,6 @@ from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.wordnet import WordNet, usual_directory
 
 LOGITS_FILE = "logits.jsonl"
-_PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +97,10 @@ def run(request: Request) -> bool:
         grader.start_from(request.start)
         started = file_sha256(request.start / ADAPTER_WEIGHTS)
     course = Course(
-        settings=training,
-        identity=identity(recipe, encoder.base.weights_sha256 + started, rows),
-        directory=request.directory,
-        checkpoint_every=request.checkpoint_every,
-        resume=request.resume,
+        directory=request.directory, evaluate_every=0, checkpoint_every=request.checkpoint_every, resume=request.resume
     )
-    steps = Steps(Judgement(grader, tokenizer, rows, recipe), course)
+    identity = training_identity(recipe, encoder.base.weights_sha256 + started, rows)
+    steps = Steps(Judgement(grader, tokenizer, rows, recipe), training, identity, course)
     with TrainingConsole(console, training.steps) as shown, first_interrupt(shown.stopping) as stop:
         outcome = steps.go(shown.report, stop)
     if not outcome.finished:
@@ -112,13 +109,9 @@ def run(request: Request) -> bool:
         )
         return False
     grader.rounded()
-    account = Account(
-        rows=rows,
-        temperature=request.temperature,
-        temperature_from="",
-        outcome=outcome,
+    account = replace(
+        grader_account(encoder.base, rows, request.temperature),
         options=_options(request),
-        versions={name: version(name) for name in _PACKAGES},
         files={
             **({f"the adapter of {request.start.name}": started} if request.start is not None else {}),
             **{path.name: file_sha256(path) for path in request.rows},
@@ -126,7 +119,7 @@ def run(request: Request) -> bool:
     )
     with staged(request.directory) as fresh:
         grader.save(training, fresh)
-        write_account(fresh, encoder.base, recipe, account)
+        write_account(fresh, encoder.base, recipe, account, outcome.curve)
         if out or scored:
             console.print(f"scoring {len(out) + len(scored)} rows", highlight=False)
             _write_logits(fresh / LOGITS_FILE, grader, tokenizer, [*out, *scored])
@@ -135,6 +128,40 @@ def run(request: Request) -> bool:
         f"{training.steps} steps on {len(rows)} rows, {outcome.seconds:.0f} s: {request.directory}", highlight=False
     )
     return True
+
+
+def training_identity(recipe: GraderRecipe, base_sha256: str, rows: Sequence[GraderRow]) -> str:
+    """Return the digest of recipe, base and rows: only a training of the same goes on from a checkpoint."""
+    parts = ["grader", asdict(recipe), base_sha256, rows_digest(rows)]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def grader_account(base: Base, rows: Sequence[GraderRow], temperature: float) -> Account:
+    """Return the `Account` of a grader, without options and files."""
+    sha256 = rows_digest(rows)
+    sources = Counter(row.source for row in rows)
+    kinds = Counter(row.kind for row in rows if row.source == DRAWN)
+    return Account(
+        command="grader",
+        about=[
+            f"# A grader on {base.name}",
+            "",
+            "A cross-encoder for the metric `grader` of gradewire: it reads question, reference and answer together,",
+            f"at most {MAX_TOKENS} tokens, and gives the logit of the answer being right. A low-rank adapter on the",
+            "base's linear layers, and one linear layer over the mean of its tokens.",
+        ],
+        data=f"Rows: {len(rows)}, SHA-256 `{sha256}`",
+        setting=f"Temperature: {temperature:g}",
+        remark="The last step was kept",
+        tables=[
+            "| source | rows |",
+            "|---|---|",
+            *(f"| {source} | {count} |" for source, count in sorted(sources.items())),
+            "",
+            *([f"Drawn rows are of {len(kinds)} kinds: {', '.join(kinds)}.", ""] if kinds else []),
+        ],
+        metadata={"data_sha256": sha256, "max_tokens": MAX_TOKENS, "temperature": temperature, "text_form": "grader"},
+    )
 
 
 def _drawn(request: Request, recipe: GraderRecipe) -> list[GraderRow]:

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch.nn.utils.rnn import pad_sequence
 
-from gradewire_models.catalog.entries import ADAPTER_WEIGHTS
+from gradewire_models.catalog.entries import ADAPTER_WEIGHTS, HEAD_WEIGHTS
 from gradewire_models.repository.grader_input import MAX_TOKENS, Piece, Pieces, grader_input
 from gradewire_train.batches import LengthBatches
 from gradewire_train.encoder import TrainedEncoder, prepare, save_trained, trained_weights
@@ -21,7 +21,6 @@ from gradewire_train.errors import TrainingError
 from gradewire_train.grader.rows import GraderRow, weights
 from gradewire_train.recipes import GraderRecipe, GraderTraining
 
-HEAD_FILE: Final = "head.safetensors"
 _TOKENIZE_AT_ONCE: Final = 4096
 
 
@@ -82,7 +81,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
         """
         try:
             matrices = load_file(directory / ADAPTER_WEIGHTS)
-            head = load_file(directory / HEAD_FILE)
+            head = load_file(directory / HEAD_WEIGHTS)
         except (OSError, SafetensorError) as error:
             raise TrainingError(f"--start: {directory} holds no grader ({error})") from error
         own = {name.replace(".default.", "."): each for name, each in trained_weights(self.model).items()}
@@ -109,8 +108,8 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
         """Writes adapter and head."""
         save_trained(self.encoder, training, directory)
         head = {name: each.detach().contiguous() for name, each in self.head.state_dict().items()}
-        save_file(head, directory / HEAD_FILE)
-        (directory / HEAD_FILE).chmod(0o644)
+        save_file(head, directory / HEAD_WEIGHTS)
+        (directory / HEAD_WEIGHTS).chmod(0o644)
 
 
 class GraderTokenizer:

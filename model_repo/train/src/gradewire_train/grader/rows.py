@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from gradewire_stats.calibration.labelled_rows import Half, half_of, question_key
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import json_objects, well_formed
+from gradewire_train.examples import answer_fields, json_objects
 from gradewire_train.graded.row import DrawnRow
 
 MOST_REFERENCES: Final = 3
@@ -107,19 +107,11 @@ def rows_digest(rows: Sequence[GraderRow]) -> str:
 
 
 def _row(found: Mapping[str, Any], where: str, file: str) -> GraderRow:
-    for name in ("question", "prediction"):
-        if not isinstance(found.get(name), str):
-            raise TrainingError(f"{where}: {name} should be a text")
-    references = found.get("references")
-    if not isinstance(references, list) or not references or not all(isinstance(each, str) for each in references):
-        raise TrainingError(f"{where}: references should be a list of texts, at least one")
-    if not all(map(well_formed, (found["question"], found["prediction"], *references))):
-        raise TrainingError(f"{where}: a text has a lone surrogate, which is no character")
+    question, references, prediction = answer_fields(found, where)
     source = str(found.get("dataset") or file)
-    best = best_references(references, found["prediction"])
+    best = best_references(references, prediction)
     kind = str(found.get("kind", "")) if source == DRAWN else ""
-    label = _label(found, where)
-    return GraderRow(str(found.get("id") or where), found["question"], best, found["prediction"], label, source, kind)
+    return GraderRow(str(found.get("id") or where), question, best, prediction, _label(found, where), source, kind)
 
 
 def _label(found: Mapping[str, Any], where: str) -> float:

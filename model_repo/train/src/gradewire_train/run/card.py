@@ -4,96 +4,92 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from gradewire_train.encoder import TrainedEncoder
+from gradewire_models.catalog.entries import ADAPTER_METADATA
+from gradewire_train.encoder import Base
 from gradewire_train.examples import GROUPS, Example
-from gradewire_train.recipes import Recipe, recipe_text
+from gradewire_train.recipes import GraderRecipe, Recipe, recipe_text
 from gradewire_train.run.steps import Outcome
 from gradewire_train.selection import MEAN
+from gradewire_train.texts import examples_digest
 
-METADATA_FILE = "gradewire.json"
+_PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What the card says of a training besides its recipe.
+    """The part of a card that depends on what was trained.
 
     Attributes:
-        data_sha256: `examples_digest` of the examples.
-        dev: Number, file and digest of the dev rows; "" without.
-        options: The command's options besides the recipe: of the texts and of the dev rows.
-        versions: Of the packages that computed it.
-        files: Names of the user's files that were read, with their SHA-256.
+        command: `sfve` or `grader`.
+        about: The heading, and the lines below it.
+        data: The point about what was trained on.
+        setting: The point behind the recipe's: the step that was kept, or the temperature.
+        remark: The last point.
+        tables: Lines before the recipe.
+        metadata: Fields of the metadata besides those of base and recipe.
+        options: The command's options besides the recipe, each behind a blank.
+        files: Names of the files that were read, with their SHA-256.
     """
 
-    examples: Sequence[Example]
-    data_sha256: str
-    outcome: Outcome
-    dev: str = ""
+    command: str
+    about: Sequence[str]
+    data: str
+    setting: str
+    remark: str
+    tables: Sequence[str]
+    metadata: Mapping[str, Any]
     options: str = ""
-    versions: Mapping[str, str]
-    files: Mapping[str, str]
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
-def write_account(directory: Path, encoder: TrainedEncoder, recipe: Recipe, account: Account) -> None:
-    """Writes README.md, recipe.toml, curve.jsonl and the metadata that ``gradewire models build --adapter`` reads."""
-    (directory / "README.md").write_text(card(encoder, recipe, account), encoding="utf-8")
+def write_account(
+    directory: Path, base: Base, recipe: Recipe | GraderRecipe, account: Account, curve: Sequence[Mapping[str, float]]
+) -> None:
+    """Write README.md, recipe.toml, curve.jsonl and the metadata that ``gradewire models build --adapter`` reads."""
+    (directory / "README.md").write_text(_card(base, recipe, account), encoding="utf-8")
     (directory / "recipe.toml").write_text(recipe_text(recipe), encoding="utf-8")
-    # JSON has no NaN: a part of the dev rows that cannot be ranked has no figure.
-    rows = [
-        {name: None if math.isnan(value) else value for name, value in row.items()} for row in account.outcome.curve
-    ]
-    curve = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
-    (directory / "curve.jsonl").write_text(curve, encoding="utf-8")
+    # JSON has no NaN: a part of the dev rows that cannot be ranked has no value.
+    rows = [{name: None if math.isnan(value) else value for name, value in row.items()} for row in curve]
+    lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+    (directory / "curve.jsonl").write_text(lines, encoding="utf-8")
     metadata = {
-        "base": encoder.base.name,
-        "base_sha256": encoder.base.weights_sha256,
-        "data_sha256": account.data_sha256,
-        "licence": encoder.base.licence,
-        "max_tokens": recipe.training.max_tokens,
+        "base": base.name,
+        "base_sha256": base.weights_sha256,
+        "licence": base.licence,
         "recipe_sha256": recipe.digest,
-        "text_form": "sfve",
+        **account.metadata,
     }
-    (directory / METADATA_FILE).write_text(json.dumps(metadata, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    (directory / ADAPTER_METADATA).write_text(json.dumps(metadata, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def card(encoder: TrainedEncoder, recipe: Recipe, account: Account) -> str:
-    """The model card, in Markdown; nothing in it but the figures differs between two runs of one recipe."""
-    counts = Counter(example.task for example in account.examples)
-    tasks = [
-        f"| {group} | {task} | {counts[task]} |" for group, names in GROUPS.items() for task in names if counts[task]
-    ]
-    kind = "a low-rank adapter" if recipe.training.method == "adapter" else "all weights"
-    licence = encoder.base.licence or "unknown"
+def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
+    """Return the model card, in Markdown; only measured values differ between two runs of one recipe."""
+    licence = base.licence or "unknown"
+    training = recipe.training
+    command = f"gradewire models train {account.command} --recipe recipe.toml{account.options} --out DIR"
+    files = "".join(f", with {name} (SHA-256 `{sha256}`)" for name, sha256 in account.files.items())
     return "\n".join(
         [
             "---",
             f"license: {licence.lower()}",
-            f"base_model: {encoder.base.origin}",
+            f"base_model: {base.origin}",
             "---",
-            f"# SFVE on {encoder.base.name}: {kind}",
+            *account.about,
             "",
-            'An encoder for the metric `sfve` of gradewire: the cosine of "Question: … Answer: …" of prediction',
-            f"and reference, at most {recipe.training.max_tokens} tokens. Scheme: Ji, Si, Lin et al. 2024,",
-            '"Towards Flexible Evaluation for Generative Visual Question Answering".',
+            f"- Base: {base.origin}, weights SHA-256 `{base.weights_sha256}`, licence {licence}",
+            f"- {account.data}",
+            f"- Recipe: SHA-256 `{recipe.digest}`, seed {training.seed}, {training.threads} thread(s)",
+            f"- {account.setting}",
+            f"- Made by: `{command}`{files}",
+            f"- With: {', '.join(f'{name} {version(name)}' for name in _PACKAGES)}",
+            f"- {account.remark}",
             "",
-            f"- Base: {encoder.base.origin}, weights SHA-256 `{encoder.base.weights_sha256}`, licence {licence}",
-            f"- Texts: {len(account.examples)} examples, SHA-256 `{account.data_sha256}`",
-            f"- Recipe: SHA-256 `{recipe.digest}`, seed {recipe.training.seed}, {recipe.training.threads} thread(s)",
-            f"- Kept: step {account.outcome.best_step} of {recipe.training.steps}",
-            f"- Made by: `gradewire models train sfve --recipe recipe.toml{account.options} --out DIR`"
-            + "".join(f", with {name} (SHA-256 `{sha256}`)" for name, sha256 in account.files.items()),
-            f"- With: {', '.join(f'{name} {version}' for name, version in account.versions.items())}",
-            "- No human label was trained on"
-            + (f"; the step was selected on {account.dev}" if account.dev else "; the last step was kept"),
-            "",
-            "| group | task | examples |",
-            "|---|---|---|",
-            *tasks,
-            "",
-            *_figures(account),
+            *account.tables,
             "## Recipe",
             "",
             "```toml",
@@ -104,8 +100,42 @@ def card(encoder: TrainedEncoder, recipe: Recipe, account: Account) -> str:
     )
 
 
-def _figures(account: Account) -> list[str]:
-    evaluated = [row for row in account.outcome.curve if MEAN in row]
+def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcome: Outcome, dev: str = "") -> Account:
+    """Return the `Account` of an encoder for `sfve`, without options and files.
+
+    Args:
+        base: Its base.
+        recipe: Its recipe.
+        examples: Its examples.
+        outcome: The result of its steps.
+        dev: Number, file and digest of the dev rows; "" without.
+    """
+    sha256 = examples_digest(examples)
+    counts = Counter(example.task for example in examples)
+    rows = [
+        f"| {group} | {task} | {counts[task]} |" for group, names in GROUPS.items() for task in names if counts[task]
+    ]
+    kind = "a low-rank adapter" if recipe.training.method == "adapter" else "all weights"
+    selected = f"the step was selected on {dev}" if dev else "the last step was kept"
+    return Account(
+        command="sfve",
+        about=[
+            f"# SFVE on {base.name}: {kind}",
+            "",
+            'An encoder for the metric `sfve` of gradewire: the cosine of "Question: … Answer: …" of prediction',
+            f"and reference, at most {recipe.training.max_tokens} tokens. Scheme: Ji, Si, Lin et al. 2024,",
+            '"Towards Flexible Evaluation for Generative Visual Question Answering".',
+        ],
+        data=f"Texts: {len(examples)} examples, SHA-256 `{sha256}`",
+        setting=f"Kept: step {outcome.best_step} of {recipe.training.steps}",
+        remark=f"No human label was trained on; {selected}",
+        tables=["| group | task | examples |", "|---|---|---|", *rows, "", *_ranks(outcome, dev)],
+        metadata={"data_sha256": sha256, "max_tokens": recipe.training.max_tokens, "text_form": "sfve"},
+    )
+
+
+def _ranks(outcome: Outcome, dev: str) -> list[str]:
+    evaluated = [row for row in outcome.curve if MEAN in row]
     if not evaluated:
         return []
     names = [name for name in evaluated[0] if name.startswith(MEAN)]
@@ -116,7 +146,7 @@ def _figures(account: Account) -> list[str]:
         for row in evaluated
     ]
     return [
-        f"Spearman of the cosines with the labels of {account.dev}; step 0 is the base. They selected the step, so",
+        f"Spearman of the cosines with the labels of {dev}; step 0 is the base. They selected the step, so",
         "they flatter it.",
         "",
         f"| step | loss | {' | '.join(names)} |",

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,13 @@ from gradewire_models.repository.digest import file_sha256
 from gradewire_train.batches import chosen, tasks_wanted
 from gradewire_train.encoder import load_base, save_trained
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import TASKS, Example
+from gradewire_train.examples import TASKS, Example, Files
 from gradewire_train.recipes import Recipe, Texts, read_recipe, with_settings
-from gradewire_train.run.card import Account, write_account
+from gradewire_train.run.card import sfve_account, write_account
 from gradewire_train.run.checkpoint import begin_in
 from gradewire_train.run.loop import Plan, train
 from gradewire_train.run.staged import staged
-from gradewire_train.run.steps import TrainingConsole, first_interrupt
+from gradewire_train.run.steps import Course, TrainingConsole, first_interrupt
 from gradewire_train.selection import (
     LabelledRow,
     Selection,
@@ -29,10 +28,9 @@ from gradewire_train.selection import (
     read_labelled,
     sample,
 )
-from gradewire_train.texts import examples_digest, make_examples
+from gradewire_train.texts import make_examples
 from gradewire_train.texts.files import read_examples
 
-_PACKAGES = ("gradewire", "torch", "transformers", "peft", "tokenizers")
 _SPLITS = {"a": " (fit split)", "b": " (held-out split)", None: ""}
 
 
@@ -43,10 +41,7 @@ class Request:
     directory: Path
     recipe_path: Path | None
     resume: bool
-    questions: tuple[Path, ...]
-    nli_files: tuple[Path, ...]
-    skip_bad_lines: bool
-    columns: Mapping[str, str]
+    files: Files
     wordnet: Path | None
     examples_path: Path | None
     dev: Path | None
@@ -82,16 +77,13 @@ def run(request: Request) -> bool:
         encoder = load_base(
             recipe.training.base, max_tokens=recipe.training.max_tokens, wheels=request.wheels, report=progress.report
         )
-    selection = Selection(rows, encoder) if rows else None
-    plan = Plan(
-        recipe=recipe,
-        examples=examples,
+    course = Course(
         directory=request.directory,
-        selection=selection,
         evaluate_every=request.evaluate_every,
         checkpoint_every=request.checkpoint_every,
         resume=request.resume,
     )
+    plan = Plan(recipe, examples, course, Selection(rows, encoder) if rows else None)
     with TrainingConsole(console, recipe.training.steps) as shown, first_interrupt(shown.stopping) as stop:
         outcome = train(encoder, plan, shown.report, stop)
     if not outcome.finished:
@@ -99,18 +91,14 @@ def run(request: Request) -> bool:
             f"stopped; go on with the same command and --resume (checkpoint in {request.directory})", highlight=False
         )
         return False
-    account = Account(
-        examples=examples,
-        data_sha256=examples_digest(examples),
-        outcome=outcome,
-        dev=_dev_rows(request, rows),
+    account = replace(
+        sfve_account(encoder.base, recipe, examples, outcome, _dev_rows(request, rows)),
         options=_options_of_texts(request) + _options_of_dev(request),
-        versions={name: version(name) for name in _PACKAGES},
         files={path.name: file_sha256(path) for path in _own_files(request)},
     )
     with staged(request.directory) as fresh:
         save_trained(encoder, recipe.training, fresh)
-        write_account(fresh, encoder, recipe, account)
+        write_account(fresh, encoder.base, recipe, account, outcome.curve)
     checkpoint.unlink()
     console.print(
         f"step {outcome.best_step} of {recipe.training.steps}, {outcome.seconds:.0f} s: {request.directory}",
@@ -137,10 +125,10 @@ def _dev_rows(request: Request, rows: list[LabelledRow]) -> str:
 def _options_of_texts(request: Request) -> str:
     if request.examples_path is not None:
         return f" --examples {shlex.quote(request.examples_path.name)}"
-    given = [("--questions", path.name) for path in request.questions]
-    given += [("--nli-pairs", path.name) for path in request.nli_files]
-    given += [("--column", f"{ours}={yours}") for ours, yours in request.columns.items()]
-    skipping = " --skip-bad-lines" if request.skip_bad_lines else ""
+    given = [("--questions", path.name) for path in request.files.questions]
+    given += [("--nli-pairs", path.name) for path in request.files.nli_pairs]
+    given += [("--column", f"{ours}={yours}") for ours, yours in request.files.columns.items()]
+    skipping = " --skip-bad-lines" if request.files.skip_bad_lines else ""
     return "".join(f" {option} {shlex.quote(value)}" for option, value in given) + skipping
 
 
@@ -156,7 +144,7 @@ def _options_of_dev(request: Request) -> str:
 def _own_files(request: Request) -> tuple[Path, ...]:
     if request.examples_path is not None:
         return (request.examples_path,)
-    return (*request.questions, *request.nli_files)
+    return (*request.files.questions, *request.files.nli_pairs)
 
 
 def _examples(request: Request, recipe: Recipe) -> list[Example]:
@@ -170,13 +158,4 @@ def _examples(request: Request, recipe: Recipe) -> list[Example]:
             f"texts: no example is asked for of {', '.join(left)} (each counts 0): give one a number under [texts] in "
             "--recipe, or name other tasks by --only and --without"
         )
-    return make_examples(
-        counts,
-        seed=recipe.training.seed,
-        wordnet=request.wordnet,
-        questions=request.questions,
-        nli=request.nli_files,
-        columns=request.columns,
-        skip_bad_lines=request.skip_bad_lines,
-        only=wanted,
-    )
+    return make_examples(counts, request.files, seed=recipe.training.seed, wordnet=request.wordnet, only=wanted)

@@ -3,8 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -19,33 +18,27 @@ from gradewire_train.selection import Selection
 from gradewire_train.texts import examples_digest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One training.
 
     Attributes:
         recipe: Its settings.
-        examples: What it reads; all of them are used.
-        directory: Of checkpoints; has to exist.
+        examples: Its examples; all of them are used.
+        course: Its directory, evaluations and checkpoints.
         selection: Selects the best step; None keeps the last.
-        evaluate_every: Steps between two evaluations of `selection`.
-        checkpoint_every: Steps between two checkpoints.
-        resume: Go on from the checkpoint in `directory`.
     """
 
     recipe: Recipe
     examples: Sequence[Example]
-    directory: Path
+    course: Course
     selection: Selection | None = None
-    evaluate_every: int = 100
-    checkpoint_every: int = 100
-    resume: bool = False
 
     def identity(self, base_sha256: str) -> str:
         """Digest of all that decides what comes out, the base's weights among it."""
         texts_sha256 = examples_digest(self.examples)
         rows_sha256 = self.selection.digest if self.selection is not None else ""
-        parts = [asdict(self.recipe), base_sha256, texts_sha256, rows_sha256, self.evaluate_every]
+        parts = [asdict(self.recipe), base_sha256, texts_sha256, rows_sha256, self.course.evaluate_every]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -69,15 +62,9 @@ def train(
     tokens = tokenize(plan.examples, encoder, negatives=settings.negatives, plain=keep)
     before = _base_vectors(encoder, tokens) if keep else None
     prepare(encoder, settings)
-    course = Course(
-        settings=settings,
-        identity=plan.identity(encoder.base.weights_sha256),
-        directory=plan.directory,
-        evaluate_every=plan.evaluate_every if plan.selection is not None else 0,
-        checkpoint_every=plan.checkpoint_every,
-        resume=plan.resume,
-    )
-    return Steps(_Contrast(encoder, plan, tokens, before), course).go(report, stop)
+    course = plan.course if plan.selection is not None else replace(plan.course, evaluate_every=0)
+    task = _Contrast(encoder, plan, tokens, before)
+    return Steps(task, settings, plan.identity(encoder.base.weights_sha256), course).go(report, stop)
 
 
 class _Contrast:

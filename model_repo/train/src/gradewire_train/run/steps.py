@@ -102,26 +102,22 @@ class Task(Protocol):
         """The terms of the loss in a step, counted from 0: float32 scalars by name."""
 
     def evaluate(self) -> dict[str, float]:
-        """Figures of labelled rows, `MEAN` among them, by which the best step is kept; {} keeps the last."""
+        """Rank labelled rows: values by name, `MEAN` among them, by which the best step is kept; {} keeps the last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """How the steps of one training are run.
+    """Evaluations and checkpoints of one training.
 
     Attributes:
-        settings: Of the optimiser.
-        identity: Digest of all that decides what comes out; a checkpoint with another one is refused.
-        directory: Of checkpoints; has to exist.
+        directory: Directory of checkpoints; has to exist.
         evaluate_every: Steps between two evaluations; 0: none.
         checkpoint_every: Steps between two checkpoints.
         resume: Go on from the checkpoint in `directory`.
     """
 
-    settings: Optimisation
-    identity: str
     directory: Path
-    evaluate_every: int = 0
+    evaluate_every: int = 100
     checkpoint_every: int = 100
     resume: bool = False
 
@@ -137,26 +133,31 @@ def deterministic(settings: Optimisation) -> None:
 class Steps:
     """One training, from its start or from a checkpoint.
 
+    Args:
+        task: What is trained.
+        settings: Settings of the optimiser.
+        identity: Digest of all that decides the weights; a checkpoint with another one is refused.
+        course: Evaluations and checkpoints.
+
     Raises:
         TrainingError: The checkpoint is not this training's.
     """
 
-    def __init__(self, task: Task, course: Course) -> None:
-        settings = course.settings
-        self._task, self._course = task, course
+    def __init__(self, task: Task, settings: Optimisation, identity: str, course: Course) -> None:
+        self._task, self._settings, self._course = task, settings, course
         self._weights = [each for each in task.model.parameters() if each.requires_grad]
         self._optimizer = torch.optim.AdamW(
             [{"params": list(weights), "factor": factor} for factor, weights in task.rates()],
             lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=settings.weight_decay,
         )  # fmt: skip
         # As a checkpoint has it, but for weights and optimiser: those are taken when one is saved.
-        self._state = Checkpoint(course.identity)
+        self._state = Checkpoint(identity)
         if course.resume:
-            self._restore(load_checkpoint(course.directory, course.identity))
+            self._restore(load_checkpoint(course.directory, identity))
 
     def go(self, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
         """Runs the steps that are left; see `gradewire_train.run.loop.train`."""
-        settings, state, every = self._course.settings, self._state, self._course.evaluate_every
+        settings, state, every = self._settings, self._state, self._course.evaluate_every
         started, first = time.perf_counter() - state.seconds, state.step
         spent = state.seconds
         if state.step == 0 and every:
@@ -185,7 +186,7 @@ class Steps:
         return Outcome(state.best_step or state.step, state.curve, state.seconds, finished=True)
 
     def _one_step(self) -> dict[str, float]:
-        settings = self._course.settings
+        settings = self._settings
         # What dropout draws in a step does not depend on how the run came there.
         torch.manual_seed(settings.seed * 1_000_003 + self._state.step)
         self._task.model.train()

@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import TASKS, Example
-from gradewire_train.texts.files import Files, user_examples
+from gradewire_train.examples import TASKS, Example, Files
+from gradewire_train.texts.files import user_examples
 from gradewire_train.texts.generate import Generator
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.wordnet import WordNet, usual_directory
@@ -17,28 +17,22 @@ from gradewire_train.texts.wordnet import WordNet, usual_directory
 __all__ = ["examples_digest", "make_examples"]
 
 
-def make_examples(  # noqa: PLR0913 - files of two kinds, all by name
+def make_examples(
     counts: Mapping[str, int],
+    files: Files,
     *,
     seed: int,
     wordnet: Path | None = None,
-    questions: Sequence[Path] = (),
-    nli: Sequence[Path] = (),
-    columns: Mapping[str, str] | None = None,
-    skip_bad_lines: bool = False,
     only: Collection[str] = TASKS,
 ) -> list[Example]:
     """The examples that an encoder is trained on, task after task: the user's first, then generated ones.
 
     Args:
         counts: Number of examples by task (`gradewire_train.examples.TASKS`).
+        files: The user's files: questions with answers, for candidates, synonyms and descriptions (see
+            `readers.read_questions`), and sentence pairs, for nli (see `readers.read_nli`).
         seed: The same files, counts and seed give the same examples.
         wordnet: Directory of WordNet's files (data.*, cntlist.rev); None: `wordnet.usual_directory`.
-        questions: JSON lines of questions with answers, for candidates, synonyms and descriptions; see
-            `readers.questions`.
-        nli: JSON lines of sentence pairs, for nli; see `readers.nli`.
-        columns: The files' own names of fields, by ours.
-        skip_bad_lines: Leaves bad lines out, with a warning, where they are an error otherwise.
         only: Tasks to make, the same examples as if all were made.
 
     Raises:
@@ -55,7 +49,6 @@ def make_examples(  # noqa: PLR0913 - files of two kinds, all by name
     def generator() -> Generator:
         return Generator(lexicon())
 
-    files = Files(questions, nli, columns or {}, skip_bad_lines)
     brought = user_examples(files, counts, lexicon, seed=seed, only=only)
     examples: list[Example] = []
     for task, count in counts.items():

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import TASKS, Example, json_objects, well_formed
+from gradewire_train.examples import TASKS, Example, Files, json_objects, well_formed
 from gradewire_train.texts.draw import Draw, candidate, checked, contradiction, contrasted, described, normal, sound
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.readers import question_draws, read_nli, read_questions
@@ -56,22 +56,6 @@ _TRIES = 20
 _TASKS = ("candidates", "synonyms", "descriptions")
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """The user's files in JSON lines: questions with answers, and sentence pairs.
-
-    Attributes:
-        columns: The files' fields for `question`, `answer`, `answers`, `premise`, `hypothesis`, `label`, `anchor`,
-            `positive`, `negative`, `negatives`, where they are named otherwise.
-        skip_bad_lines: Leaves bad lines out, with a warning.
-    """
-
-    questions: Sequence[Path] = ()
-    nli: Sequence[Path] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
-    skip_bad_lines: bool = False
-
-
 def user_examples(
     files: Files, counts: Mapping[str, int], lexicon: Callable[[], Lexicon], *, seed: int, only: Collection[str]
 ) -> Mapping[str, list[Example]]:
@@ -87,16 +71,14 @@ def user_examples(
     most = max((counts.get(task, 0) for task in _TASKS), default=0)
     asking = [task for task in _TASKS if task in only]
     if files.questions and most and asking:
-        questions = read_questions(
-            files.questions, 3 * most, seed=seed, columns=files.columns, skip_bad_lines=files.skip_bad_lines
-        )
+        questions = read_questions(files, 3 * most, seed=seed)
         draws = [draw for each in question_draws(questions, lexicon(), seed=seed) if (draw := checked(each))]
         for task in asking:
             rng = Random(f"{seed}/user/{task}")  # noqa: S311 - texts, not secrets
             made = [example for example in _made(rng, task, draws) if sound(example)]
             found[task] = made[: counts.get(task, 0)]
-    if files.nli and "nli" in only and (asked := counts.get("nli", 0)):
-        pairs = read_nli(files.nli, 2 * asked, seed=seed, columns=files.columns, skip_bad_lines=files.skip_bad_lines)
+    if files.nli_pairs and "nli" in only and (asked := counts.get("nli", 0)):
+        pairs = read_nli(files, 2 * asked, seed=seed)
         found["nli"] = [example for example in pairs if example.negatives and not contradiction(example)][:asked]
     return found
 

@@ -6,14 +6,14 @@ import logging
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any, Final, Generic, TypeVar
 
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import Example, well_formed
+from gradewire_train.examples import Example, Files, well_formed
 from gradewire_train.texts.draw import Draw, normal, some
 from gradewire_train.texts.lexicon import Lexicon
 
@@ -156,10 +156,8 @@ class Pair:
     contradicting: tuple[str, ...]
 
 
-def read_nli(
-    paths: Iterable[Path], most: int, *, seed: int, columns: Mapping[str, str], skip_bad_lines: bool
-) -> Iterator[Example]:
-    """At most `most` examples, one for a premise, drawn by seed from all files.
+def read_nli(files: Files, most: int, *, seed: int) -> Iterator[Example]:
+    """Yield at most `most` examples, one for a premise, drawn by seed from all files of pairs.
 
     A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2; lines whose label
     is "-" or -1, on which annotators disagreed, are left out), or `anchor`, `positive` and `negative` or `negatives`.
@@ -169,8 +167,8 @@ def read_nli(
         TrainingError: A file or a line is not as it should be.
     """
     sample: Sample[Pair] = Sample(most, seed=seed)
-    for path in paths:
-        for _, pair in read(path, lambda row: _pair(row, columns), skip_bad_lines=skip_bad_lines):
+    for path in files.nli_pairs:
+        for _, pair in read(path, lambda row: _pair(row, files.columns), skip_bad_lines=files.skip_bad_lines):
             sample.add(pair.premise, pair)
     groups = list(sample.groups())
     rng = Random(f"{seed}/nli")  # noqa: S311 - texts, not secrets
@@ -225,19 +223,18 @@ class Question:
     answers: tuple[str, ...]
 
 
-def read_questions(
-    paths: Iterable[Path], most: int, *, seed: int, columns: Mapping[str, str], skip_bad_lines: bool
-) -> list[Question]:
-    """At most `most` questions, drawn by seed from all files.
+def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
+    """Return at most `most` questions, drawn by seed from all files of questions.
 
     Each line has `question` and `answers` (texts, repeated as annotators gave them, or objects with `answer`) or
-    `answer`; other fields are ignored. `columns` says which of the file's fields stand for these.
+    `answer`; other fields are ignored. `files.columns` says which of the file's fields stand for these.
 
     Raises:
         TrainingError: A file or a line is not as it should be.
     """
     sample: Sample[Question] = Sample(most, seed=seed)
-    for path in paths:
+    columns, skip_bad_lines = files.columns, files.skip_bad_lines
+    for path in files.questions:
         for number, question in read(path, lambda row: _question(row, columns), skip_bad_lines=skip_bad_lines):
             sample.add(f"{path.name}/{number}", question)
     return [question for group in sample.groups() for question in group]

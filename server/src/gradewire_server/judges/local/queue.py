@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gradewire_proto.spans import Span, current_span
-from gradewire_server.domain.caller import asking
+from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure
 from gradewire_server.judges.worker.messages import CoreLimits, Row, RowResult, Run
 
@@ -111,7 +111,7 @@ class Work:
     begun_s: float = 0.0
     inference_s: float = 0.0
     span: Span | None = field(default_factory=current_span)
-    caller: str = field(default_factory=asking)
+    caller: str = field(default_factory=current_caller)
 
     @property
     def wanted(self) -> bool:

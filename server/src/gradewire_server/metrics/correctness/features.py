@@ -9,13 +9,11 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Failure, Item
 from gradewire_server.domain.needs import Need
-from gradewire_server.domain.parts import SmileParts
-from gradewire_server.metrics.correctness.contradictions import contradiction_features, verdict_features
-from gradewire_server.metrics.correctness.denials import denies
+from gradewire_server.metrics.correctness.contradictions import contradiction_features, denies, verdict_features
 from gradewire_server.metrics.correctness.hedges import alternatives, refusal_features
-from gradewire_server.metrics.correctness.spelling import missing_features, spelling_features
 from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,
     MAX_REFERENCE_CHARACTERS,
@@ -24,13 +22,15 @@ from gradewire_server.metrics.correctness.words import (
     FeatureText,
     core_of,
     found_forms,
+    missing_features,
     parts_of,
     recall,
     share,
+    spelling_features,
 )
 from gradewire_server.metrics.smile.formula import grade
 from gradewire_server.metrics.smile.parameters import PRESET_WEIGHT, SmileParameters, SmilePreset
-from gradewire_server.metrics.smile.texts import whole_texts
+from gradewire_server.metrics.smile.texts import full_texts
 from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 
@@ -133,7 +133,7 @@ def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, Co
     """
     parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_WEIGHT)
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
-    texts = whole_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
+    texts = full_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
     similarities = yield from gather_to_the_end(texts, parameters, end=end)
     if isinstance(similarities, Failure):
         return similarities
@@ -154,7 +154,7 @@ _YES_NO: Final = frozenset({
     "should", "may", "might", "must", "isn't", "aren't",
 })  # fmt: skip
 _VERDICTS: Final = frozenset({"yes", "no", "true", "false", "valid", "invalid"})
-_ASKED: Final = {
+_QUESTION_WORDS: Final = {
     "asks_who": re.compile(r"\b(?:who|whom|whose)\b"),
     "asks_when": re.compile(r"\bwhen\b|\b(?:what|which|in) (?:year|date|day|month|century|decade)\b"),
     "asks_where": re.compile(r"\bwhere\b|\b(?:what|which) (?:country|city|state|town|place)\b"),
@@ -165,9 +165,9 @@ _ASKED: Final = {
     "asks_what": re.compile(r"\b(?:what|which)\b"),
 }
 
-SHAPE: Final = (
+INPUT_KIND: Final = (
     "no_question",  # 1 where there is none
-    *_ASKED,  # 1 of the first kind that its question is of, "what" after all others
+    *_QUESTION_WORDS,  # 1 of the first kind that its question is of, "what" after all others
     "asks_yes_no",  # 1 where it begins with "is", "did" and the like
     "question_words",  # ln(1 + words)
     "references",  # ln(1 + references)
@@ -181,12 +181,12 @@ SHAPE: Final = (
 
 
 def input_kind(inputs: CorrectnessInputs) -> NDArray[np.float64]:
-    """The numbers of SHAPE, float64[len(SHAPE)], all finite and at most 10."""
+    """The numbers of INPUT_KIND, float64[len(INPUT_KIND)], all finite and at most 10."""
     question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
     reference = FeatureText.of(inputs.item.references[inputs.best], MAX_REFERENCE_CHARACTERS)
     found = {
         "no_question": float(not question.words),
-        **_asked(question),
+        **_question_word(question),
         "question_words": log1p(len(question.words)),
         "references": log1p(len(inputs.item.references)),
         "reference_words": log1p(len(reference.words)),
@@ -195,14 +195,14 @@ def input_kind(inputs: CorrectnessInputs) -> NDArray[np.float64]:
         "reference_verdict": float(reference.words[0] in _VERDICTS),
         "answer_words": log1p(len(answer.words)),
     }
-    return np.array([found[name] for name in SHAPE])
+    return np.array([found[name] for name in INPUT_KIND])
 
 
-def _asked(question: FeatureText) -> dict[str, float]:
+def _question_word(question: FeatureText) -> dict[str, float]:
     text = " ".join(question.raw.casefold().split())
     yes_no = bool(text) and text.split(" ", 1)[0] in _YES_NO
-    kind = next((name for name, pattern in _ASKED.items() if not yes_no and pattern.search(text)), "")
-    return {**{name: float(name == kind) for name in _ASKED}, "asks_yes_no": float(yes_no)}
+    kind = next((name for name, pattern in _QUESTION_WORDS.items() if not yes_no and pattern.search(text)), "")
+    return {**{name: float(name == kind) for name in _QUESTION_WORDS}, "asks_yes_no": float(yes_no)}
 
 
 _CANDIDATES: Final = 8

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from gradewire_server.metrics.correctness.features import RULED_OUT, SHAPE, Feature
+from gradewire_server.metrics.correctness.features import INPUT_KIND, RULED_OUT, Feature
 from gradewire_server.metrics.correctness.stored_form import (
     ConformalForm,
     DistanceForm,
@@ -23,7 +23,7 @@ from gradewire_server.metrics.correctness.trees import Nodes, SoftTrees, TreeErr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Neighbourhood:
+class FittedRows:
     """Some of the fitted rows, by what kind of item they are.
 
     Attributes:
@@ -103,7 +103,7 @@ class _Ranks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KindCurve:
+class DistanceBand:
     """What log-odds mean for items of one kind.
 
     Attributes:
@@ -118,7 +118,7 @@ class KindCurve:
     _mistaken: _Ranks | None
 
     @classmethod
-    def of(cls, points: MapForm, conformal: ConformalForm) -> "KindCurve":
+    def of(cls, points: MapForm, conformal: ConformalForm) -> "DistanceBand":
         """What is stored of it."""
         mistaken = conformal.mistaken
         return cls(
@@ -218,9 +218,9 @@ class CorrectnessFit:
     rules: NDArray[np.intp]
     base: float
     trees: SoftTrees
-    near: KindCurve
-    far: KindCurve | None
-    rows: Neighbourhood | None
+    near: DistanceBand
+    far: DistanceBand | None
+    rows: FittedRows | None
     _linear: _Linear | None
 
     def raw(self, features: NDArray[np.float64]) -> float:
@@ -230,7 +230,7 @@ class CorrectnessFit:
         return self.base + self.trees.value(used) + linear
 
     def place(self, shape: NDArray[np.float64]) -> ItemPosition | None:
-        """Where an item of the shape float64[len(SHAPE)] lies; None where the fit has no rows to hold it against."""
+        """Return the position of an item of the shape float64[len(INPUT_KIND)]; None if the fit has no rows."""
         if self.rows is None:
             return None
         distance = self.rows.distance(shape)
@@ -310,8 +310,8 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Correctnes
         rules=np.array([place for place, feature in enumerate(known) if feature.rules_out], dtype=_INT),
         base=form.base,
         trees=trees,
-        near=KindCurve.of(form.map, form.conformal),
-        far=None if form.far is None else KindCurve.of(form.far.map, form.far.conformal),
+        near=DistanceBand.of(form.map, form.conformal),
+        far=None if form.far is None else DistanceBand.of(form.far.map, form.far.conformal),
         rows=_neighbourhood(form.distance),
         _linear=_linear(form),
     )
@@ -368,14 +368,14 @@ def _linear(form: FitForm) -> _Linear | None:
     return _Linear(*(np.array(column, dtype=np.float64) for column in columns))
 
 
-def _neighbourhood(form: DistanceForm | None) -> Neighbourhood | None:
+def _neighbourhood(form: DistanceForm | None) -> FittedRows | None:
     if form is None:
         return None
     for name in form.shape:
-        if name not in SHAPE:
+        if name not in INPUT_KIND:
             raise FitError(f"distance: this version of the metric knows no number named {name!r}")
-    return Neighbourhood(
-        columns=np.array([SHAPE.index(name) for name in form.shape], dtype=_INT),
+    return FittedRows(
+        columns=np.array([INPUT_KIND.index(name) for name in form.shape], dtype=_INT),
         scale=np.array(form.scale),
         rows=np.array(form.rows),
         nearest=form.nearest,

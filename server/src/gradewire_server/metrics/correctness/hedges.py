@@ -102,7 +102,9 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
         _is_list(_ASIDE.sub(" ", raw), len(parts), ors) and (offers or not _echoes(question, parts))
     ):
         return 0.0
-    others = _beside(frozenset() if offers else question.distinct, references, parts, several=not (ors or hedged))
+    others = _other_candidates(
+        frozenset() if offers else question.distinct, references, parts, several=not (ors or hedged)
+    )
     return min(_MOST_OTHERS, float(len(others)))
 
 
@@ -116,7 +118,7 @@ def _echoes(question: FeatureText, parts: Sequence[frozenset[str]]) -> bool:
     return len(question.distinct.difference(STOP_WORDS).intersection(frozenset().union(*parts))) > 1
 
 
-def _beside(
+def _other_candidates(
     asked: frozenset[str], references: Sequence[FeatureText], parts: Sequence[frozenset[str]], *, several: bool
 ) -> list[frozenset[str]]:
     """Candidates beside the one that has a reference; none where none has, or `several` may and do."""
@@ -299,7 +301,7 @@ def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: s
             return False
         if phrase and not (question.distinct | references[0].distinct).issuperset(folded_words(phrase[0])):
             behind = (sentence[phrase.end() :], *sentences[place + 1 :])
-            return not _taken_back(behind, new, question, loosely=_EXACTLY.search(sentence) is not None)
+            return not _retracted(behind, new, question, loosely=_EXACTLY.search(sentence) is not None)
         begun += len(sentence) + 1
     return False
 
@@ -308,7 +310,7 @@ def _may_refuse(reference: str) -> bool:
     return any(phrases.search(reference) for phrases in (_REFUSES, _REFUSAL, _OF_ONE_SELF))
 
 
-def _taken_back(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
+def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
     """Whether what stands behind a refusal, its own sentence's end first, answers after all."""
     if _TURN.search(behind[0]):
         return True

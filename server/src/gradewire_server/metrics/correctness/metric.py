@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_proto.parts import CorrectnessParts
 from gradewire_server.domain.items import (
     Failure,
     Item,
@@ -21,10 +22,9 @@ from gradewire_server.domain.items import (
 )
 from gradewire_server.domain.metric import Calibration, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Grade, Need, Preparation, Program, ask
-from gradewire_server.domain.parts import CorrectnessParts
 from gradewire_server.metrics.common import check_item, check_readable, check_references, cut_warning, embed_references
 from gradewire_server.metrics.correctness.features import (
-    SHAPE,
+    INPUT_KIND,
     CorrectnessInputs,
     features,
     features_of,
@@ -84,7 +84,7 @@ def _share(reference: str, said: set[str]) -> float:
 
 VERSION: Final = 2
 _FIT: Final = re.compile("[0-9a-f]{8,64}")
-_HOW: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
+_REMEDY: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +194,10 @@ def _without_fit(metadata: ModelMetadata) -> str:
     if old is not None:
         return (
             f"this encoder's fit is for correctness/{old}, and this release computes correctness/{VERSION}: a model of "
-            f"the catalog gets its new fit by `gradewire models build NAME`, for any other {_HOW}"
+            f"the catalog gets its new fit by `gradewire models build NAME`, for any other {_REMEDY}"
         )
     return (
-        f"this encoder has no fit for correctness: {_HOW}, or take a model of the catalog that has one (one that an "
+        f"this encoder has no fit for correctness: {_REMEDY}, or take a model of the catalog that has one (one that an "
         "earlier release built gets it by `gradewire models build NAME`)"
     )
 
@@ -210,16 +210,16 @@ def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
     grader, _, digest = metadata.grader.partition("@")
     found = cached_fit(stored.fit, features_of(grader), VERSION)
     if isinstance(found, str):
-        return f"this encoder's fit for correctness cannot be used ({found}): {_HOW} again"
+        return f"this encoder's fit for correctness cannot be used ({found}): {_REMEDY} again"
     if found.model_digest != metadata.digest:
         return (
             f"this encoder's fit for correctness was made for the digest {found.model_digest[:12]}, "
-            f"and it has {metadata.digest[:12]}: {_HOW} again"
+            f"and it has {metadata.digest[:12]}: {_REMEDY} again"
         )
     if found.grader_digest != digest:
         return (
             f"this encoder's fit for correctness was made with a grader of the digest "
-            f"{found.grader_digest[:12] or 'none'}, and {grader} has {digest[:12]}: {_HOW} again"
+            f"{found.grader_digest[:12] or 'none'}, and {grader} has {digest[:12]}: {_REMEDY} again"
         )
     return found
 
@@ -231,7 +231,7 @@ class Measured:
     Attributes:
         names: Of the features.
         features: float64[features]; NaN where one does not apply.
-        shape: float64[len(SHAPE)].
+        shape: float64[len(INPUT_KIND)].
         truncated: Whether the grader read an answer only in part.
     """
 
@@ -252,7 +252,9 @@ class Measured:
     def told(self) -> dict[str, float]:
         """What stands in results: all numbers by their names, but for those that do not apply."""
         values = (*self.features.tolist(), *self.shape.tolist())
-        return {name: value for name, value in zip((*self.names, *SHAPE), values, strict=True) if not math.isnan(value)}
+        return {
+            name: value for name, value in zip((*self.names, *INPUT_KIND), values, strict=True) if not math.isnan(value)
+        }
 
 
 def _result(
@@ -272,7 +274,9 @@ def _result(
     place = fit.place(measured.shape)
     probability = fit(measured.features, place)
     if not math.isfinite(probability):
-        failure = Failure(Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_HOW} again")
+        failure = Failure(
+            Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_REMEDY} again"
+        )
         return MetricResult.failed(failure)
     band = fit.band(confidence, place)
     reason = ""

@@ -156,7 +156,7 @@ class LinearForm(_Form):
         return self
 
 
-class KindCurveForm(_Form):
+class DistanceBandForm(_Form):
     """What log-odds mean for items far from the fitted rows."""
 
     map: MapForm
@@ -212,7 +212,7 @@ class FitForm(_Form):
     conformal: ConformalForm
     linear: LinearForm | None = None
     distance: DistanceForm | None = None
-    far: KindCurveForm | None = None
+    far: DistanceBandForm | None = None
 
     @model_validator(mode="after")
     def _far_of_something(self) -> Self:

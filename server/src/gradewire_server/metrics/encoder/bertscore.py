@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_proto.parts import BertscoreParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, Status, shortened
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import (
@@ -26,7 +27,6 @@ from gradewire_server.domain.needs import (
     TokenVectors,
     ask,
 )
-from gradewire_server.domain.parts import BertscoreParts
 from gradewire_server.metrics.common import (
     EncoderParameters,
     Measure,

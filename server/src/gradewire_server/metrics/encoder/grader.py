@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gradewire_proto.parts import GraderParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, Parameters
 from gradewire_server.domain.needs import Grade, GradedTexts, Preparation, Program, ask
-from gradewire_server.domain.parts import GraderParts
 from gradewire_server.metrics.common import check_item, check_references, cut_warning, first_of_the_highest, is_blank
 
 MAX_CHARACTERS: Final = 32_768

@@ -11,10 +11,10 @@ from typing import Any, Final, Self
 
 from typing_extensions import override
 
+from gradewire_proto.parts import AutoParts, CorrectnessParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status, quoted
 from gradewire_server.domain.metric import NO_MODEL, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.domain.parts import AutoParts, CorrectnessParts
 from gradewire_server.metrics.common import check_question, check_readable, take_choices
 from gradewire_server.metrics.correctness.metric import Correctness, CorrectnessParameters
 from gradewire_server.metrics.judged.auto_fit import EXACT, VERSION, AutoFit, Band, find_fit

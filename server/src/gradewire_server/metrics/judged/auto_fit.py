@@ -20,7 +20,7 @@ EXACT: Final = 2.0
 """Confidence of an exact match: above that of every probability."""
 _LEAST_CONFIDENCE: Final = 0.5
 _MAX_ENTRIES: Final = 1024
-_HOW: Final = "fit one with `gradewire calibrate FILE --metric {line}`"
+_REMEDY: Final = "fit one with `gradewire calibrate FILE --metric {line}`"
 _DIGEST: Final = "^[0-9a-f]{64}$"
 _BEGINNING: Final = "^[0-9a-f]{12,64}$"
 """Of a digest: as many digits as a metric line has of it, or more."""
@@ -204,7 +204,7 @@ def find_fit(metadata: ModelMetadata, asked: AutoRequest) -> tuple[AutoFit, str]
             for any judge is taken.
         asked: What is asked for.
     """
-    how = _HOW.format(line="auto" if asked.judge == "lave" else f"'auto?judge={asked.judge}'")
+    how = _REMEDY.format(line="auto" if asked.judge == "lave" else f"'auto?judge={asked.judge}'")
     judge, _, digest = metadata.judge.partition("@")
     known = [each for each in metadata.calibrations if each.metric == "auto" and each.fit]
     found = [each for each in known if _is_for(each, asked) and (not judge or digest.startswith(_judge_of(each)))]

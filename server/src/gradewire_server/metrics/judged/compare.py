@@ -23,7 +23,7 @@ from gradewire_server.metrics.judged.pairs import (
 )
 
 _POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: TIE_POINTS}
-_SAID: Final = {Winner.A: "answer A", Winner.B: "answer B", Winner.TIE: "a tie"}
+_WINNER_LABELS: Final = {Winner.A: "answer A", Winner.B: "answer B", Winner.TIE: "a tie"}
 
 
 COMPARE_INFO: Final = MetricInfo(
@@ -79,7 +79,7 @@ def _decided(asked: PairRounds, decision: CompareDecision) -> MetricResult:
     winner = decide(said, decision)
     if winner is None:
         told = ", and ".join(
-            f"{_SAID[each]} where it is shown {_SAID[order.first]} first"
+            f"{_WINNER_LABELS[each]} where it is shown {_WINNER_LABELS[order.first]} first"
             for each, order in zip(said, asked.orders, strict=True)
         )
         return asked.failed(Failure(Status.INCONSISTENT, f"the judge says {told}"))

@@ -6,11 +6,11 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
+from gradewire_proto.parts import JudgeParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status, shortened
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Need, Preparation, Program, ask
-from gradewire_server.domain.parts import JudgeParts
 from gradewire_server.metrics.common import check_question, check_references, cut_warning
 from gradewire_server.metrics.judged.parameters import (
     BinaryParameters,
@@ -49,7 +49,7 @@ Chosen on the development half of docs/research/attacks.md: .3 and .4 cost more 
 _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
-_SAID_FROM: Final = 0.5
+_KEY_FROM: Final = 0.5
 """Share of a key's words from which an answer says it: one word of a longer key is soon met, in any language."""
 _ARTICLES: Final = frozenset({
     "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
@@ -80,7 +80,7 @@ def says_key(item: Item, share: float) -> bool:
     named = [words for words in own if words] or [_words(key) for key in keys]
     telling = [" ".join(word for word in words if not _is_met_anywhere(word)) for words in named]
     telling = [key for key in telling if key]
-    return bool(telling) and closest(telling, item.prediction).share >= _SAID_FROM
+    return bool(telling) and closest(telling, item.prediction).share >= _KEY_FROM
 
 
 def _is_met_anywhere(word: str) -> bool:
@@ -315,7 +315,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Verdict:
     """What a judge said, as numbers.
 
     Attributes:
@@ -337,7 +337,7 @@ class _Said:
         """What the verdict was made of, 0 to 1."""
         return self.score if self.yes_probability is None else self.yes_probability
 
-    def held_against(self, other: "_Said") -> "_Said":
+    def held_against(self, other: "_Verdict") -> "_Verdict":
         """Lowered, and wrong, where the judge believes the same answer against another question's key."""
         if other.belief < WITHSTANDS_BELOW:
             return replace(self, other_key_score=other.score)
@@ -402,17 +402,17 @@ class JudgedMetric(Generic[P]):
         parts = JudgeParts(value=value if self.scale.shown else None, decided_by="rule")
         return MetricResult(score=float(verdict), parts=parts, correct=verdict)
 
-    def _said(self, judged: Judged, parameters: P) -> _Said:
+    def _said(self, judged: Judged, parameters: P) -> _Verdict:
         scale, correct_from = self.scale, parameters.file.variants[parameters.variant].correct_from
         value = judged.choices[scale.step].value(parameters.value)
         score = scale.score(value)
         if not scale.verdict:
-            return _Said(value, score, None, correct=score >= correct_from)
+            return _Verdict(value, score, None, correct=score >= correct_from)
         verdict = judged.choices[scale.verdict]
         yes_probability = verdict.value(LabelValue.EXPECTED)
-        return _Said(value, score, yes_probability, correct=verdict.says_yes(parameters.value, correct_from))
+        return _Verdict(value, score, yes_probability, correct=verdict.says_yes(parameters.value, correct_from))
 
-    def _by_judge(self, judged: Judged, said: _Said) -> MetricResult:
+    def _by_judge(self, judged: Judged, said: _Verdict) -> MetricResult:
         value = said.value if self.scale.shown else None
         parts = judged.parts(self.scale.step, value=value, yes_probability=said.yes_probability)
         if said.other_key_score is not None:

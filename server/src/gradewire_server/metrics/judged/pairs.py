@@ -23,7 +23,7 @@ from gradewire_server.domain.needs import Need
 from gradewire_server.metrics.common import check_question, check_references, cut_warning, has_letter_or_digit
 from gradewire_server.metrics.judged.metric import added, no_label
 from gradewire_server.metrics.judged.parameters import PromptParameters
-from gradewire_server.metrics.judged.prompt import CAPTION_SEPARATOR, answered, judge_prompt, without_praise
+from gradewire_server.metrics.judged.prompt import CAPTION_SEPARATOR, judge_prompt, previous_answers, without_praise
 from gradewire_server.metrics.judged.references import (
     DEFAULT_SHARE,
     ReferenceChoice,
@@ -234,7 +234,7 @@ def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bo
     solved = file.demonstrations.get(PAIR_SETS[0], ()) if variant.demonstrations else ()
     for demonstration in solved:
         turns.append(Turn(Role.USER, _demonstrated(file, variant, demonstration, caption=caption).text))
-        turns.append(Turn(Role.ASSISTANT, answered(variant.steps, demonstration.answers)))
+        turns.append(Turn(Role.ASSISTANT, previous_answers(variant.steps, demonstration.answers)))
     return tuple(turns)
 
 

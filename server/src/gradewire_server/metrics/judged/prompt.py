@@ -131,14 +131,14 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
     bare_labels = " ".join(said[begin:end] for begin, end in _bare_labels(said, delimiters))
     answers = _words(said) | _words(bare_labels) | words_of_choice(question, references)
     scales = answers.union(_words(question))
-    left = _taken_out(text, delimiters, answers, scales)
+    left = _removed(text, delimiters, answers, scales)
     # What is left may be read anew. It ends: each time the text loses a word.
     while left != text:
-        text, left = left, _taken_out(left, delimiters, answers, scales)
+        text, left = left, _removed(left, delimiters, answers, scales)
     return left
 
 
-def _taken_out(text: str, delimiters: Delimiters, answers: set[str], scales: set[str]) -> str:
+def _removed(text: str, delimiters: Delimiters, answers: set[str], scales: set[str]) -> str:
     for read in READINGS:
         if text.isascii() and read is not as_written:
             return text
@@ -169,13 +169,13 @@ def _bare_labels(text: str, delimiters: Delimiters) -> Iterator[tuple[int, int]]
     behind = 0
     for found in _bare_label(delimiters).finditer(reading.text):
         begin = found.start()
-        said = next((label for label in _bare_forms(delimiters) if _stands_alone(text, reading, begin, label)), "")
+        said = next((label for label in _bare_forms(delimiters) if _is_separate(text, reading, begin, label)), "")
         if said and begin >= behind:
             behind = begin + len(said)
             yield reading.original(begin, behind)
 
 
-def _stands_alone(text: str, reading: Reading, begin: int, label: str) -> bool:
+def _is_separate(text: str, reading: Reading, begin: int, label: str) -> bool:
     if not reading.text.startswith(label, begin):
         return False
     for edge, place in ((label[0], begin - 1), (label[-1], begin + len(label))):
@@ -276,7 +276,7 @@ def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> t
     shown = demonstration_set(file, variant, kind, view.shots)
     for demonstration in file.demonstrations[shown][: view.shots] if shown else ():
         turns.append(Turn(Role.USER, variant.item.render(_demonstrated(file, variant, demonstration, view)).text))
-        turns.append(Turn(Role.ASSISTANT, answered(variant.steps, demonstration.answers)))
+        turns.append(Turn(Role.ASSISTANT, previous_answers(variant.steps, demonstration.answers)))
     return tuple(turns)
 
 
@@ -290,7 +290,7 @@ def judge_prompt(
     """The prompt of the first step that has no answer yet; `answers` by step name, one line each."""
     step = next(step for step in variant.steps if step.name not in answers)
     done = [step for step in variant.steps if step.name in answers]
-    before = [answered(done, answers)] if done else []
+    before = [previous_answers(done, answers)] if done else []
     return JudgePrompt(fixed, item.lead, item.prediction, item.tail, "\n".join((*before, step.opening)), images)
 
 
@@ -307,7 +307,7 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
     return judge_prompt(fixed_turns(file, variant_name, "", View()), variant.item.render(shown), variant, {})
 
 
-def answered(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
+def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
     """A judge's turn: a line for each step, opening and answer."""
     return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
 

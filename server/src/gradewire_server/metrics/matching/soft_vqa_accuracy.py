@@ -8,9 +8,9 @@ from typing import Final
 from rapidfuzz.distance import Levenshtein
 from typing_extensions import override
 
+from gradewire_proto.parts import VqaParts
 from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import MetricInfo
-from gradewire_server.domain.parts import VqaParts
 from gradewire_server.metrics.common import cut_warning
 from gradewire_server.metrics.matching.vqa_accuracy import (
     VqaAccuracy,

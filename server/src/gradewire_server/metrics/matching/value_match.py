@@ -7,9 +7,9 @@ from typing import Final
 
 from typing_extensions import override
 
+from gradewire_proto.parts import ValueMatchParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, Parameters
-from gradewire_server.domain.parts import ValueMatchParts
 from gradewire_server.metrics.common import TextMetric, cut_warning
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 from gradewire_server.metrics.values.tokens import MAX_CHARACTERS

@@ -9,9 +9,9 @@ from typing import Final
 
 from typing_extensions import override
 
+from gradewire_proto.parts import VqaParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
-from gradewire_server.domain.parts import VqaParts
 from gradewire_server.metrics.common import TextMetric, check_item, take_choices
 from gradewire_server.metrics.text.words import translated
 

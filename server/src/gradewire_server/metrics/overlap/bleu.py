@@ -14,9 +14,9 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 from typing_extensions import override
 
+from gradewire_proto.parts import BleuParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
-from gradewire_server.domain.parts import BleuParts
 from gradewire_server.metrics.common import TextMetric, cut_warning
 from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from gradewire_proto.parts import CiderParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status, shortened
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Program, Terms, ask
-from gradewire_server.domain.parts import CiderParts
 from gradewire_server.metrics.common import NothingToPrepare, check_item, cut_warning, take_choices
 from gradewire_server.metrics.text.normalise import bare_words
 from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references

@@ -16,10 +16,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from gradewire_proto.parts import MeteorParts
 from gradewire_server.domain.items import Failure, Item, MetricResult
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import FindSynonyms, Program, Synonyms, ask
-from gradewire_server.domain.parts import MeteorParts
 from gradewire_server.metrics.common import (
     NothingToPrepare,
     check_item,
@@ -48,7 +48,7 @@ class IndexedWords:
     def of(cls, words: Sequence[str]) -> "IndexedWords":
         """Indexes lower-case words."""
         stems = [stem(word) for word in words]
-        return cls(stems, _places(enumerate(words)), _places(enumerate(stems)))
+        return cls(stems, _positions(enumerate(words)), _positions(enumerate(stems)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Alignment:
 
 def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment:
     """Pairs equal words, then words of equal stem."""
-    pairs = _equal(prediction.by_word, _places(enumerate(reference)), taken=frozenset())
+    pairs = _equal(prediction.by_word, _positions(enumerate(reference)), taken=frozenset())
     same = Alignment(tuple(pairs), _free_stems(reference, pairs))
     if not same.free:
         return same
@@ -126,10 +126,10 @@ def _equal(prediction: WordPositions, reference: WordPositions, *, taken: frozen
 
 def _free_stems(reference: Sequence[str], pairs: Sequence[Pair]) -> WordPositions:
     paired = {position for _, position in pairs}
-    return _places((position, stem(word)) for position, word in enumerate(reference) if position not in paired)
+    return _positions((position, stem(word)) for position, word in enumerate(reference) if position not in paired)
 
 
-def _places(words: Iterable[tuple[int, str]]) -> WordPositions:
+def _positions(words: Iterable[tuple[int, str]]) -> WordPositions:
     places: defaultdict[str, list[int]] = defaultdict(list)
     for position, word in words:
         places[word].append(position)

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item, MetricResult, ResultWarning
-from gradewire_server.domain.parts import SmileParts
 from gradewire_server.metrics.common import TIE, cut_warning, first_of_the_highest
 from gradewire_server.metrics.matching.easy_match import contained
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset

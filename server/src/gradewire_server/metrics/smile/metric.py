@@ -12,7 +12,7 @@ from gradewire_server.metrics.smile.formula import grade
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.rounds import gather
 from gradewire_server.metrics.smile.texts import reference_sentences, smile_texts
-from gradewire_server.metrics.smile.whole_answer import gather_whole
+from gradewire_server.metrics.smile.whole_answer import gather_long
 from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 
 
@@ -47,7 +47,7 @@ class Smile:
         if isinstance(sentences, Failure):
             return MetricResult.failed(sentences)
         if parameters.preset is SmilePreset.WHOLE:
-            found = yield from gather_whole(item, sentences, parameters, rough_error=metadata.rough_cosine_error)
+            found = yield from gather_long(item, sentences, parameters, rough_error=metadata.rough_cosine_error)
             return MetricResult.failed(found) if isinstance(found, Failure) else grade(*found, parameters, item)
         texts = smile_texts(item.prediction, item.references, sentences)
         similarities = yield from gather(texts, parameters, rough_error=metadata.rough_cosine_error)

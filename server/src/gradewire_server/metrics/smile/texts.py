@@ -130,7 +130,7 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
     return SmileTexts(prediction, words, sentences, keywords, windows, held, asked, rows_of)
 
 
-def whole_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
+def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
     """The same for windows in context alone: none is cut, and references are their own sentences.
 
     Args:

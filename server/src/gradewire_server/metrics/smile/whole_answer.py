@@ -15,7 +15,7 @@ from gradewire_server.metrics.common import TIE, ask_together, first_of_the_high
 from gradewire_server.metrics.smile.formula import Keyword, Similarities, can_still_win, closest_windows, held_keywords
 from gradewire_server.metrics.smile.parameters import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.rounds import SHORTLIST, WordsInContext, closest_texts, gather
-from gradewire_server.metrics.smile.texts import SmileTexts, smile_texts, whole_texts
+from gradewire_server.metrics.smile.texts import SmileTexts, full_texts, smile_texts
 from gradewire_server.metrics.text.normalise import word_spans
 
 
@@ -295,7 +295,7 @@ shorter ones are mostly read whole, and then `fast` needs fewer rounds."""
 _Found: TypeAlias = tuple[SmileTexts, Similarities]
 
 
-def gather_whole(
+def gather_long(
     item: Item, sentences: tuple[str, ...], parameters: SmileParameters, *, rough_error: float | None = None
 ) -> Generator[tuple[Need, ...], Any, _Found | Failure]:
     """The texts that are compared, and all that their score rests on; a Failure where the encoder fails.
@@ -322,7 +322,7 @@ def gather_whole(
         if tokens is None or not tokens.truncated:
             return texts, found
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
-    texts = whole_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
+    texts = full_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
     texts = replace(texts, sentences=sentences)
     similarities = yield from _to_the_end(texts, parameters, tokens, end)
     return similarities if isinstance(similarities, Failure) else (texts, similarities)

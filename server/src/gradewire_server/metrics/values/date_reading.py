@@ -19,14 +19,14 @@ _MAX_CENTURY: Final = 30
 _MAX_BC: Final = 12_000
 
 
-def whole_at(tokens: Sequence[Token], at: int) -> int | None:
+def integer_at(tokens: Sequence[Token], at: int) -> int | None:
     """The number of a plain run of at most four digits, None for all else and beyond the ends."""
     return tokens[at].whole if 0 <= at < len(tokens) else None
 
 
 def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
     """The year of four digits, 1000 to 2099, that stands at a place."""
-    year = whole_at(tokens, at)
+    year = integer_at(tokens, at)
     if year is not None and lower_at(tokens, at - 1) == "fy" and adjacent(tokens, at) and len(tokens[at].text) == 2:
         return 2000 + year  # "FY22"
     return year if year is not None and FIRST_YEAR <= year < _LAST_YEAR and len(tokens[at].text) == 4 else None
@@ -34,7 +34,7 @@ def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
 
 def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     """As in "1970s", "the '70s", "the 1800s"."""
-    year = whole_at(tokens, at)
+    year = integer_at(tokens, at)
     end = at + 1 + (lower_at(tokens, at + 1) == "'" and adjacent(tokens, at + 1))
     if year is None or year % 10 or not adjacent(tokens, end) or lower_at(tokens, end) != "s":
         return None
@@ -105,7 +105,7 @@ def season_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     """As in "the third quarter of 2021", "Q3 2021"."""
     if lower_at(tokens, at) == "q":
-        number = whole_at(tokens, at + 1) if adjacent(tokens, at + 1) else None
+        number = integer_at(tokens, at + 1) if adjacent(tokens, at + 1) else None
         found = None if number is None else (number, at + 2)
     else:
         found = ordinal_number_at(tokens, at)
@@ -175,7 +175,7 @@ def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
         return Date.years(1900 + DECADES[lower], 1909 + DECADES[lower]), at + 1
     if lower in SEASONS:
         return season_at(tokens, at)
-    number = whole_at(tokens, at + 1)
+    number = integer_at(tokens, at + 1)
     if lower in {"ad", "ce"} and number is not None:
         return Date.years(number, number), at + 2
     return _day_first(tokens, at) or century_at(tokens, at) or quarter_at(tokens, at)
@@ -183,7 +183,7 @@ def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     """As in "1776-07-04", "12/25/1999"; "25.12.1999" has become the former."""
-    first, second, third = (whole_at(tokens, at + step) for step in (0, 2, 4))
+    first, second, third = (integer_at(tokens, at + step) for step in (0, 2, 4))
     mark = lower_at(tokens, at + 1)
     if first is None or second is None or third is None or mark not in {"-", "/"}:
         return None
@@ -204,7 +204,7 @@ def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
     """Day of a month and the place behind it."""
     found = ordinal_number_at(tokens, at)
-    if found is None and (whole := whole_at(tokens, at)) is not None and len(tokens[at].text) <= 2:
+    if found is None and (whole := integer_at(tokens, at)) is not None and len(tokens[at].text) <= 2:
         found = whole, at + 1
     return found if found is not None and 1 <= found[0] <= _MAX_DAY else None
 
@@ -218,7 +218,7 @@ def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     if day is not None and _clock_or_unit(tokens, day[1]):
         day = None
     behind = end if day is None else day[1]
-    year, finish = _year_behind(tokens, behind)
+    year, finish = _year_after(tokens, behind)
     if day is None and year is None and not _is_month(tokens, at):
         return None
     return Date.of(year, month, None if day is None else day[0]), finish
@@ -237,7 +237,7 @@ def _is_month(tokens: Sequence[Token], at: int) -> bool:
     return token.text[0].isupper() and (len(tokens) <= 2 or before in _IN)
 
 
-def _year_behind(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
+def _year_after(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
     place = at
     while place < at + 2 and lower_at(tokens, place) in {",", "of", "in"}:
         place += 1
@@ -259,7 +259,7 @@ def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     if month is None or (tokens[end].text == "may" and not lower_at(tokens, end + 1).isdecimal()):
         return None
     end += 1 + (lower_at(tokens, end + 1) == "." and len(tokens[end].text) <= 4)
-    year, finish = _year_behind(tokens, end)
+    year, finish = _year_after(tokens, end)
     return Date.of(year, month, day), finish
 
 
@@ -299,7 +299,7 @@ def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[
         return date, end
     if link == "/" and not adjacent(tokens, end + 1):
         return date, end
-    short = whole_at(tokens, end + 1)
+    short = integer_at(tokens, end + 1)
     year = date.year
     if (
         short is not None and year is not None and len(tokens[end + 1].text) == 2 and link in {"-", "/"}

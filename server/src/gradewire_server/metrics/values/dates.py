@@ -15,26 +15,9 @@ MONTH_NAMES: Final = {
     "sept": 9,
 }
 """Months by name and short name."""
+_WEEKDAY_NAMES: Final = "monday tuesday wednesday thursday friday saturday sunday"
 WEEKDAYS: Final = {
-    name: number // 2
-    for number, name in enumerate(
-        [
-            "monday",
-            "mondays",
-            "tuesday",
-            "tuesdays",
-            "wednesday",
-            "wednesdays",
-            "thursday",
-            "thursdays",
-            "friday",
-            "fridays",
-            "saturday",
-            "saturdays",
-            "sunday",
-            "sundays",
-        ]
-    )
+    f"{name}{plural}": number for number, name in enumerate(_WEEKDAY_NAMES.split()) for plural in ("", "s")
 }
 """Days of the week by name."""
 SEASONS: Final = {"spring": (3, 6), "summer": (6, 9), "autumn": (9, 12), "fall": (9, 12), "winter": (12, 15)}
@@ -69,7 +52,7 @@ class Time:
     minute: int
     half_known: bool
 
-    def says(self, reference: "Time") -> bool:
+    def equals(self, reference: "Time") -> bool:
         """Whether an answer's time, this one, is the reference's; without "am" and "pm" either will do."""
         apart = (self.minute - reference.minute) % _DAY
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
@@ -213,7 +196,7 @@ class Date:
             return "weekday"
         return "yearless" if self.first is None else "dated"
 
-    def says(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
+    def equals(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
         """Whether an answer's date, this one, is the reference's or lies in it.
 
         Args:
@@ -223,7 +206,7 @@ class Date:
         """
         if reference.weekday is not None or self.weekday is not None:
             return reference.weekday == self.weekday
-        reference = _as_asked(reference, asked)
+        reference = _at_precision(reference, asked)
         if reference.first is None or reference.last is None:
             return self.month == reference.month and reference.day in {None, self.day}
         if self.first is None or self.last is None:
@@ -273,7 +256,7 @@ def _ends(date: Date) -> tuple[_End, ...]:
     return _End(begin * _YEAR, begin * _YEAR + _YEAR - 1), _End(end * _YEAR, end * _YEAR + _YEAR - 1)
 
 
-def _as_asked(reference: Date, asked: DatePrecision) -> Date:
+def _at_precision(reference: Date, asked: DatePrecision) -> Date:
     if reference.first is None or reference.ranged or (year := reference.year) is None:
         return reference
     if asked is DatePrecision.YEAR:

@@ -1,21 +1,21 @@
-"""Formulas and relations: found in a text, parsed into bounded steps, evaluated at fixed points."""
+"""Formulas and relations: found in a text, parsed into bounded steps, evaluated at fixed points, read as values."""
 
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import isclose, isfinite
-from typing import Final
+from typing import Final, TypeAlias
+
+from gradewire_server.metrics.values.quantities import Quantity
+from gradewire_server.metrics.values.units import NAMES, SYMBOLS
 
 MAX_TOKENS: Final = 64
 """Tokens of a formula; longer ones are left alone."""
 
-_FUNCTIONS: Final = ("sqrt", "cbrt", "sin", "cos", "tan", "ln", "log10", "log2", "log", "exp", "abs")
-FUNCTIONS: Final = frozenset(_FUNCTIONS)
-"""Functions of one argument."""
-RELATIONS: Final = frozenset({"=", "<", ">", "<=", ">=", "!="})
-"""Between two sides."""
 _TOKEN: Final = re.compile(
     r"(?P<number>\d{1,3}(?:,\d{3}){1,5}(?![\d,])|\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3}(?!\w))?|(?<![\w.])\.\d{1,40})"
     r"|(?P<function>(?:sqrt|cbrt|sin|cos|tan|ln|log10|log2|log|exp|abs)(?![a-z]))|(?P<constant>pi(?![a-z]))"
@@ -287,7 +287,6 @@ def _do(name: str, number: float, point: int, stack: list[float]) -> None:
 
 
 _TURNED: Final = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-_RELATION_TOLERANCE: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -323,7 +322,7 @@ class Relation:
         """Its variables."""
         return self.left.names | self.right.names
 
-    def says(self, reference: "Relation") -> bool:
+    def equals(self, reference: "Relation") -> bool:
         """Whether an answer's relation, this one, is the reference's, perhaps times a number."""
         if self.operator != reference.operator or self.names != reference.names:
             return False
@@ -334,4 +333,125 @@ class Relation:
         factor = pairs[0][0] / pairs[0][1]
         if not factor or (factor < 0 and self.operator in {"<", "<="}):
             return False
-        return all(isclose(a, factor * b, rel_tol=_RELATION_TOLERANCE) for a, b in pairs)
+        return all(isclose(a, factor * b, rel_tol=_TOLERANCE) for a, b in pairs)
+
+
+_SIGNED: Final = frozenset("^*/=<>+!")
+_PI: Final = re.compile(r"\bpi\b")
+_NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
+"""What formulas have; most texts have nothing of it, and are not looked at further."""
+_UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
+_VARIABLES: Final = frozenset("xyznabctruvwpqijXYZNABC\u03b1\u03b2\u03b3\u03b8\u03bb")
+"""Behind a number; other letters there are units and scales: "5m", "10k"."""
+_COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
+_PLAIN_ONLY: Final = frozenset({"-", "/"})
+
+
+FormulaFound: TypeAlias = tuple[int, int, Quantity | Formula | Relation]
+"""A formula in a text: where it begins and ends, and its content."""
+
+
+def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFound]:
+    """The formulas of a text in plain form, except those that are written as numbers are: "3/4", "2 * 10^8".
+
+    Args:
+        text: In plain form.
+        characters: The text's.
+    """
+    if _SIGNED.isdisjoint(characters) and not _has_names(text) and not _multiplied(text, characters):
+        return
+    for run in runs_of(text):
+        relations = [index for index, sign in enumerate(run) if sign.kind == "relation"]
+        if not relations:
+            yield from _side(run, text)
+        else:
+            yield from _related(run, relations, text)
+
+
+def _has_names(text: str) -> bool:
+    return any(name in text for name in _NAMED) or ("pi" in text and _PI.search(text) is not None)
+
+
+def _multiplied(text: str, characters: AbstractSet[str]) -> bool:
+    """Whether a number stands before a letter, as in "2x - 3"."""
+    return "-" in characters and _COEFFICIENT.search(text) is not None
+
+
+def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[FormulaFound]:
+    """A formula that is no relation."""
+    if alone and (_is_number(run) or _is_unit(run, text)):
+        return
+    formula = parse(run)
+    if formula is None:
+        return
+    start, end = run[0].start, run[-1].end
+    if formula.names:
+        if len(run) > 1 and _is_mathematical(run):
+            yield start, end, formula
+    elif (value := formula.constant) is not None:
+        yield start, end, Quantity(value, 0.0, signed=value < 0)
+
+
+def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
+    """Sides of equations and inequalities."""
+    bounds = [-1, *relations, len(run)]
+    sides = [run[first + 1 : last] for first, last in pairwise(bounds)]
+    operators = [run[index].text for index in relations]
+    left, right = parse(sides[0]), parse(sides[-1])
+    if len(sides) == 2 and left is not None and right is not None and (left.names or right.names):
+        lone = len(left.steps) == 1 and bool(left.names)
+        if operators[0] == "=" and right.names and _is_call(sides[0]):
+            yield from _side(sides[1], text, alone=False)
+        elif not (lone and _followed_by_unit(sides[1], text)):
+            yield run[0].start, run[-1].end, Relation.of(left, operators[0], right)
+    elif set(operators) == {"="}:
+        for side in sides:
+            if len(side) > 1:
+                yield from _side(side, text)
+
+
+def _is_call(side: Sequence[Sign]) -> bool:
+    """Whether a side is the name of a function, "f(x)"."""
+    return len(side) == 4 and side[0].kind == "name" and side[1].text == "(" and side[2].kind == "name"
+
+
+def _is_number(run: Sequence[Sign]) -> bool:
+    """Whether a run is a number, fraction, range or power of ten, which are read with what stands beside them."""
+    if any(sign.kind not in {"number", "operator"} for sign in run):
+        return False
+    operators = [sign.text for sign in run if sign.kind == "operator"]
+    if "!" in operators:
+        return False
+    if set(operators) <= _PLAIN_ONLY:
+        return True
+    texts = [sign.text for sign in run]
+    signless = texts[1:] if texts[0] in {"-", "+"} else texts
+    if len(signless) == 1:
+        return True
+    return "10" in signless and signless[-1] != "10" and set(operators) <= {"*", "^", "-"} and signless.count("^") == 1
+
+
+def _is_unit(run: Sequence[Sign], text: str) -> bool:
+    """Whether a run is the unit of a number before it: "4 km^2", "9.8 m/s^2"."""
+    before = text[max(0, run[0].start - 2) : run[0].start].rstrip()
+    return run[0].kind == "name" and before[-1:].isdecimal()
+
+
+def _is_mathematical(run: Sequence[Sign]) -> bool:
+    """Whether letters are variables: "2x", "a + b", "x^2", but not "w/o" and "I - a"."""
+    signs = {sign.text for sign in run}
+    if signs & {"^", "*", "+"} and (len(run) > 2):
+        return True
+    coefficient = any(
+        first.kind == "number" and second.kind == "name" and second.text in _VARIABLES
+        for first, second in pairwise(run)
+    )
+    return coefficient and bool(signs & {"^", "*", "+", "-", "/", "("})
+
+
+def _followed_by_unit(side: Sequence[Sign], text: str) -> bool:
+    """Whether an equation ends in a number whose unit stands behind it: "v = 10 m/s"."""
+    unit = _UNIT.match(text, side[-1].end)
+    if side[-1].kind != "number" or unit is None:
+        return False
+    return not unit[1].isalpha() or unit[1] in SYMBOLS or unit[1].lower() in NAMES

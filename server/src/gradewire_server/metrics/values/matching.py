@@ -1,11 +1,12 @@
 """Values of a reference against those of an answer, and lists whose order counts."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Final
+from operator import eq
+from typing import Any, Final
 
 from gradewire_server.metrics.values.dates import Date, DatePrecision, Time
 from gradewire_server.metrics.values.formulas import Formula, Relation
@@ -83,29 +84,49 @@ class Question:
         return any(says(known, value, self) for known in self.values)
 
 
+_EQUAL: Final[Mapping[type[Content], Callable[[Any, Any], bool]]] = {
+    Time: Time.equals,
+    Ordinal: Ordinal.equals,
+    Symbol: Symbol.equals,
+    Locant: eq,
+    Relation: Relation.equals,
+    Formula: Formula.equals,
+}
+"""When two contents of a type are the same; dates and numbers depend on the question."""
+
+
+def _share_names(ours: Formula | Relation, theirs: Formula | Relation) -> bool:
+    return bool(ours.names & theirs.names)
+
+
+def _always(_ours: Content, _theirs: Content) -> bool:
+    return True
+
+
+_OTHER: Final[Mapping[type[Content], Callable[[Any, Any], bool]]] = {
+    Date: Date.contradicts,
+    Ordinal: Ordinal.alike,
+    Symbol: Symbol.contradicts,
+    Locant: Locant.contradicts,
+    Formula: _share_names,
+    Relation: _share_names,
+    Quantity: lambda ours, theirs: contradicts(theirs, ours),
+}
+"""When a content that is not the reference's stands in its place."""
+
+
 def says(value: Value, reference: Value, question: Question) -> bool:
     """Whether a value says what a reference's does."""
-    match value.content, reference.content:
-        case Date() as ours, Date() as theirs:
-            same = ours.says(theirs, question.fineness, question.years)
-        case Time() as ours, Time() as theirs:
-            same = ours.says(theirs)
-        case Ordinal() as ours, Ordinal() as theirs:
-            same = ours.says(theirs)
+    ours, theirs = value.content, reference.content
+    if isinstance(ours, Date) and isinstance(theirs, Date):
+        return ours.equals(theirs, question.fineness, question.years)
+    if type(ours) is type(theirs) and (equal := _EQUAL.get(type(ours))) is not None:
+        return equal(ours, theirs)
+    match ours, theirs:
         case (Ordinal() as place, Quantity() as amount) | (Quantity() as amount, Ordinal() as place):
             place_alone = value.whole or (place.named and not place.noun)  # "No. 7"
-            same = place_alone and amount.unit is None and place.number == f"{amount.value:g}"
-        case Symbol() as ours, Symbol() as theirs:
-            same = ours.says(theirs)
-        case Locant() as ours, Locant() as theirs:
-            same = ours.says(theirs)
-        case Relation() as ours, Relation() as theirs:
-            same = ours.says(theirs)
-        case Formula() as ours, Formula() as theirs:
-            same = ours.equals(theirs)
-        case ours, theirs:
-            same = _same_number(_number(ours), _number(theirs), question.scale)
-    return same
+            return place_alone and amount.unit is None and place.number == f"{amount.value:g}"
+    return _same_number(_number(ours), _number(theirs), question.scale)
 
 
 def opposed(value: Value, reference: Value, question: Question) -> bool:
@@ -125,22 +146,8 @@ def opposed(value: Value, reference: Value, question: Question) -> bool:
 
 def in_place_of(value: Value, reference: Value) -> bool:
     """Whether an answer's value, which is not the reference's, stands in its place: of the same kind and unit."""
-    match value.content, reference.content:
-        case Date() as ours, Date() as theirs:
-            other = ours.contradicts(theirs)
-        case Ordinal() as ours, Ordinal() as theirs:
-            other = ours.alike(theirs)
-        case Symbol() as ours, Symbol() as theirs:
-            other = ours.contradicts(theirs)
-        case Locant() as ours, Locant() as theirs:
-            other = ours.contradicts(theirs)
-        case (Formula() as ours, Formula() as theirs) | (Relation() as ours, Relation() as theirs):
-            other = bool(ours.names & theirs.names)
-        case Quantity() as ours, Quantity() as theirs:
-            other = contradicts(theirs, ours)
-        case ours, theirs:
-            other = type(ours) is type(theirs)
-    return other
+    ours, theirs = value.content, reference.content
+    return type(ours) is type(theirs) and _OTHER.get(type(ours), _always)(ours, theirs)
 
 
 def coarser(value: Value, reference: Value) -> bool:
@@ -153,9 +160,9 @@ def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float)
     """Whether both are numbers and equal, perhaps one of them in the thousands or millions that are asked for."""
     if amount is None or wanted is None:
         return False
-    if amount.says(wanted):
+    if amount.equals(wanted):
         return True
-    return scale > 1 and (amount.says(_scaled(wanted, scale)) or _scaled(amount, scale).says(wanted))
+    return scale > 1 and (amount.equals(_scaled(wanted, scale)) or _scaled(amount, scale).equals(wanted))
 
 
 def _number(content: Content) -> Quantity | None:
@@ -312,11 +319,11 @@ class ValueMatcher:
         self._answer = answer
 
     @cached_property
-    def _asked(self) -> Question:
+    def _question_of(self) -> Question:
         return Question.of(self._question)
 
     @cached_property
-    def _said(self) -> tuple[Value, ...]:
+    def _matched(self) -> tuple[Value, ...]:
         return values_of(self._answer)
 
     @cached_property
@@ -329,7 +336,7 @@ class ValueMatcher:
     @cached_property
     def _beyond(self) -> tuple[Value, ...]:
         """Values of the answer that the question does not say already."""
-        return tuple(value for value in self._said if not self._asked.has(value))
+        return tuple(value for value in self._matched if not self._question_of.has(value))
 
     def match(self, reference: str) -> ValueMatch:
         """What the answer has of a reference's values; of these the first MAX_WANTED count."""
@@ -339,7 +346,7 @@ class ValueMatcher:
         of_reference = values_of(reference)[:MAX_WANTED]
         if not of_reference:
             return NOTHING
-        wanted = tuple(value for value in of_reference if not self._asked.has(value)) or of_reference
+        wanted = tuple(value for value in of_reference if not self._question_of.has(value)) or of_reference
         wanted = tuple(value for value in wanted if not value.denied) or wanted  # "1912, not 1913" wants 1912
         outcomes = [self._outcome(value) for value in wanted]
         kinds: dict[Kind, Outcome] = {}
@@ -351,42 +358,42 @@ class ValueMatcher:
             contradicted=outcomes.count(Outcome.CONTRADICTED),
             missing=outcomes.count(Outcome.MISSING),
             coarser=sum(
-                outcome is Outcome.MISSING and any(coarser(each, value) for each in self._said)
+                outcome is Outcome.MISSING and any(coarser(each, value) for each in self._matched)
                 for value, outcome in zip(wanted, outcomes, strict=True)
             ),
             kinds=kinds,
             extra=sum(
-                value.kind in kinds and not any(says(value, each, self._asked) for each in of_reference)
+                value.kind in kinds and not any(says(value, each, self._question_of) for each in of_reference)
                 for value in self._beyond
             ),
         )
 
     def _outcome(self, wanted: Value) -> Outcome:
-        equal = [value for value in self._said if says(value, wanted, self._asked)]
-        if any(self._stands_for(value, wanted) for value in equal):
+        equal = [value for value in self._matched if says(value, wanted, self._question_of)]
+        if any(self._replaces(value, wanted) for value in equal):
             return Outcome.FOUND
-        if any(says(value, wanted, self._asked) for value in self._joined):
+        if any(says(value, wanted, self._question_of) for value in self._joined):
             return Outcome.FOUND
         if equal or any(in_place_of(value, wanted) for value in self._beyond if not value.denied):
             return Outcome.CONTRADICTED
         return Outcome.MISSING
 
-    def _stands_for(self, value: Value, wanted: Value) -> bool:
+    def _replaces(self, value: Value, wanted: Value) -> bool:
         """Whether an equal value is said of what is asked: not denied, no fall for a rise, of no other thing."""
-        if value.denied and not wanted.denied and not self._asked.denies:
+        if value.denied and not wanted.denied and not self._question_of.denies:
             return False
-        if opposed(value, wanted, self._asked):
+        if opposed(value, wanted, self._question_of):
             return False
-        if value.on_top is not None and wanted.on_top is None and value is not self._said[0]:
-            return not self._asked.words.isdisjoint(value.on_top)
+        if value.on_top is not None and wanted.on_top is None and value is not self._matched[0]:
+            return not self._question_of.words.isdisjoint(value.on_top)
         return not self._of_another(value, wanted)
 
     def _of_another(self, value: Value, wanted: Value) -> bool:
         """Whether it counts other things than are asked for, which the answer counts too: "six legs and eight eyes"."""
-        counted = self._asked.counted
+        counted = self._question_of.counted
         if not counted or not value.noun.endswith("s") or value.noun in {wanted.noun, *counted, *_NO_NOUNS}:
             return False
-        return any(other.noun in counted and other not in self._asked.values for other in self._said)
+        return any(other.noun in counted and other not in self._question_of.values for other in self._matched)
 
 
 def match_values(question: str, reference: str, answer: str) -> ValueMatch:

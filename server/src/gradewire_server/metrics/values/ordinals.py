@@ -65,7 +65,7 @@ class Ordinal:
     noun: str
     named: bool = False
 
-    def says(self, reference: "Ordinal") -> bool:
+    def equals(self, reference: "Ordinal") -> bool:
         """Whether an answer's, this one, is the reference's; who leaves out the noun says the same."""
         return self.number == reference.number and self.alike(reference)
 

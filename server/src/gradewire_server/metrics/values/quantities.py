@@ -77,7 +77,7 @@ class Quantity:
         """A number of its unit in base units."""
         return value if self.unit is None else value * self.unit.factor + self.unit.offset
 
-    def says(self, reference: "Quantity") -> bool:
+    def equals(self, reference: "Quantity") -> bool:
         """Whether an answer's quantity, this one, is the reference's."""
         if not _bounds_agree(reference, self) or (reference.ratio is None) != (self.ratio is None):
             return False
@@ -109,7 +109,7 @@ class Quantity:
 
 def contradicts(reference: Quantity, answer: Quantity) -> bool:
     """Whether an answer's quantity stands where the reference's should: of the same family, and another one."""
-    return reference.family == answer.family and not answer.says(reference)
+    return reference.family == answer.family and not answer.equals(reference)
 
 
 def _pounds(one: Quantity, other: Quantity) -> bool:
@@ -379,14 +379,14 @@ def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: in
         quantity = replace(quantity, unit=PERCENT, unit_name="%")
     below_zero = tokens_are(tokens, end, "below", "zero")
     end += 2 * below_zero
-    scale, behind = _scale_behind(tokens, end) if bracketed else (1.0, end)
+    scale, behind = _scale_after(tokens, end) if bracketed else (1.0, end)
     value = quantity.value * scale
     if sign < 0 or bracketed or below_zero:
         value = -abs(value)
     end = behind
     bound, start = _bound_before(tokens, start)
     hedged = lower_at(tokens, start - 1) in _HEDGES or (lower_at(tokens, start - 2) in _HEDGES and bool(bound))
-    bound = bound or _bound_behind(tokens, end)
+    bound = bound or _bound_after(tokens, end)
     return (
         replace(
             quantity,
@@ -402,7 +402,7 @@ def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: in
     )
 
 
-def _scale_behind(tokens: Sequence[Token], at: int) -> tuple[float, int]:
+def _scale_after(tokens: Sequence[Token], at: int) -> tuple[float, int]:
     from_words = {"million": 1e6, "billion": 1e9, "thousand": 1e3}.get(lower_at(tokens, at))
     return (1.0, at) if from_words is None else (from_words, at + 1)
 
@@ -430,7 +430,7 @@ def _bound_before(tokens: Sequence[Token], start: int) -> tuple[str, int]:
     return "", start
 
 
-def _bound_behind(tokens: Sequence[Token], end: int) -> str:
+def _bound_after(tokens: Sequence[Token], end: int) -> str:
     if lower_at(tokens, end) == "+" and adjacent(tokens, end):
         return ">="
     for link in (end, end + 1, end + 2):  # "18 years or more"

@@ -12,8 +12,7 @@ from typing import Final
 
 from gradewire_server.metrics.values.date_reading import date_at
 from gradewire_server.metrics.values.dates import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, Date, Time, time_at
-from gradewire_server.metrics.values.formula_reading import formulas_of, with_signs
-from gradewire_server.metrics.values.formulas import Formula, Relation
+from gradewire_server.metrics.values.formulas import Formula, Relation, formulas_of
 from gradewire_server.metrics.values.numerals import DURATIONS, ORDINALS, SCALES, SMALL, TENS, TIMES
 from gradewire_server.metrics.values.ordinals import Ordinal, label_at, ordinal_at
 from gradewire_server.metrics.values.quantities import Quantity, quantity_at
@@ -159,6 +158,27 @@ _KINDS: Final[Mapping[type[Content], Kind]] = {
 }
 
 
+_RELATED: Final = ("than ", "at least ", "at most ", " below ", " above ", " under ", " over ", "equal to ")
+_SPOKEN: Final = re.compile(
+    r"(?<![\w'])([a-zA-Z\u03b1-\u03c9]) (?:is|must be|has to be|should be) (not equal to|less than or equal to|"
+    r"greater than or equal to|less than|smaller than|below|under|greater than|more than|larger than|above|over|"
+    r"at least|at most|no more than|no less than|equal to) (?=-?\.?\d|[a-z](?![a-z]))"
+)
+_SPOKEN_SIGNS: Final = {
+    "not equal to": "!=", "less than or equal to": "<=", "greater than or equal to": ">=", "less than": "<",
+    "smaller than": "<", "below": "<", "under": "<", "greater than": ">", "more than": ">", "larger than": ">",
+    "above": ">", "over": ">", "at least": ">=", "at most": "<=", "no more than": "<=", "no less than": ">=",
+    "equal to": "=",
+}  # fmt: skip
+
+
+def with_signs(text: str) -> str:
+    """The text with "x is at least 3" as "x >= 3"."""
+    if not any(word in text for word in _RELATED):
+        return text
+    return _SPOKEN.sub(lambda found: f"{found[1]} {_SPOKEN_SIGNS[found[2]]} ", text)
+
+
 @lru_cache(maxsize=128)
 def values_of(text: str) -> tuple[Value, ...]:
     """The values that a text names, in their order.
@@ -234,8 +254,7 @@ def _claims(written: str, characters: AbstractSet[str]) -> list[tuple[int, int, 
 def _by_signs(written: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Content]]:
     yield from locants_of(written, characters)
     yield from symbols_of(written, characters)
-    for formula in formulas_of(written, characters):
-        yield formula.start, formula.end, formula.content
+    yield from formulas_of(written, characters)
 
 
 def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:

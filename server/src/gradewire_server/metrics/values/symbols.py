@@ -62,14 +62,10 @@ class Locant:
     stem: str
     marks: tuple[str, ...]
 
-    def says(self, reference: "Locant") -> bool:
-        """Whether both are the same substance."""
-        return self.stem == reference.stem and self.marks == reference.marks
-
     def contradicts(self, reference: "Locant") -> bool:
         """Whether both are substances and two; of "2-methyl propane" the name is not read to its end."""
         begun = self.stem.startswith(reference.stem) or reference.stem.startswith(self.stem)
-        return not self.says(reference) and (self.marks != reference.marks or not begun)
+        return self != reference and (self.marks != reference.marks or not begun)
 
 
 def locants_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Locant]]:
@@ -160,7 +156,7 @@ class Symbol:
     stem: str
     key: str
 
-    def says(self, reference: "Symbol") -> bool:
+    def equals(self, reference: "Symbol") -> bool:
         """Whether both are the same sign."""
         return self.key == reference.key
 

@@ -46,7 +46,8 @@ def dated_sentence(rng: PartRandom, *, right: bool) -> Drawn:
     reference = _form(rng, day)
     if rng.random() < 0.4:
         reference = f"{statement.format(f'on {reference}')}."
-    return _row(rng, question, statement, reference, _form(rng, other), day.isoformat(), other.isoformat(), "on ")
+    asked = question, statement.format("on {}")
+    return _row(rng, asked, reference, _form(rng, other), (day.isoformat(), other.isoformat()))
 
 
 def years_about(rng: PartRandom, *, right: bool) -> Drawn | None:
@@ -75,7 +76,8 @@ def years_about(rng: PartRandom, *, right: bool) -> Drawn | None:
     if inside != right:
         return None
     answer = f"{_MONTHS[rng.randrange(12)]} {drawn}" if rng.random() < 0.2 else str(drawn)
-    return _row(rng, question, statement, reference, answer, "inside", "inside" if inside else "outside", "in ")
+    asked = question, statement.format("in {}")
+    return _row(rng, asked, reference, answer, ("inside", "inside" if inside else "outside"))
 
 
 def part_of_date(rng: PartRandom, *, right: bool) -> Drawn:
@@ -93,7 +95,7 @@ def part_of_date(rng: PartRandom, *, right: bool) -> Drawn:
         if not right:
             other = day.replace(month=(day.month + rng.randrange(0, 10)) % 12 + 1)
         meant, said = (f"{each.year}-{each.month}" for each in (day, other))
-    return _row(rng, question, statement, reference, _form(rng, other), meant, said, "on ")
+    return _row(rng, (question, statement.format("on {}")), reference, _form(rng, other), (meant, said))
 
 
 def _asked(rng: PartRandom) -> tuple[str, str]:
@@ -116,13 +118,14 @@ def _form(rng: PartRandom, day: dt.date) -> str:
     )[rng.randrange(8)]
 
 
-def _row(  # noqa: PLR0913, PLR0917 - all of a row
-    rng: PartRandom, question: str, statement: str, reference: str, answer: str, meant: str, said: str, before: str
+def _row(
+    rng: PartRandom, asked: tuple[str, str], reference: str, answer: str, meant_and_said: tuple[str, str]
 ) -> Drawn:
-    prediction = f"{statement.format(before + answer)}." if rng.random() < 0.6 else wrapped(rng, "", answer)
+    question, statement = asked
+    prediction = f"{statement.format(answer)}." if rng.random() < 0.6 else wrapped(rng, "", answer)
     if rng.random() < 0.15:
         prediction = " ".join([prediction, *remarks(rng, rng.randrange(1, 3))])
-    return Drawn(question_style(rng, question), (reference,), prediction, meant, said)
+    return Drawn(question_style(rng, question), (reference,), prediction, *meant_and_said)
 
 
 _LEADS = (

@@ -1,0 +1,384 @@
+"""Tables, notes and HTML page of a comparison."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gradewire_cli.options.common import written
+from gradewire_cli.pages import page
+from gradewire_cli.pages.charts import share_chart
+from gradewire_cli.pages.page import (
+    Card,
+    CardText,
+    Charts,
+    Code,
+    Heading,
+    Page,
+    Paragraph,
+    Section,
+    ShownTable,
+    today,
+)
+from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
+from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
+from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured, number, p_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from gradewire_cli.compare.result import (
+        ChangedRow,
+        CheckedCondition,
+        CompareResult,
+        GroupedStatistics,
+        SideComparison,
+    )
+    from gradewire_cli.pages.charts import Chart
+    from gradewire_cli.pages.page import Block
+    from gradewire_stats.comparison import EmptyAsWrong, MetricDifference, Outcomes, PairComparison, VerdictDifference
+
+
+# So that five columns and both answers stand in one table of a log.
+_TEXT_CHARACTERS = 32
+_ALL = "all"
+
+
+def headline_tables(result: CompareResult) -> Iterator[Table]:
+    """What a terminal shows of every candidate: of groups and changed rows what the chooser says."""
+    for side in result.sides:
+        yield from _tables(side, [result.chooser], _TEXT_CHARACTERS)
+
+
+def all_tables(result: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[Table]:
+    """All tables, those of groups and changed rows for every metric; texts are cut at so many characters."""
+    for side in result.sides:
+        yield from _tables(side, list(side.overall.outcomes), characters)
+
+
+def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iterator[Table]:
+    yield from _overall(side)
+    for grouped in side.groups:
+        yield from _by_group(side, grouped, names)
+    yield from _changed(side, names, characters=characters)
+    if (table := difference_table(side)) is not None:
+        yield table
+
+
+def value_tables(side: SideComparison) -> Iterator[Table]:
+    """Figures of a candidate over all pairs, and by group for every metric."""
+    yield from _overall(side)
+    for grouped in side.groups:
+        yield from _by_group(side, grouped, list(side.overall.outcomes))
+
+
+def value_notes(result: CompareResult) -> list[str]:
+    """What is not compared, on how many draws the intervals rest, and what does not compare."""
+    notes = list(result.notes)
+    for side in result.sides:
+        notes += side.matching.notes()
+        notes += [
+            f"{label}: {side.baseline} and {side.candidate} were scored by different definitions (below): their scores "
+            "do not compare"
+            for label in side.differing_metrics
+        ]
+        for name, outcomes in side.overall.outcomes.items():
+            if outcomes.undecided:
+                notes.append(
+                    f"{name}: {outcomes.undecided} pairs of {side.candidate} have no winner: {_why(side, name)}"
+                )
+        for grouped in side.groups:
+            by = written(grouped.columns)
+            if grouped.outside:
+                notes.append(f"by {by}: {grouped.outside} pairs have no value and are in no line")
+            if grouped.left_out:
+                notes.append(f"by {by}: {grouped.left_out} groups are too many to tell figures of")
+    return [*notes, *interval_notes(_placed(result))]
+
+
+def _why(side: SideComparison, name: str) -> str:
+    if name in side.overall.metrics:
+        metric = side.overall.metrics[name]
+        counts = [
+            f"{number} of {who} {what}"
+            for what, numbers in (("are empty", metric.empty), ("failed", metric.failed))
+            for who, number in zip((side.baseline, side.candidate), numbers, strict=True)
+            if number
+        ]
+        return f"an answer has no score ({', '.join(counts)})" if counts else "an answer has no verdict"
+    return ", ".join(f"{number} {status}" for status, number in side.statuses.items() if status != "OK")
+
+
+def _placed(result: CompareResult) -> Iterator[NamedEstimate]:
+    for side in result.sides:
+        places = [(_ALL, side.overall)]
+        places += [(" ".join(values), of) for grouped in side.groups for values, of in grouped.groups.items()]
+        for place, of in places:
+            for label, metric in of.metrics.items():
+                yield NamedEstimate(label, "difference", place, metric.difference)
+            for name, outcomes in of.outcomes.items():
+                yield NamedEstimate(name, "wins", place, outcomes.win_share)
+
+
+def _overall(side: SideComparison) -> Iterator[Table]:
+    of, title = side.overall, f"{side.candidate} minus {side.baseline}"
+    sides = [side.baseline, side.candidate, "difference"]
+    if of.metrics:
+        yield Table(
+            f"{title}: {of.pairs} pairs",
+            ["metric", "scored", *sides],
+            [[label, count(metric.scored), *_both(metric)] for label, metric in of.metrics.items()],
+        )
+    if any(any(metric.empty) for metric in of.metrics.values()):
+        yield Table(
+            f"{title}: empty answers as wrong",
+            ["metric", "pairs", "empty", *sides],
+            [
+                [
+                    label,
+                    count(metric.empty_as_wrong.scored),
+                    Value(f"{metric.empty[0]} and {metric.empty[1]}"),
+                    *_both(metric.empty_as_wrong),
+                ]
+                for label, metric in of.metrics.items()
+            ],
+        )
+    yield Table(
+        f"{side.candidate} against {side.baseline}, whose answer is better",
+        ["chosen by", "pairs", "wins", "ties", "losses", "sign test"],
+        [[name, count(outcomes.pairs), *_outcome_cells(outcomes)] for name, outcomes in of.outcomes.items()],
+    )
+    if (orders := side.orders) is not None:
+        judge = next(name for name in of.outcomes if name not in of.metrics)
+        agree = estimated(orders.consistency).beside(str(orders.consistent))
+        yield Table(
+            "What the judge says with either answer first",
+            ["chosen by", "pairs", "both orders agree", "for the first minus for the second"],
+            [[judge, count(orders.pairs), agree, estimated(orders.position_bias)]],
+        )
+    if any(metric.verdicts for metric in of.metrics.values()):
+        yield Table(
+            f"{title}: answers called right",
+            ["metric", "pairs", *sides, *_discordant(side), "McNemar"],
+            [
+                [label, count(metric.verdicts.pairs), *_both(metric.verdicts), *_discordant_cells(metric.verdicts)]
+                for label, metric in of.metrics.items()
+                if metric.verdicts is not None
+            ],
+        )
+
+
+def _both(of: MetricDifference | EmptyAsWrong | VerdictDifference) -> list[Value]:
+    return [estimated(of.baseline), estimated(of.candidate), differing(of.difference)]
+
+
+def _discordant(side: SideComparison) -> list[str]:
+    return [f"only {side.baseline}", f"only {side.candidate}"]
+
+
+def _discordant_cells(verdicts: VerdictDifference) -> list[Value]:
+    return [count(verdicts.only_baseline), count(verdicts.only_candidate), p_value(verdicts.p_value)]
+
+
+def _outcome_cells(outcomes: Outcomes) -> list[Value]:
+    shares = ((outcomes.win_share, outcomes.wins), (outcomes.tie_share, outcomes.ties))
+    return [
+        *(estimated(share).beside(str(number)) for share, number in (*shares, (outcomes.loss_share, outcomes.losses))),
+        p_value(outcomes.p_value),
+    ]
+
+
+def _by_group(side: SideComparison, grouped: GroupedStatistics, names: Sequence[str]) -> Iterator[Table]:
+    if not grouped.groups:
+        return
+    for name in names:
+        yield Table(
+            f"{side.candidate} minus {side.baseline} by {' and '.join(grouped.columns)}: {name}",
+            [*grouped.columns, "pairs", *_heads(side, name)],
+            [[*values, count(of.pairs), *_cells(of, side.overall, name)] for values, of in grouped.groups.items()],
+            heads=len(grouped.columns),
+        )
+
+
+def _heads(side: SideComparison, name: str) -> list[str]:
+    metric = side.overall.metrics.get(name)
+    scores = [side.baseline, side.candidate, "difference"] if metric else []
+    verdicts = [*_discordant(side), "McNemar"] if metric and metric.verdicts else []
+    return [*scores, "wins", "ties", "losses", "sign test", *verdicts]
+
+
+def _cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[Value]:
+    """The cells of one group, in the order of `_heads`."""
+    metric, whole = of.metrics.get(name), overall.metrics.get(name)
+    if metric is not None:
+        yield from _both(metric)
+    yield from _outcome_cells(of.outcomes[name])
+    if metric is not None and whole is not None and whole.verdicts is not None:
+        yield from [Value("-")] * 3 if metric.verdicts is None else _discordant_cells(metric.verdicts)
+
+
+def _changed(side: SideComparison, names: Sequence[str], *, characters: int) -> Iterator[Table]:
+    for name in names:
+        if (changed := side.changed.get(name)) is None:
+            continue
+        for title, rows in (("gained", changed.gained), ("lost", changed.lost)):
+            if rows:
+                shown = any(row.baseline_answer or row.candidate_answer for row in rows)
+                answers = [f"answer of {side.baseline}", f"answer of {side.candidate}"] if shown else []
+                yield Table(
+                    f"Rows that {title} most by {name}",
+                    ["id", side.baseline, side.candidate, "difference", "question", *answers],
+                    [_changed_cells(row, characters)[: 5 + len(answers)] for row in rows],
+                )
+
+
+def _changed_cells(row: ChangedRow, characters: int) -> list[Value | str]:
+    return [
+        one_line(row.id, characters),
+        measured(row.baseline_score),
+        measured(row.candidate_score),
+        Value(f"{row.difference:+.3f}", row.difference),
+        *(one_line(text, characters) for text in (row.question, row.baseline_answer, row.candidate_answer)),
+    ]
+
+
+def one_line(text: str, characters: int) -> str:
+    """The beginning of a text on one line, with what a cut leaves out in view."""
+    line = " ".join(text[: 8 * characters].split())
+    return line if len(line) <= characters and len(text) <= 8 * characters else f"{line[: characters - 1]}…"
+
+
+def difference_table(side: SideComparison) -> Table | None:
+    """What differs in the manifests; None where nothing does."""
+    if not side.differences:
+        return None
+    return Table(
+        "What differs beside the answers",
+        ["", side.baseline, side.candidate],
+        [[each.fact, each.baseline or "-", each.candidate or "-"] for each in side.differences],
+    )
+
+
+# Rows that changed most in either direction, characters of their texts, lines of a table: the first of these with which
+# the page is small enough.
+_AMOUNTS: Final = ((25, 1200, 400), (10, 600, 200), (5, 300, 60), (0, 0, 20))
+_REFERENCES: Final = 5
+_LINE_CHARACTERS: Final = 2000
+_VERDICTS: Final = {True: "right", False: "wrong", None: ""}
+
+
+def write_page(path: Path, result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> None:
+    """Write the page; raises InputError where it cannot be written."""
+    page.write_page(path, comparison_pages(result, source, conditions))
+
+
+def comparison_pages(result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
+    """Yield the page with less and less on it: values with their intervals, wins, changed rows, what else differs."""
+    base = name_of(result.sides[0].baseline)
+    for rows, characters, lines in _AMOUNTS:
+        yield Page(
+            title=f"Comparison: {cut(source, _LINE_CHARACTERS)}",
+            heading=("Comparison with ", base),
+            lead=(ShownText(cut(source, _LINE_CHARACTERS)), f", {today()}: ", *_candidates(result)),
+            first=[
+                Paragraph((ShownText(cut(str(each), _LINE_CHARACTERS)),), "holds" if each.holds or each.problem else "")
+                for each in conditions
+            ],
+            sections=[
+                *(
+                    Section(
+                        id=f"side-{place}",
+                        title=(name_of(side.candidate), " against ", base),
+                        link=(name_of(side.candidate),),
+                        blocks=list(_side(side, result.chooser, place, rows=rows, characters=characters, lines=lines)),
+                    )
+                    for place, side in enumerate(result.sides, 1)
+                ),
+                _reproduce(result),
+            ],
+        )
+
+
+def _candidates(result: CompareResult) -> Iterator[str | ShownText]:
+    for place, side in enumerate(result.sides):
+        yield from ((", ",) if place else ())
+        yield name_of(side.candidate)
+        yield f" on {side.overall.pairs:,} questions"
+
+
+def _side(  # noqa: PLR0913 - what is shown, and how much of it
+    side: SideComparison, chooser: str, place: int, *, rows: int, characters: int, lines: int
+) -> Iterator[Block]:
+    yield Charts([_outcomes(side)], "wide")
+    for number_, table in enumerate(value_tables(side), 1):
+        yield ShownTable(f"t-{place}-{number_}", _first(table, lines))
+    if (differences := difference_table(side)) is not None:
+        yield Heading(("What differs beside the answers",))
+        yield ShownTable(f"t-differences-{place}", _first(differences, lines))
+    by = chooser if chooser in side.changed else next(iter(side.changed), "")
+    if (changed := side.changed.get(by)) is None:
+        return
+    for title, listed in (("gained", changed.gained[:rows]), ("lost", changed.lost[:rows])):
+        if listed:
+            yield Heading((f"Rows that {title} most by ", name_of(by)))
+            yield from (_card(row, side, characters) for row in listed)
+
+
+def _first(table: Table, most: int) -> Table:
+    if len(table.rows) <= most:
+        return table
+    note = f"The first {most:,} of {len(table.rows):,} lines are shown."
+    return replace(table, rows=table.rows[:most], note=note)
+
+
+def _outcomes(side: SideComparison) -> Chart:
+    bars = []
+    for name, of in side.overall.outcomes.items():
+        text = f"{of.wins:,} won, {of.ties:,} tied, {of.losses:,} lost"
+        text += f", {of.undecided:,} undecided" if of.undecided else ""
+        bars.append((cut(name, 80), text, [("right", of.wins), ("between", of.ties), ("wrong", of.losses)]))
+    return share_chart(
+        f"Answers of {cut(side.candidate, 80)} that won, tied and lost",
+        "Whose answer is better: won (blue), tied (grey), lost (orange)",
+        bars,
+    )
+
+
+def _card(row: ChangedRow, side: SideComparison, characters: int) -> Card:
+    def text(name: str | ShownText, words: str, **more: str) -> CardText:
+        return CardText(name, shown(normal_form(words), max_characters=characters), **more)
+
+    sides = (
+        (side.baseline, row.baseline_answer, row.baseline_score, row.baseline_correct),
+        (side.candidate, row.candidate_answer, row.candidate_score, row.candidate_correct),
+    )
+    return Card(
+        (name_of(row.id), f" · {signed(number(row.candidate_score - row.baseline_score))}"),
+        [
+            *([text("Question", row.question)] if row.question else []),
+            *(text("Reference", reference) for reference in row.references[:_REFERENCES]),
+            *(
+                text(name_of(name), answer, number=signed(number(score)), verdict=_VERDICTS[correct], style="answer")
+                for name, answer, score, correct in sides
+            ),
+        ],
+    )
+
+
+def _reproduce(result: CompareResult) -> Section:
+    baseline = result.sides[0].baseline
+    chooser = ", ".join(str(value) if name == "by" else f"{name} {value}" for name, value in result.identity.items())
+    how = (
+        "Better answers are chosen by ",
+        Code(cut(chooser, _LINE_CHARACTERS)),
+        ". Values are of a candidate minus ",
+        name_of(baseline),
+        ", on the questions for which both have a score.",
+    )
+    lines = page.lines(result.manifests[baseline].lines.items())
+    return Section(
+        id="reproduce",
+        title=("Reproduce",),
+        blocks=[Paragraph(how), *page.notes(value_notes(result)), lines],
+    )

@@ -1,0 +1,431 @@
+"""The values of a leaderboard, its tables and its HTML page."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from gradewire_cli.leaderboard.reading import INCONSISTENT, OK
+from gradewire_cli.leaderboard.verdicts import HumanAgreement, human_agreement, questionable
+from gradewire_cli.pages import page
+from gradewire_cli.pages.charts import Axis, Interval, interval_chart
+from gradewire_cli.pages.page import (
+    Card,
+    CardText,
+    Charts,
+    Code,
+    Page,
+    Paragraph,
+    Section,
+    ShownTable,
+    today,
+)
+from gradewire_cli.pages.report import shown_names
+from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
+from gradewire_cli.problems import InputError
+from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
+from gradewire_cli.results.tables import Cell, Table, Value, count, estimated, number, points
+from gradewire_stats.ratings import (
+    Bias,
+    Control,
+    Controls,
+    NotIdentifiedError,
+    RatingTable,
+    length_bias,
+    position_bias,
+    rate,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gradewire_cli.leaderboard.reading import JudgedPair
+    from gradewire_cli.leaderboard.verdicts import Verdicts
+    from gradewire_cli.pages.charts import Chart
+    from gradewire_cli.pages.page import Block
+    from gradewire_stats.intervals import Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingOptions:
+    """What the options say of the ratings.
+
+    Attributes:
+        reference: The model that win rates are against; None for none.
+        anchor: The model whose rating is 1000; None: the mean is.
+        controls: What is held fixed.
+        resamples: Draws of instructions.
+        seed: Of draws, orders of matches, and coins.
+    """
+
+    reference: str | None = None
+    anchor: str | None = None
+    controls: Sequence[Control] = ()
+    resamples: int = 1000
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaderboard:
+    """A leaderboard.
+
+    Attributes:
+        verdicts: What it is made of.
+        ratings: Of all pairs.
+        families: Of the pairs of each family, without Elo.
+        position: How often the answer shown first wins.
+        length: How often the longer answer wins.
+        people: Agreement with people; None where there are no votes on these pairs.
+    """
+
+    verdicts: Verdicts
+    ratings: RatingTable
+    families: Mapping[str, RatingTable]
+    position: Bias
+    length: Bias
+    people: HumanAgreement | None
+
+
+def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts | None = None) -> Leaderboard:
+    """Computes all figures.
+
+    Raises:
+        InputError: There is no pair, an option names no model, or a control cannot be told from the models.
+    """
+    if not verdicts.pairs:
+        raise InputError(
+            f"there are no pairs to rate models by: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}"
+        )
+    resamples, seed = options.resamples, options.seed
+    ordered = verdicts.ordered()
+    try:
+        ratings = rate(
+            verdicts.matches(),
+            reference=options.reference,
+            anchor=options.anchor,
+            controls=Controls(options.controls, ordered) if options.controls else None,
+            resamples=resamples,
+            seed=seed,
+        )
+    except NotIdentifiedError as error:
+        raise InputError(f"--control {error}") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    families = {}
+    for family in verdicts.families:
+        part = verdicts.of_family(family)
+        reference, anchor = (name if name in part.models else None for name in (options.reference, options.anchor))
+        families[family] = rate(
+            part.matches(), reference=reference, anchor=anchor, with_elo=False, resamples=resamples, seed=seed
+        )
+    return Leaderboard(
+        verdicts=verdicts,
+        ratings=ratings,
+        families=families,
+        position=position_bias(ordered, resamples=resamples, seed=seed),
+        length=length_bias(verdicts.matches(), resamples=resamples, seed=seed),
+        people=None if people is None else human_agreement(verdicts, people, resamples=resamples, seed=seed),
+    )
+
+
+def headline(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
+    """Yield ratings, then biases, then agreement with people where there is some."""
+    yield ratings(result, options)
+    yield from biases(result)
+    yield from people(result)
+
+
+def optional_tables(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
+    """Yield the win matrix, then tables by family."""
+    yield win_matrix(result)
+    yield from families(result, options)
+
+
+def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate], Value], str]]:
+    """Return the columns of ratings: head, field of `ModelRating`, how it is written, and its meaning."""
+    held, reference = " and ".join(options.controls), options.reference
+    controlled = (f"held fixed:\n{held}", "controlled", points, f"rating with {held} held fixed")
+    against = (f"won against\n{reference}", "against_reference", estimated, "ties left out")
+    return [
+        *([controlled] if options.controls else []),
+        ("Bradley-Terry", "bradley_terry", points, "rating by maximum likelihood, on Elo's scale"),
+        ("Elo", "elo", points, "median over draws of the instructions, each in another order"),
+        ("win share", "win_share", estimated, "share of its matches, ties half"),
+        *([against] if reference is not None else []),
+    ]
+
+
+def ratings(result: Leaderboard, options: RatingOptions) -> Table:
+    """Return the ratings, the best model first."""
+    columns = _columns(options)
+    rows: list[list[Cell]] = [
+        [
+            count(place),
+            line.model,
+            *(written(getattr(line, name)) for _, name, written, _ in columns),
+            count(line.matches),
+            count(line.tied),
+        ]
+        for place, line in enumerate(result.ratings.models, 1)
+    ]
+    return Table(
+        "Ratings",
+        ["", "model", *(head for head, *_ in columns), "matches", "ties"],
+        rows,
+        heads=2,
+        explained={head: meaning for head, *_, meaning in columns},
+    )
+
+
+def win_matrix(result: Leaderboard) -> Table:
+    """Return the share of matches that each model won against each other one, in the order of the ratings."""
+    models = [line.model for line in result.ratings.models]
+    return Table(
+        "Share of matches that the row's model won against the column's, ties half",
+        ["", *models],
+        [
+            [model, *(_share(result.ratings, row, column) for column in range(len(models)))]
+            for row, model in enumerate(models)
+        ],
+    )
+
+
+def families(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
+    """Yield ratings and win shares by family; nothing without families."""
+    if not result.families:
+        return
+    models = [line.model for line in result.ratings.models]
+    by_family = {family: {line.model: line for line in table.models} for family, table in result.families.items()}
+    for title, name, written in (
+        ("Bradley-Terry ratings by family", "bradley_terry", points),
+        ("Win shares by family, ties half", "win_share", estimated),
+        (f"Won against {options.reference}, by family", "against_reference", estimated),
+    ):
+        if name == "against_reference" and options.reference is None:
+            continue
+        rows: list[list[Cell]] = []
+        for family, lines in by_family.items():
+            cells = (written(getattr(lines[model], name)) if model in lines else Value("-") for model in models)
+            rows.append([family, *cells])
+        yield Table(title, ["family", *models], rows)
+
+
+def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
+    """What is to be known of the figures, in sentences."""
+    lines = [f"{len(result.verdicts.pairs)} pairs on {result.ratings.instructions} instructions, {_scale(options)}"]
+    if missing := result.verdicts.without_winner:
+        listed = ", ".join(f"{status} {times}" for status, times in sorted(missing.items()))
+        lines.append(f"{missing.total()} pairs without a winner count as ties: {listed}")
+    if blank := result.verdicts.lost_blank:
+        lines.append(f"{blank} pairs were lost by a blank answer")
+    read, agree = result.verdicts.both_orders()
+    if read:
+        lines.append(f"both orders have the same winner in {agree} of {read} pairs ({agree / read:.1%})")
+    if 2 * agree < read:
+        lines.append(
+            "most pairs have another winner where the other answer is shown first: this judge hardly tells these "
+            "answers apart, and ratings say more of its ties than of the models"
+        )
+    if result.ratings.regularised:
+        lines.append(
+            "wins do not lead from every model to every other one: ratings were drawn towards the mean by half a win "
+            "and half a loss of each model against an average one; models that no chain of matches joins are not "
+            "comparable, and ratings that rest on this alone have no interval"
+        )
+    elif result.ratings.regularised_draws:
+        lines.append(
+            f"in {result.ratings.regularised_draws} of {result.ratings.resamples} draws wins do not lead from every "
+            "model to every other one: ratings were drawn towards the mean there"
+        )
+    if options.controls:
+        lines.append(f"models are ordered by the ratings with {' and '.join(options.controls)} held fixed")
+    return [*lines, *interval_notes(_intervals(result, options, families=families))]
+
+
+def _scale(options: RatingOptions) -> str:
+    return f"{options.anchor} rated 1000" if options.anchor is not None else "mean rating 1000"
+
+
+def _share(table: RatingTable, row: int, column: int) -> Value:
+    wins, ties, losses = table.won[row, column], table.tied[row, column], table.won[column, row]
+    all_ = wins + ties + losses
+    if row == column or not all_:
+        return Value("-")
+    share = float((wins + ties / 2) / all_)
+    return Value(f"{share:.2f}", share, remarks=(f"of {all_:.0f}",))
+
+
+def biases(result: Leaderboard) -> Iterator[Table]:
+    """Yield the table of what wins beside the answer; nothing where nothing is known."""
+    if rows := list(_biases(result)):
+        yield Table("What wins beside the answer", ["", "share won", "odds, held fixed", "matches"], rows)
+
+
+def _biases(result: Leaderboard) -> Iterator[list[Cell]]:
+    odds: dict[str, Value] = {effect.control: estimated(effect.odds) for effect in result.ratings.effects}
+    for name, bias, control in (("shown first", result.position, "position"), ("longer", result.length, "length")):
+        if bias.matches:
+            yield [name, estimated(bias.won), odds.get(control, Value("-")), Value(f"{bias.matches:g}", bias.matches)]
+
+
+def people(result: Leaderboard) -> Iterator[Table]:
+    """Yield agreement with people; nothing without any."""
+    if result.people is None:
+        return
+    strata, systems = result.people.strata.evaluators[0].strata, result.people.systems
+    yield Table(
+        "People's majority votes reproduced, by how many agree",
+        ["", *(f"{stratum.stratum}\n{stratum.pairs} pairs" for stratum in strata), "ties"],
+        [
+            [each.evaluator, *(estimated(stratum.reproduced) for stratum in each.strata), count(each.strata[-1].ties)]
+            for each in result.people.strata.evaluators
+        ],
+    )
+    yield Table(
+        "Ratings by the judge and by people",
+        ["", "Kendall", "Spearman", "Pearson", "models"],
+        [["correlation", *map(estimated, (systems.kendall, systems.spearman, systems.pearson)), count(systems.models)]],
+    )
+
+
+def _intervals(result: Leaderboard, options: RatingOptions, *, families: bool) -> Iterator[NamedEstimate]:
+    for line in result.ratings.models:
+        for head, name, *_ in _columns(options):
+            yield NamedEstimate(line.model, head.replace("\n", " "), "all pairs", getattr(line, name))
+    for name, bias in (("shown first", result.position), ("longer", result.length)):
+        yield NamedEstimate(name, "share won", "all pairs", bias.won)
+    for family, table in result.families.items() if families else ():
+        for line in table.models:
+            yield NamedEstimate(line.model, "Bradley-Terry", family, line.bradley_terry)
+
+
+MAX_MODELS: Final = 60
+# Pairs that are shown, and characters of each text: the first of these with which the page is small enough.
+_AMOUNTS: Final = ((50, 1200), (25, 600), (10, 300), (0, 0))
+_NOTE_CHARACTERS: Final = 1000
+_QUESTIONABLE: Final = 1000
+_FAMILIES: Final = 200
+# Room beside the outermost intervals, of the axis.
+_MARGIN: Final = 0.04
+_WINNERS: Final = {"model_a": "A", "model_b": "B", "tie": "a tie", None: "no verdict"}
+_WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The judge is not sure"}
+
+
+def write_page(  # noqa: PLR0913 - what is shown, and where
+    path: Path, result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str, quiet: bool
+) -> None:
+    """Write the page; raises InputError where it cannot be written."""
+    pages = leaderboard_pages(result, options, notes, source=source, by=by)
+    page.write_page(path, pages, without="pair", quiet=quiet)
+
+
+def leaderboard_pages(
+    result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str
+) -> Iterator[Page]:
+    """Yield the page with less and less on it: ratings, win matrix, families, biases, questionable pairs."""
+    models, pairs = len(result.ratings.models), len(result.verdicts.pairs)
+    told = [f"{note[0].upper()}{note[1:]}." for note in notes if note]
+    if models > MAX_MODELS:
+        told.append(f"The first {MAX_MODELS} of {models} models are shown.")
+    judged = [Paragraph(("Judged by ", Code(cut(by, _NOTE_CHARACTERS))), "note")] if by else []
+    result, options = _bounded(result, options)
+    chart = _chart(result.ratings, options)
+    drawn = [Charts([chart], "wide")] if chart is not None else []
+    first = ShownTable("t-ratings", ratings(result, options))
+    head: list[Block] = [*judged, *page.notes(told, most=_NOTE_CHARACTERS), first, *drawn]
+    matrix = ShownTable("t-wins", win_matrix(result), is_shaded=True)
+    further = (
+        ("families", "By family of instructions", "Families", list(families(result, options))),
+        ("biases", "What wins beside the answer", "Biases", list(biases(result))),
+        ("people", "Agreement with people", "People", list(people(result))),
+    )
+    sections = [
+        Section(id="ratings", title=("Ratings",), blocks=head),
+        Section(id="wins", title=("Wins of each model against each other one",), link=("Wins",), blocks=[matrix]),
+        *(_tables(name, title, link, tables) for name, title, link, tables in further if tables),
+    ]
+    doubtful = questionable(result.verdicts.pairs, most=_QUESTIONABLE)
+    instructions = f"{result.ratings.instructions:,} instructions"
+    for most, characters in _AMOUNTS:
+        yield Page(
+            title=f"Leaderboard: {cut(source, _NOTE_CHARACTERS)}",
+            heading=("Leaderboard",),
+            lead=(
+                ShownText(cut(source, _NOTE_CHARACTERS)),
+                f", {today()}: {models} models, {pairs:,} judged pairs on {instructions}",
+            ),
+            sections=[*sections, _questionable(doubtful, most, characters)],
+        )
+
+
+def _tables(name: str, title: str, link: str, tables: Sequence[Table]) -> Section:
+    blocks = [ShownTable(f"t-{name}-{number_}", table) for number_, table in enumerate(tables, 1)]
+    return Section(id=name, title=(title,), link=(link,), blocks=blocks)
+
+
+def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
+    """Return the first models and families alone, under names that are short and distinct."""
+    names = shown_names([*(line.model for line in result.ratings.models), options.reference or ""])
+
+    def of(table: RatingTable, kept: frozenset[str]) -> RatingTable:
+        lines = [replace(line, model=names[line.model]) for line in table.models if line.model in kept]
+        return replace(table, models=lines)
+
+    kept = frozenset(line.model for line in result.ratings.models[:MAX_MODELS])
+    shown_families = dict(list(result.families.items())[:_FAMILIES])
+    called = shown_names(shown_families)
+    tables = {called[family]: of(table, kept) for family, table in shown_families.items()}
+    reference = None if options.reference is None else names[options.reference]
+    return replace(result, ratings=of(result.ratings, kept), families=tables), replace(options, reference=reference)
+
+
+def _chart(table: RatingTable, options: RatingOptions) -> Chart | None:
+    """Return the ratings that order the models, drawn; None where none is defined."""
+    ruling = {line.model: line.bradley_terry if line.controlled is None else line.controlled for line in table.models}
+    defined = {model: each for model, each in ruling.items() if not math.isnan(each.value)}
+    if not defined:
+        return None
+    lows = [each.value if math.isnan(each.low) else each.low for each in defined.values()]
+    highs = [each.value if math.isnan(each.high) else each.high for each in defined.values()]
+    margin = max(1.0, (max(highs) - min(lows)) * _MARGIN)
+    name = "Rating" if not options.controls else f"Rating, {' and '.join(options.controls)} held fixed"
+    lines = [
+        Interval(model, each.value, each.low, each.high, signed(number(each.value, digits=0)))
+        for model, each in defined.items()
+    ]
+    axis = Axis(min(lows) - margin, max(highs) + margin)
+    return interval_chart(lines, axis, name, over="points", title=f"{name} of each model, with its 95 % interval")
+
+
+def _questionable(pairs: Sequence[JudgedPair], most: int, characters: int) -> Section:
+    about = (
+        "Pairs whose two orders got different winners, then those without a verdict, then those on which the judge is "
+        f"least sure. {len(pairs[:most])} of {len(pairs):,} are shown."
+    )
+    cards: list[Block] = [_card(pair, characters) for pair in pairs[:most]]
+    return Section(
+        id="pairs",
+        title=("Questionable pairs",),
+        blocks=[Paragraph((about,)), *(cards or [Paragraph(("None is shown.",))])],
+    )
+
+
+def _card(pair: JudgedPair, characters: int) -> Card:
+    def text(name: str | ShownText, words: str, style: str = "") -> CardText:
+        return CardText(name, shown(normal_form(words), max_characters=characters), style=style)
+
+    orders = pair.orders if len(pair.orders) > 1 else ()
+    probability = "" if math.isnan(pair.probability_a) else f" · probability of A {number(pair.probability_a)}"
+    why = cut(_WHY.get(pair.status, f"No verdict: {pair.status}"), _NOTE_CHARACTERS) + probability
+    for order in orders:
+        why += f" · {'A' if order.first == 'model_a' else 'B'} first: {_WINNERS[order.winner]}"
+    sides = zip("AB", pair.models, pair.answers, strict=True)
+    return Card(
+        (why,),
+        [
+            *([text("Instruction", pair.question)] if pair.question else []),
+            *(text(ShownText(f"{side}: {name_of(model).before}"), answer, "answer") for side, model, answer in sides),
+        ],
+    )

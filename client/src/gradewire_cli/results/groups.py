@@ -1,0 +1,396 @@
+"""Values of a run by group: `gradewire score --by`."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gradewire.errors import MissingExtra
+from gradewire.results import Status
+from gradewire_cli.options.common import Grouping, written
+from gradewire_cli.results.results_file import verdict
+from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gradewire_cli.rows.input_file import InputFile
+    from gradewire_cli.rows.row import Row
+    from gradewire_stats.comparison import GroupStatistics, PairedDifference
+
+
+# Fractions of results that are the same for every answer, so that their mean says nothing of the answers.
+_SETTINGS = frozenset({"band_lower", "band_upper"})
+
+
+@dataclass(slots=True)
+class Tally:
+    """One metric on the rows of one group.
+
+    Attributes:
+        rows: All rows.
+        scored: Those with a score.
+        total: Sum of their scores.
+        verdicts: Rows by verdict, those without one left out.
+        statuses: Rows by status.
+        parts: Sum and number of each part of the results that is a fraction.
+    """
+
+    rows: int = 0
+    scored: int = 0
+    total: float = 0.0
+    verdicts: Counter[bool] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    parts: dict[str, tuple[float, int]] = field(default_factory=dict)
+
+    def add(self, label: str, result: Mapping[str, Any]) -> None:
+        """Takes in a result, as an output row has it."""
+        self.rows += 1
+        self.statuses[result["status"]] += 1
+        if result["score"] is None:
+            return
+        self.scored += 1
+        self.total += result["score"]
+        if (judged := verdict(label, result)) is not None:
+            self.verdicts[judged] += 1
+        for name, value in result.items():
+            # Counts, positions and bins are whole numbers: their means say nothing.
+            if isinstance(value, float) and name != "score" and name not in _SETTINGS:
+                total, count = self.parts.get(name, (0.0, 0))
+                self.parts[name] = total + value, count + 1
+
+    @property
+    def mean(self) -> float:
+        """Mean score, NaN without any."""
+        return self.total / self.scored if self.scored else math.nan
+
+    @property
+    def empty(self) -> int:
+        """Rows whose prediction is empty."""
+        return self.statuses[Status.EMPTY_PREDICTION]
+
+    @property
+    def mean_empty_as_wrong(self) -> float:
+        """The mean with every empty prediction counted as 0, as official programs do."""
+        rows = self.scored + self.empty
+        return self.total / rows if rows else math.nan
+
+    @property
+    def share_right(self) -> float:
+        """Share of rows called right among those with a verdict, NaN without any."""
+        judged = self.verdicts.total()
+        return self.verdicts[True] / judged if judged else math.nan
+
+    @property
+    def part_means(self) -> dict[str, float]:
+        """Mean of each part over the rows that have it."""
+        return {name: total / count for name, (total, count) in self.parts.items()}
+
+    @property
+    def shares_without_score(self) -> dict[str, float]:
+        """Share of all rows by the status that they have in place of a score."""
+        return {status: count / self.rows for status, count in self.statuses.items() if status != Status.OK}
+
+
+@dataclass(slots=True)
+class GroupColumn:
+    """The groups of one grouping.
+
+    Attributes:
+        grouping: The columns.
+        numbers: Number of each group by its values, in the order in which they come first.
+        groups: Group of each row; -1 for a row without one of the values.
+        tallies: By group and label.
+    """
+
+    grouping: Grouping
+    numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
+    groups: array[int] = field(default_factory=lambda: array("i"))
+    tallies: list[dict[str, Tally]] = field(default_factory=list)
+
+    @property
+    def outside(self) -> int:
+        """Rows that are in no group."""
+        return self.groups.count(-1)
+
+    def add(self, row: Row, results: Mapping[str, Mapping[str, Any]]) -> None:
+        """Takes in a row with its results by label."""
+        values = tuple(row.grouping.get(column, "") for column in self.grouping)
+        if not all(values):
+            self.groups.append(-1)
+            return
+        number = self.numbers.setdefault(values, len(self.numbers))
+        if number == len(self.tallies):
+            self.tallies.append({})
+        self.groups.append(number)
+        for label, result in results.items():
+            self.tallies[number].setdefault(label, Tally()).add(label, result)
+
+
+@dataclass(slots=True)
+class GroupedScores:
+    """All groupings of a run; about 12 bytes a row, 8 a score and 150 a question.
+
+    Attributes:
+        columns: One for each grouping.
+        scores: By label, one a row; NaN where the row has none.
+        questions: Number of each row's question.
+        datasets: Data set of each question, by number.
+    """
+
+    columns: Sequence[GroupColumn] = ()
+    scores: dict[str, array[float]] = field(default_factory=dict)
+    questions: array[int] = field(default_factory=lambda: array("i"))
+    datasets: array[int] = field(default_factory=lambda: array("i"))
+    _keys: dict[tuple[int, str], int] = field(default_factory=dict)
+    _dataset_numbers: dict[str, int] = field(default_factory=dict)
+
+    def add(self, row: Row, output: Mapping[str, Any]) -> None:
+        """Takes in a row and its output row."""
+        if not self.columns:
+            return
+        self.questions.append(self._question(row))
+        for label, result in output["scores"].items():
+            score = math.nan if result["score"] is None else result["score"]
+            self.scores.setdefault(label, array("d")).append(score)
+        for column in self.columns:
+            column.add(row, output["scores"])
+
+    def _question(self, row: Row) -> int:
+        dataset = self._dataset_numbers.setdefault(row.dataset, len(self._dataset_numbers))
+        number = len(self.datasets)
+        if row.question_key:
+            number = self._keys.setdefault((dataset, row.question_key), number)
+        if number == len(self.datasets):
+            self.datasets.append(dataset)
+        return number
+
+
+# A column of ids makes as many groups as rows: the JSON has them all, and intervals of one row each say nothing.
+SHOWN_GROUPS = 60
+COMPARED_GROUPS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLine:
+    """One metric on one group.
+
+    Attributes:
+        group: The values of the group.
+        tally: Counts and means.
+        statistics: Intervals and the difference from the baseline; None of too many groups, and where numpy is not
+            installed.
+    """
+
+    group: tuple[str, ...]
+    tally: Tally
+    statistics: GroupStatistics | None
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """One grouping: every metric on every group, the baseline's groups first, the others by name.
+
+    Attributes:
+        columns: What is told apart.
+        outside: Rows without one of the values: they are in no line.
+        lines: By label of the metric.
+        unknown_baseline: What was to be compared with and is no group; None where it is one.
+        requested: Whether --by names the columns; official files are told by their types unasked.
+    """
+
+    columns: Grouping
+    outside: int
+    lines: dict[str, list[MetricLine]]
+    unknown_baseline: str | None
+    requested: bool
+
+    def document(self) -> dict[str, Any]:
+        """By value (of one column within the other) and label, as `write_json` takes it."""
+        nested: dict[str, Any] = {}
+        for label, lines in self.lines.items():
+            for line in lines:
+                inner = nested
+                for value in line.group:
+                    inner = inner.setdefault(value, {})
+                inner[label] = _line_document(line)
+        return nested
+
+    def tables(self) -> Iterator[Table]:
+        """A table for each metric; none where no row has a value."""
+        for label, lines in self.lines.items():
+            if lines:
+                yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
+
+    def notes(self) -> Iterator[str]:
+        """What the tables leave out."""
+        lines = next(iter(self.lines.values()), [])
+        by = written(self.columns)
+        if self.outside:
+            yield f"by {by}: {self.outside} rows have no {' or no '.join(self.columns)} and are in no line"
+        if self.unknown_baseline is not None:
+            named = f"--baseline {self.unknown_baseline} as its {self.columns[compared_column(self.columns)]}"
+            yield f"by {by}: no row has {named}: compared with the first"
+        if len(lines) > COMPARED_GROUPS:
+            yield f"by {by}: no intervals and differences of more than {COMPARED_GROUPS} groups"
+        if len(lines) > SHOWN_GROUPS:
+            yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups are shown; --summary-json has all"
+        compared = [line for line in lines if line.statistics is not None]
+        if (
+            self.requested
+            and len(compared) > 1
+            and all(line.statistics and line.statistics.paired is None for line in compared)
+        ):
+            yield f"by {by}: no group has a score for a question that its baseline has one for: no paired differences"
+        if self.requested and compared:
+            yield from (f"by {by}: {note}" for note in self._interval_notes())
+
+    def _interval_notes(self) -> list[str]:
+        """How many draws the intervals rest on, and where there is none."""
+        from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
+
+        figures = []
+        for label, lines in self.lines.items():
+            for line in lines[:SHOWN_GROUPS]:
+                if line.statistics is None:
+                    continue
+                group = " ".join(line.group)
+                figures.append(NamedEstimate(label, "mean", group, line.statistics.mean))
+                if line.statistics.paired is not None:
+                    figures.append(NamedEstimate(label, "difference", group, line.statistics.paired.mean))
+        return interval_notes(figures)
+
+
+def check_comparable(source: InputFile) -> None:
+    """Refuses --by before anything is scored where its intervals cannot be computed.
+
+    The types of official files, for which nobody asked, are told without intervals then.
+
+    Raises:
+        MissingExtra: numpy is not installed.
+    """
+    if source.groupings_requested:
+        try:
+            import gradewire_stats.comparison  # noqa: F401, PLC0415 - slow, and not needed by most runs
+        except ModuleNotFoundError as error:
+            if error.name != "numpy":
+                raise
+            raise MissingExtra(str(error)) from error
+
+
+def breakdowns(collected: GroupedScores, baseline: str | None, *, asked: bool) -> list[Breakdown]:
+    """Figures of every grouping; where no group has the baseline as its value, against the first group.
+
+    Types of official files that no row has are left out.
+    """
+    columns = (column for column in collected.columns if asked or column.numbers)
+    return [_breakdown(collected, column, baseline, asked=asked) for column in columns]
+
+
+def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | None, *, asked: bool) -> Breakdown:
+    names, place = list(column.numbers), compared_column(column.grouping)
+    there = dict.fromkeys(name[place] for name in names)
+    first = baseline if baseline in there else next(iter(there), None)
+    order = sorted(
+        range(len(names)),
+        key=lambda number: [(at == place and value != first, value) for at, value in enumerate(names[number])],
+    )
+    found = _group_statistics(collected, column, first)
+    lines = {
+        label: [
+            MetricLine(names[number], column.tallies[number][label], found[label][number] if found else None)
+            for number in order
+        ]
+        for label in collected.scores
+    }
+    # The rows are scored: a name that was misspelt costs no figures.
+    unknown = baseline if baseline is not None and first != baseline else None
+    return Breakdown(column.grouping, column.outside, lines, unknown, asked)
+
+
+def compared_column(grouping: Grouping) -> int:
+    """Which of the columns is compared with a baseline: models, else files, else the first."""
+    return next((grouping.index(name) for name in ("model", "file") if name in grouping), 0)
+
+
+def _group_statistics(
+    collected: GroupedScores, column: GroupColumn, baseline: str | None
+) -> dict[str, list[GroupStatistics]] | None:
+    if len(column.numbers) > COMPARED_GROUPS:
+        return None
+    try:
+        from gradewire_stats.comparison import GroupedRows, compare_groups  # noqa: PLC0415 - numpy is optional here
+    except ModuleNotFoundError:
+        return None
+    rows = GroupedRows.of(
+        collected.scores, column.groups, list(column.numbers), collected.questions, collected.datasets
+    )
+    return compare_groups(rows, baseline=baseline, column=compared_column(column.grouping))
+
+
+def _line_document(line: MetricLine) -> dict[str, Any]:
+    tally, figures = line.tally, line.statistics
+    mean = {"rows": tally.rows, "scored": tally.scored, "mean": tally.mean}
+    rest = {
+        "mean_empty_as_wrong": tally.mean_empty_as_wrong,
+        "share_right": tally.share_right,
+        "parts": tally.part_means,
+        "statuses": dict(tally.statuses),
+        "shares_without_score": tally.shares_without_score,
+    }
+    if figures is None:
+        return {**mean, **rest}
+    paired = figures.paired
+    difference = None
+    if paired is not None:
+        difference = {"baseline": list(paired.baseline), "shared_questions": paired.questions, **asdict(paired.mean)}
+    interval = None if math.isnan(figures.mean.low) else [figures.mean.low, figures.mean.high]
+    return {**mean, "interval_95": interval, **rest, "difference": difference}
+
+
+def _table(title: str, columns: Grouping, lines: Sequence[MetricLine]) -> Table:
+    shown = dict(_columns(lines, columns))
+    return Table(
+        title,
+        [*columns, *shown],
+        [[*line.group, *(cell(line) for cell in shown.values())] for line in lines],
+        heads=len(columns),
+    )
+
+
+def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[str, Callable[[MetricLine], Value]]]:
+    """Heads of the columns that say something of these lines, each with what makes its cells."""
+    tallies = [line.tally for line in lines]
+    yield "rows", lambda line: count(line.tally.rows)
+    yield "scored", lambda line: count(line.tally.scored)
+    yield "mean", lambda line: measured(line.tally.mean) if line.statistics is None else estimated(line.statistics.mean)
+    if any(tally.empty for tally in tallies):
+        yield "mean, empty wrong", lambda line: measured(line.tally.mean_empty_as_wrong)
+    if baseline := next(
+        (paired.baseline[compared_column(columns)] for line in lines if (paired := _paired(line)) is not None), ""
+    ):
+        yield f"minus {baseline}", lambda line: _of_paired(line, lambda paired: differing(paired.mean))
+        yield "on questions", lambda line: _of_paired(line, lambda paired: count(paired.questions))
+    if any(tally.verdicts for tally in tallies):
+        yield "right", lambda line: measured(line.tally.share_right)
+    for name in dict.fromkeys(name for tally in tallies for name in tally.parts):
+        yield name, lambda line, name=name: measured(line.tally.part_means.get(name, math.nan))  # type: ignore[misc]
+    if any(tally.scored < tally.rows for tally in tallies):
+        yield "without score", lambda line: Value(_shares(line.tally) or "none")
+
+
+def _paired(line: MetricLine) -> PairedDifference | None:
+    return None if line.statistics is None else line.statistics.paired
+
+
+def _of_paired(line: MetricLine, cell: Callable[[PairedDifference], Value]) -> Value:
+    """A cell of the difference; blank for a baseline, and where no question is shared."""
+    paired = _paired(line)
+    return Value("") if paired is None else cell(paired)
+
+
+def _shares(tally: Tally) -> str:
+    return ", ".join(f"{share:.1%} {status}" for status, share in tally.shares_without_score.items())

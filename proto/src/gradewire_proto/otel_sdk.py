@@ -1,0 +1,248 @@
+"""The providers of a process that traces: the SDK's, with exporters that never hold it up."""
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+
+from opentelemetry.context import Context
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace import NonRecordingSpan, SpanKind, Tracer, set_span_in_context
+from typing_extensions import override
+
+from gradewire_proto.otel import OtelSpan, context_of, emit, span_context_of
+from gradewire_proto.spans import PROCESS_PID, SERVICE_NAME, SERVICE_VERSION, Evaluation, Value
+from gradewire_proto.tracing_settings import TracingSettings
+
+Count = Callable[[str, str, int], None]
+"""Takes "exported" or "dropped", the kind of the records ("span" or "event"), and their number."""
+_log = logging.getLogger(__name__)
+_MAX_SPANS: Final = 2048
+_MAX_EVENTS: Final = 4096
+_BATCH: Final = 64
+"""Records that are exported at a time: the event loop waits while the thread writes them."""
+_EMIT_EVERY_S: Final = 0.25
+_CLOSE_S: Final = 2.0
+_FAILING_CLOSE_S: Final = 0.2
+_CUT_OFF_S: Final = 1.0
+
+
+class _Outbox:
+    """Bounds and counts the records of one kind on their way to a collector, and is the exporter of their processor.
+
+    The SDK's queue drops records uncounted, so a record is admitted before it gets there.
+    """
+
+    def __init__(self, kind: str, max_records: int, exporter: Any, count: Count | None) -> None:
+        self._kind = kind
+        self._room = threading.BoundedSemaphore(max_records)
+        self._exporter = exporter
+        self._count = count
+        self._closed = False
+        self.is_failing = False
+
+    def admit(self) -> bool:
+        """Take a record; return False, and count it as dropped, if there is no room."""
+        admitted = self._room.acquire(blocking=False)
+        if not admitted:
+            self._note(1, exported=False)
+        return admitted
+
+    def export(self, batch: Sequence[Any]) -> Any:
+        """Export admitted records, as the SDK's exporters do."""
+        exported = False
+        try:
+            result = self._exporter.export(batch)
+            exported = result.name == "SUCCESS"
+        finally:
+            self._room.release(len(batch))
+            self._note(len(batch), exported=exported)
+        return result
+
+    def drop(self) -> None:
+        """Count an admitted record as dropped."""
+        self._room.release()
+        self._note(1, exported=False)
+
+    def shutdown(self) -> None:
+        """End an export that is under way; records that wait are dropped."""
+        if not self._closed:
+            self._closed = True
+            self._exporter.shutdown()
+
+    def _note(self, number: int, *, exported: bool) -> None:
+        if self._count is not None:
+            self._count("exported" if exported else "dropped", self._kind, number)
+        if exported == self.is_failing:
+            self.is_failing = not exported
+            _log.warning(
+                "the collector takes %ss again"
+                if exported
+                else "%ss are dropped: the collector takes none, or not fast enough; logged once",
+                self._kind,
+            )
+
+
+class _Spans(BatchSpanProcessor):
+    def __init__(self, outbox: _Outbox, max_records: int) -> None:
+        batch = min(_setting("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", _BATCH), max_records)
+        # It calls `export` and `shutdown` alone.
+        super().__init__(outbox, max_records, max_export_batch_size=batch)  # type: ignore[arg-type]
+        self._outbox = outbox
+
+    @override
+    def on_end(self, span: ReadableSpan) -> None:
+        if self._outbox.admit():
+            super().on_end(span)
+
+
+class _Events:
+    """Emits events by a thread, a little later: making an event of each of its results would hold up a call."""
+
+    def __init__(self, outbox: _Outbox, max_records: int, logs: LoggerProvider) -> None:
+        batch = min(_setting("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", _BATCH), max_records)
+        # It calls `export` and `shutdown` alone.
+        processor = BatchLogRecordProcessor(outbox, max_queue_size=max_records, max_export_batch_size=batch)  # type: ignore[arg-type]
+        logs.add_log_record_processor(processor)
+        self._outbox = outbox
+        self._logger = logs.get_logger("gradewire")
+        self._waiting: deque[tuple[Callable[[], Evaluation], Context]] = deque()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gradewire-events", daemon=True)
+        self._thread.start()
+
+    def put(self, describe: Callable[[], Evaluation], evaluated: Context) -> None:
+        """Emit an event soon, if there is room."""
+        if self._outbox.admit():
+            self._waiting.append((describe, evaluated))
+
+    def close(self) -> None:
+        """Emit what waits."""
+        self._closing.set()
+        self._thread.join(_CLOSE_S)
+
+    def _run(self) -> None:
+        while not self._closing.wait(_EMIT_EVERY_S):
+            self._emit_all()
+        self._emit_all()
+
+    def _emit_all(self) -> None:
+        while self._waiting:
+            describe, evaluated = self._waiting.popleft()
+            try:
+                emit(self._logger, describe(), evaluated)
+            except Exception:  # noqa: BLE001 - one event that cannot be made must not end those of all others
+                _log.exception("an event was lost by a defect")
+                self._outbox.drop()
+            time.sleep(0)  # hands the interpreter to the event loop, which would wait 5 ms for it
+
+
+class Tracing:
+    """The providers of a process, which are set nowhere globally; opened by `gradewire_proto.tracing.open_tracing`.
+
+    Args:
+        settings: Collector and share of traces.
+        service: Name of the process, unless the environment sets one.
+        version: Version of the process.
+        count: Counts exported and dropped records.
+
+    Attributes:
+        traces: Provider of `tracer`.
+        logs: Provider of the events; None if they are off.
+        tracer: Starts spans.
+    """
+
+    def __init__(self, settings: TracingSettings, service: str, version: str, count: Count | None = None) -> None:
+        resource = Resource.create(_attributes(service, version))
+        # None leaves it to the standard variables.
+        is_set = bool(os.environ.get("OTEL_TRACES_SAMPLER"))
+        sampler = None if is_set else ParentBased(TraceIdRatioBased(settings.sample_ratio))
+        most = _setting("OTEL_BSP_MAX_QUEUE_SIZE", _MAX_SPANS)
+        spans = _Outbox("span", most, _exporter("TRACES", settings), count)
+        self._outboxes = [spans]
+        self.traces = TracerProvider(sampler, resource, shutdown_on_exit=False)
+        self.traces.add_span_processor(_Spans(spans, most))
+        self.tracer: Tracer = self.traces.get_tracer(service, version)
+        self.logs: LoggerProvider | None = None
+        self._events: _Events | None = None
+        if settings.has_events():
+            most = _setting("OTEL_BLRP_MAX_QUEUE_SIZE", _MAX_EVENTS)
+            events = _Outbox("event", most, _exporter("LOGS", settings), count)
+            self._outboxes.append(events)
+            self.logs = LoggerProvider(resource, shutdown_on_exit=False)
+            self._events = _Events(events, most, self.logs)
+
+    def begin(self, name: str, traceparent: str, tracestate: str, attributes: Mapping[str, Value]) -> OtelSpan:
+        """Start the span of a call that this process serves, below the span that its caller sent."""
+        context = context_of(traceparent, tracestate)
+        return OtelSpan(self.tracer, self.tracer.start_span(name, context, SpanKind.SERVER, attributes))
+
+    def emit_results(
+        self, call: OtelSpan, describe: Callable[[str, int | None, Any], Evaluation], *evaluated: str
+    ) -> None:
+        """Emit an event for each result of a sampled call from now on.
+
+        Args:
+            call: Span of the call.
+            describe: Describes a result: metric, position of the item, result.
+            evaluated: Traceparents; events are parented to the first that can be read, else to the call.
+        """
+        if (events := self._events) is None or not call.is_sampled:
+            return
+        named = next(filter(None, map(span_context_of, evaluated)), None)
+        parent = set_span_in_context(call.span if named is None else NonRecordingSpan(named), Context())
+        call.on_result = lambda *result: events.put(partial(describe, *result), parent)
+
+    def close(self) -> None:
+        """Export what waits, within a bounded time: the SDK would wait for 30 s for a collector that is away."""
+        if self._events is not None:
+            self._events.close()
+        providers = [provider for provider in (self.traces, self.logs) if provider is not None]
+        threads = [threading.Thread(target=provider.shutdown, daemon=True) for provider in providers]
+        for thread in threads:
+            thread.start()
+        is_failing = any(outbox.is_failing for outbox in self._outboxes)
+        for thread in threads:
+            thread.join(_FAILING_CLOSE_S if is_failing else _CLOSE_S)
+        for outbox in self._outboxes:
+            outbox.shutdown()
+        for thread in threads:
+            thread.join(_CUT_OFF_S)
+
+
+def _attributes(service: str, version: str) -> dict[str, str | int]:
+    found: dict[str, str | int] = {SERVICE_VERSION: version, PROCESS_PID: os.getpid()}
+    # Given in code it would win over the variables.
+    named = os.environ.get("OTEL_SERVICE_NAME") or f"{SERVICE_NAME}=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    return found if named else found | {SERVICE_NAME: service}
+
+
+def _setting(variable: str, default: int) -> int:
+    return int(os.environ.get(variable, "").strip() or default)
+
+
+def _exporter(signal: str, settings: TracingSettings) -> Any:
+    """Return the exporter of "TRACES" or "LOGS"; raise ValueError for an unknown protocol."""
+    protocol = settings.protocol_of(signal)
+    packages = {"grpc": "grpc", "http/protobuf": "http"}
+    if protocol not in packages:
+        raise ValueError(f"{protocol!r} is no protocol of collectors that is known here: grpc or http/protobuf")
+    module, name, path = {
+        "TRACES": ("trace_exporter", "OTLPSpanExporter", "v1/traces"),
+        "LOGS": ("_log_exporter", "OTLPLogExporter", "v1/logs"),
+    }[signal]
+    # Each brings libraries that the other does not need.
+    made = getattr(import_module(f"opentelemetry.exporter.otlp.proto.{packages[protocol]}.{module}"), name)
+    if not settings.endpoint:
+        return made()
+    return made(endpoint=settings.endpoint if protocol == "grpc" else f"{settings.endpoint.rstrip('/')}/{path}")

@@ -1,0 +1,77 @@
+"""The way to trace in a process that may lack OpenTelemetry, or an older one: nothing is imported before it is on."""
+
+import logging
+import os
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from gradewire_proto.tracing_settings import TracingSettings, check_environment
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from gradewire_proto.otel_sdk import Tracing
+
+_log = logging.getLogger(__name__)
+
+
+def prometheus_counts(registry: "CollectorRegistry", prefix: str) -> Callable[[str, str, int], None]:
+    """Return a function that counts exported and dropped records in a registry.
+
+    Args:
+        registry: A registry of a process that traces.
+        prefix: First part of the names of the metrics.
+    """
+    from prometheus_client import Counter  # noqa: PLC0415 - a command traces without it
+
+    families = {
+        "exported": Counter(
+            f"{prefix}_telemetry_exported",
+            "Spans and evaluation events that a collector took.",
+            ["kind"],
+            registry=registry,
+        ),
+        "dropped": Counter(
+            f"{prefix}_telemetry_dropped",
+            "Spans and evaluation events that found no room or no collector.",
+            ["kind"],
+            registry=registry,
+        ),
+    }
+
+    def count(outcome: str, kind: str, number: int) -> None:
+        families[outcome].labels(kind).inc(number)
+
+    for outcome in families:
+        for kind in ("span", "event"):
+            count(outcome, kind, 0)
+    return count
+
+
+def open_tracing(
+    settings: TracingSettings, service: str, count: Callable[[str, str, int], None] | None = None
+) -> "Tracing | None":
+    """Open tracing for this process; return None, with a line in the log, if it cannot be opened.
+
+    Args:
+        settings: Settings that are on.
+        service: Name of the process in traces, unless the environment sets one.
+        count: Counts exported and dropped records.
+    """
+    try:
+        # It brings OpenTelemetry's SDK, which a process that traces nothing does not load.
+        from gradewire_proto.otel_sdk import Tracing  # noqa: PLC0415
+    except ImportError as error:
+        _log.warning(
+            "a collector is named, and nothing is traced: pip install 'gradewire[otel]' "
+            "(OpenTelemetry's libraries are missing or too old: %s)",
+            error,
+        )
+        return None
+    try:
+        check_environment(os.environ)
+        return Tracing(settings, service, version("gradewire"), count)
+    except Exception as error:  # noqa: BLE001 - the SDK has classes of its own for variables that it cannot read
+        _log.error("nothing is traced: %s", error)
+        return None

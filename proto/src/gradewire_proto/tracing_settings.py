@@ -1,0 +1,124 @@
+"""Settings of tracing for one process, and a check of the variables of OpenTelemetry that complete them."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+DEFAULT_RATIO: Final = 0.1
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_SAMPLERS: Final = (
+    "always_on",
+    "always_off",
+    "parentbased_always_on",
+    "parentbased_always_off",
+    "traceidratio",
+    "parentbased_traceidratio",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TracingSettings:
+    """The collector of traces and the share of them that is kept; OpenTelemetry's own variables set the rest.
+
+    Attributes:
+        endpoint: Base URL of a collector; empty: that of OTEL_EXPORTER_OTLP_ENDPOINT.
+        protocol: Protocol of the collector; "auto": that of OTEL_EXPORTER_OTLP_PROTOCOL, else grpc.
+        sample_ratio: Share of the traces that begin here which are kept, 0 to 1, unless OTEL_TRACES_SAMPLER is set.
+        events: Emit evaluation events for the results of sampled calls.
+    """
+
+    endpoint: str = ""
+    protocol: Literal["auto", "grpc", "http/protobuf"] = "auto"
+    sample_ratio: float = DEFAULT_RATIO
+    events: bool = True
+
+    def is_on(self, environment: Mapping[str, str] = os.environ) -> bool:
+        """Return True if a collector is named and no standard variable turns tracing off."""
+        if _is_set(environment, "OTEL_SDK_DISABLED", "true") or _is_set(environment, "OTEL_TRACES_EXPORTER", "none"):
+            return False
+        return bool(self.endpoint or any(environment.get(name, "").strip() for name in _ENDPOINTS))
+
+    def has_events(self, environment: Mapping[str, str] = os.environ) -> bool:
+        """Return True if evaluation events are exported."""
+        return self.events and not _is_set(environment, "OTEL_LOGS_EXPORTER", "none")
+
+    def protocol_of(self, signal: str, environment: Mapping[str, str] = os.environ) -> str:
+        """Return the protocol for "TRACES" or "LOGS" as it is set, which may be an unknown one."""
+        if self.protocol != "auto":
+            return self.protocol
+        names = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+        return next((found for name in names if (found := environment.get(name, "").strip())), "grpc")
+
+
+def endpoint_problem(endpoint: str) -> str:
+    """Return the fault of a collector's address, to follow the name of its setting; empty if there is none."""
+    if not endpoint.strip() or endpoint.strip().lower().startswith(("http://", "https://")):
+        return ""
+    return f"{endpoint!r} is no URL: write http://HOST:PORT, or https:// where the collector has a certificate"
+
+
+def captures_content(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return True if the standard variable allows texts of users in events."""
+    return _is_set(environment, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+
+
+def check_environment(environment: Mapping[str, str]) -> None:
+    """Check the variables of OpenTelemetry that its SDK would silently replace, or reject without their name.
+
+    Raises:
+        ValueError: One cannot be used; the message names it and says what it takes.
+    """
+    for name, given in environment.items():
+        if not name.startswith("OTEL_") or not (value := given.strip()):
+            continue
+        for names, is_right, takes in _RULES:
+            if names.fullmatch(name) and not is_right(value):
+                raise ValueError(f"the environment variable {name} is {value!r}: it takes {takes}")
+
+
+def _is_set(environment: Mapping[str, str], name: str, value: str) -> bool:
+    return environment.get(name, "").strip().lower() == value
+
+
+def _is_count(value: str) -> bool:
+    return value.isascii() and value.isdecimal() and int(value) > 0
+
+
+def _number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return float("nan")
+
+
+_RULES: Final[tuple[tuple[re.Pattern[str], Callable[[str], bool], str], ...]] = (
+    (
+        re.compile("OTEL_TRACES_SAMPLER"),
+        lambda value: value.lower() in _SAMPLERS,
+        f"one of {', '.join(_SAMPLERS)}",
+    ),
+    (re.compile("OTEL_TRACES_SAMPLER_ARG"), lambda value: 0 <= _number(value) <= 1, "a share from 0 to 1"),
+    (
+        re.compile("OTEL_(BSP|BLRP)_(SCHEDULE_DELAY|MAX_QUEUE_SIZE|MAX_EXPORT_BATCH_SIZE|EXPORT_TIMEOUT)"),
+        _is_count,
+        "a whole number, 1 or more",
+    ),
+    (
+        re.compile("OTEL_EXPORTER_OTLP_((TRACES|LOGS)_)?TIMEOUT"),
+        lambda value: 0 < _number(value) < float("inf"),
+        "seconds, more than 0",
+    ),
+    (
+        re.compile("OTEL_(TRACES|LOGS)_EXPORTER"),
+        lambda value: not {"otlp", "none"}.isdisjoint(each.strip().lower() for each in value.split(",")),
+        "otlp or none, for there is no other exporter here",
+    ),
+    (
+        re.compile("OTEL_EXPORTER_OTLP_((TRACES|LOGS)_)?(CERTIFICATE|CLIENT_KEY|CLIENT_CERTIFICATE)"),
+        lambda value: Path(value).is_file(),
+        "the path of a file that is there",
+    ),
+)

@@ -1,0 +1,380 @@
+"""Models that run in this process: sessions of ONNX Runtime or OpenVINO, approximate vectors, and their source."""
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, arithmetic
+from gradewire_models.catalog.loading import load_catalog
+from gradewire_models.repository.built import BuiltModel, list_built, load_built
+from gradewire_models.runtime import cpu_session_options, onnxruntime
+from gradewire_server.encoders.batcher import Batcher, lower_priority
+from gradewire_server.encoders.cuda import Buckets, BucketSession, Gpu, gpu_compute, gpu_thread, open_bound
+from gradewire_server.encoders.encoder import Encoded, Encoder, LoadedParts, ModelSource, RoughEncoder, UnusableError
+from gradewire_server.encoders.outputs import RunOutput, RunReader, open_tokenizer, run_reader, token_ids, warm_up_ids
+from gradewire_server.encoders.pending import PendingText
+from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry
+from gradewire_server.encoders.tokenizer import TextTokenizer
+from gradewire_server.settings.engine import ComputeConfig, GpuConfig
+from gradewire_server.storage.keys import ModelSpaces
+
+
+class EncoderSession:
+    """The graph of one model, loaded.
+
+    Raises:
+        onnxruntime.capi.onnxruntime_pybind11_state.*: The file is no graph that this version can run.
+    """
+
+    def __init__(self, model: BuiltModel, compute: ComputeConfig) -> None:
+        self._session = _open(model, compute, threads=compute.intra_op_threads)
+        exclusive_threads = compute.lone_thread_count
+        self._exclusive_session = (
+            _open(model, compute, threads=exclusive_threads)
+            if exclusive_threads > compute.intra_op_threads
+            else self._session
+        )
+        self._model = model
+
+    def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
+        """Runs texts of any lengths, padded to the longest.
+
+        Args:
+            ids: Token ids of each text, at least one.
+            layers: Whose token vectors are wanted, of the model's `token_layers`.
+            exclusive: Whether no other run is at work, so that this one may use all cores.
+        """
+        session = self._exclusive_session if exclusive else self._session
+        names = [self._model.sentence_output, *map(self._model.token_output, layers)]
+        sentences, *tokens = session.run(names, _inputs(ids))
+        return RunOutput(sentences, dict(zip(layers, tokens, strict=True)))
+
+
+def _open(model: BuiltModel, compute: ComputeConfig, *, threads: int) -> onnxruntime.InferenceSession:
+    options = cpu_session_options(threads, allow_spinning=compute.allow_spinning)
+    # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
+    options.enable_mem_pattern = False
+    return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
+
+
+def _inputs(ids: Sequence[NDArray[np.int32]]) -> dict[str, Any]:
+    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    padded = np.zeros(mask.shape, np.int64)  # what stands under a zero of the mask is never read
+    padded[mask] = np.concatenate(ids)
+    return {"input_ids": padded, "attention_mask": mask.astype(np.int64)}
+
+
+class Bf16Session:
+    """The graph of one model, compiled.
+
+    Raises:
+        Bf16UnavailableError: OpenVINO is not installed, the processor has no instruction for bf16, or OpenVINO cannot
+            compile the graph.
+    """
+
+    def __init__(self, model: BuiltModel, compute: ComputeConfig) -> None:
+        self._graph = Bf16Graph(model.onnx_path, runs_at_once=compute.worker_count)
+        self._model = model
+
+    def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
+        """Runs texts of any lengths; as `EncoderSession.run`.
+
+        Args:
+            ids: Token ids of each text, at least one.
+            layers: Whose token vectors are wanted, of the model's `token_layers`.
+            exclusive: Makes no difference.
+        """
+        del exclusive
+        names = [self._model.sentence_output, *map(self._model.token_output, layers)]
+        sentences, *tokens = self._graph.run(names, ids)
+        return RunOutput(sentences, dict(zip(layers, tokens, strict=True)))
+
+
+def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
+    """The same model under a digest that names of entries in caches follow from.
+
+    Another processor or another OpenVINO gives other bits, up to 1e-3 of a component: they share no entries.
+
+    Args:
+        model: What is run.
+        use: What its vectors are for.
+
+    Raises:
+        Bf16UnavailableError: As `Bf16Session`.
+    """
+    digest = hashlib.sha256(f"bf16 {use}\n{arithmetic()}\n{model.digest}".encode()).hexdigest()
+    return replace(model, digest=digest)
+
+
+_PADDING_COST: Final = 0.15
+"""Of a token of padding in a graph that has it in attention only (docs/research/encoders.md)."""
+
+_log = logging.getLogger(__name__)
+
+
+class Session(Protocol):
+    """A model that is loaded; called from worker threads, several at a time."""
+
+    def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
+        """See `EncoderSession.run`."""
+
+
+class Opened(NamedTuple):
+    """A loaded model, and how its batches are cut."""
+
+    session: Session
+    compute: ComputeConfig
+
+
+def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> Opened:
+    """Loads a model where its digest says that its vectors are made.
+
+    Args:
+        model: Of the repository.
+        compute: How runs are cut and run on the CPU.
+        config: What users set of GPUs.
+        gpu: The one there is.
+
+    Raises:
+        UnusableError: It is for a GPU, and there is none, or for TensorRT; or for bf16, which cannot be had here.
+        RuntimeError: ONNX Runtime cannot load it.
+    """
+    if model.numeric_class == BF16_CLASS:
+        # It cuts runs by padded length itself.
+        return Opened(_open_bf16(model, compute), replace(compute, padding_cost=0.0))
+    if model.on_cpu:
+        cost = _PADDING_COST if _takes_padding_out(model) else compute.padding_cost
+        return Opened(EncoderSession(model, compute), replace(compute, padding_cost=cost))
+    if not model.numeric_class.endswith("-cuda") or gpu.index is None:
+        # Its digest stands for vectors that a GPU made; the same graph on a CPU gives others.
+        why = f" ({gpu.problem})" if model.numeric_class.endswith("-cuda") else ""
+        raise UnusableError(
+            f"model {model.name!r} is for GPUs ({model.numeric_class}) and cannot run in this process{why}: serve it "
+            f"with --backend triton, or use {model.base or 'another one'} here"
+        )
+    buckets = Buckets(model.max_tokens, config.batch_tokens)
+    thread = gpu_thread(gpu.index)
+    bound = thread.submit(open_bound, model, config, gpu.index, buckets).result()
+    return Opened(BucketSession(bound, model, buckets, thread), gpu_compute(compute, config))
+
+
+def _takes_padding_out(model: BuiltModel) -> bool:
+    """Whether its graph is one of `gradewire models build`; exported ones keep padding in all layers."""
+    return model.adapter is not None or model.name in load_catalog()
+
+
+def _open_bf16(model: BuiltModel, compute: ComputeConfig) -> Bf16Session:
+    try:
+        return Bf16Session(model, compute)
+    except Bf16UnavailableError as error:
+        _log.warning("model %s cannot be loaded: %s", model.name, error, exc_info=error)
+        # Its digest stands for vectors in bf16; the same graph in fp32 gives others.
+        raise UnusableError(
+            f"model {model.name!r} computes in bf16, which cannot be had here: {error}; use {model.base} here"
+        ) from error
+
+
+_MARGIN: Final = 1.5
+"""Of the largest error that is measured: texts to come may have a larger one (docs/research/encoders.md)."""
+_LONGEST_WINDOW: Final = 4
+_TEXTS_A_RUN: Final = 32
+_SENTENCES: Final = (
+    "The capital of Australia is Canberra, although many people believe that it is Sydney",
+    "In 1969 Neil Armstrong became the first person to walk on the moon",
+    "Two brown dogs and a striped kitten are asleep on the old red sofa",
+    "William Shakespeare wrote Hamlet, Macbeth and King Lear around 1600",
+    "Water boils at 100 degrees Celsius, that is 212 degrees Fahrenheit, at sea level",
+    "The mitochondria produce most of the chemical energy of a eukaryotic cell",
+    "No, the photograph shows a woman with an umbrella waiting for the tram",
+    "Dmitri Mendeleev arranged sixty three elements by their atomic weight",
+    "The Treaty of Versailles was signed by Germany and the Allied Powers in June",
+    "Zinedine Zidane scored twice against Brazil and France won three goals to nil",
+    "Johann Sebastian Bach composed the Brandenburg Concertos for the margrave Christian Ludwig",
+    "It depends on the interest rate, the term of the loan and the monthly payment",
+)
+"""Ordinary answers; their windows are what errors are measured on. To change one changes the bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoughSession:
+    """What makes approximate vectors of a model.
+
+    Attributes:
+        session: Runs it.
+        cosine_error: See `ModelMetadata.rough_cosine_error`.
+    """
+
+    session: Bf16Session
+    cosine_error: float
+
+
+def open_rough(
+    model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer
+) -> RoughSession | str | None:
+    """A model in bf16 beside its own session, where the settings ask for it.
+
+    Args:
+        model: What is loaded.
+        compute: Says whether windows are chosen in bf16.
+        exact: The model's session.
+        tokenizer: The model's.
+
+    Returns:
+        None where nobody asks, or the model has no vectors on CPUs, or bf16's already; why it cannot be had where it
+        cannot.
+    """
+    if compute.window_choice != "bf16" or model.kind == "grader" or not model.on_cpu:
+        return None
+    if model.numeric_class == BF16_CLASS:
+        return None
+    try:
+        session = Bf16Session(model, compute)
+        return RoughSession(session, measured_cosine_error(exact, session, tokenizer))
+    except Bf16UnavailableError as error:
+        return _fp32_stays(model, str(error), error)
+    except RuntimeError as error:  # of OpenVINO or ONNX Runtime; its words name files
+        return _fp32_stays(model, "a first run failed, the server's log says why", error)
+
+
+def _fp32_stays(model: BuiltModel, why: str, error: Exception) -> str:
+    problem = f"windows of {model.name} are chosen in fp32, not in bf16: {why}"
+    _log.warning("%s", problem, exc_info=error)
+    return problem
+
+
+def measured_cosine_error(exact: Session, rough: Session, tokenizer: TextTokenizer) -> float:
+    """Largest error of a cosine of an approximate vector and an exact one, over all pairs of a fixed set of texts.
+
+    Returns:
+        With a margin for texts that are not among them.
+    """
+    texts = [
+        " ".join(words[begin : begin + length])
+        for words in (sentence.lower().replace(",", "").split() for sentence in _SENTENCES)
+        for length in range(1, _LONGEST_WINDOW + 1)
+        for begin in range(len(words) - length + 1)
+    ]
+    ids = sorted((text.ids for text in tokenizer.encode([*_SENTENCES, *texts])), key=len)
+    vectors = _vectors(exact, ids)
+    return _MARGIN * float(np.abs((_vectors(rough, ids) - vectors) @ vectors.T).max())
+
+
+def _vectors(session: Session, ids: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
+    parts = (ids[start : start + _TEXTS_A_RUN] for start in range(0, len(ids), _TEXTS_A_RUN))
+    return np.concatenate([session.run(part, layers=(), exclusive=False).sentences for part in parts])
+
+
+class _Opened(NamedTuple):
+    """A model that is ready to run; `rough` makes approximate vectors of it, or says why nothing does though asked."""
+
+    model: BuiltModel
+    tokenizer: TextTokenizer
+    session: Session
+    compute: ComputeConfig
+    rough: RoughSession | str | None
+
+
+class SessionSource(ModelSource):
+    """Models as sessions in this process.
+
+    Args:
+        repository: Directory of built models.
+        compute: How they are run.
+        gpu_config: What users set of GPUs.
+        gpu: The one that models for GPUs run on.
+        telemetry: Where runs are counted.
+    """
+
+    def __init__(
+        self, repository: Path, compute: ComputeConfig, gpu_config: GpuConfig, gpu: Gpu, telemetry: EncoderTelemetry
+    ) -> None:
+        self._repository = repository
+        self._compute = compute
+        self._gpu_config = gpu_config
+        self._gpu = gpu
+        self._telemetry = telemetry
+
+    @override
+    def listed(self) -> Sequence[BuiltModel]:
+        return list_built(self._repository)
+
+    @override
+    def describe(self, name: str) -> BuiltModel:
+        return load_built(self._repository, name)
+
+    @override
+    async def open(self, name: str, *, namespace: str) -> Encoder:
+        loop = asyncio.get_running_loop()
+        # A thread of its own: ONNX Runtime's threads are started by it, and have its priority.
+        opening = ThreadPoolExecutor(1, initializer=lower_priority, initargs=(self._compute.nice,))
+        try:
+            opened = await loop.run_in_executor(opening, self._open, name)
+        finally:
+            opening.shutdown(wait=False)
+        return self._encoder(opened, namespace)
+
+    def _encoder(self, opened: _Opened, namespace: str) -> Encoder:
+        model, rough = opened.model, opened.rough
+        spaces = ModelSpaces.of_model(namespace, model)
+        if model.numeric_class == BF16_CLASS:
+            spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "vectors"))
+        parts = self._parts(opened, opened.session, spaces, name=f"{model.name}-{model.numeric_class}")
+        if isinstance(rough, str):
+            return Encoder(parts, degraded=rough)
+        if rough is None:
+            return Encoder(parts)
+        spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "to choose windows"))
+        remark = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
+        approximate = Encoder(self._parts(opened, rough.session, spaces, name=f"{model.name}-{BF16_CLASS}"))
+        return Encoder(parts, rough=RoughEncoder(approximate, rough.cosine_error, remark))
+
+    def _parts(self, opened: _Opened, session: Session, spaces: ModelSpaces, *, name: str) -> LoadedParts:
+        model, tokenizer = opened.model, opened.tokenizer
+        telemetry = ModelTelemetry(self._telemetry, model.name)
+        runs = _SessionRuns(session, run_reader(model, tokenizer, telemetry))
+        queue = Batcher(runs, opened.compute, name=name)
+        return LoadedParts(model, tokenizer, spaces, queue, telemetry)
+
+    @override
+    def trouble(self, name: str) -> str:
+        return ""
+
+    @override
+    async def close(self) -> None:
+        return
+
+    def _open(self, name: str) -> _Opened:
+        model = load_built(self._repository, name)
+        tokenizer = open_tokenizer(model)
+        opened = open_session(model, self._compute, self._gpu_config, self._gpu)
+        # Warm-up: the first runs of a session allocate and pack; a short and a longer shape take that out of the way.
+        for ids in warm_up_ids(model, tokenizer):
+            for exclusive in (False, True):
+                opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)
+        rough = open_rough(model, self._compute, opened.session, tokenizer)
+        return _Opened(model, tokenizer, opened.session, opened.compute, rough)
+
+
+class _SessionRuns:
+    """A model's runs on a session, in worker threads."""
+
+    def __init__(self, session: Session, reader: RunReader) -> None:
+        self._session = session
+        self._reader = reader
+
+    def __call__(self, texts: Sequence[PendingText], /, *, exclusive: bool) -> list[Encoded]:
+        """Computes one run."""
+        started_s = time.perf_counter()
+        output = self._session.run(token_ids(texts), layers=self._reader.layers_for(texts), exclusive=exclusive)
+        return self._reader.read(texts, output, started_s)

@@ -1,1 +1,0 @@
-"""Encoders in this process, on ONNX Runtime."""

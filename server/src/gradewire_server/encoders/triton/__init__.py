@@ -1,1 +1,0 @@
-"""Encoders that run in NVIDIA Triton."""

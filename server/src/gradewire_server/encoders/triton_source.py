@@ -1,0 +1,344 @@
+"""Models that run in NVIDIA Triton: the same cache, keys and scores as those in this process."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from gradewire_models.bf16 import BF16_CLASS
+from gradewire_models.catalog.loading import load_catalog
+from gradewire_models.errors import ModelBrokenError, ModelError
+from gradewire_models.repository.built import BuiltModel, list_built, load_built
+from gradewire_models.repository.config import CONFIG_FILE, ServedModel, served_from_file
+from gradewire_models.repository.grader_input import MAX_PIECES
+from gradewire_server.domain.items import Failure, Status
+from gradewire_server.encoders.batcher import DeadlinePassedError, RunError
+from gradewire_server.encoders.dispatcher import AsyncDispatcher, DispatchLimits, RemoteRuns
+from gradewire_server.encoders.encoder import Encoded, Encoder, LoadedParts, ModelSource, NotNowError, UnusableError
+from gradewire_server.encoders.outputs import RunOutput, RunReader, open_tokenizer, run_reader, token_ids, warm_up_ids
+from gradewire_server.encoders.pending import PendingText
+from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry, TritonTelemetry
+from gradewire_server.encoders.tokenizer import TextTokenizer
+from gradewire_server.encoders.triton_model import ModelCallbacks, TritonModel
+from gradewire_server.settings.engine import ComputeConfig, TritonConfig
+from gradewire_server.storage.keys import ModelSpaces
+from gradewire_server.triton import Fault, TritonClient, TritonError
+
+_REMEDY = "give both the same model repository, and load the model again in Triton"
+
+
+def check_arithmetic(model: BuiltModel) -> None:
+    """Refuses a model whose vectors Triton does not make.
+
+    Raises:
+        UnusableError: It computes in bf16 on OpenVINO; ONNX Runtime, which Triton runs it with, would in fp32.
+    """
+    if model.numeric_class == BF16_CLASS:
+        raise UnusableError(
+            f"model {model.name!r} computes in bf16 in the server's own process and not in Triton: serve it with "
+            f"--backend embedded, or use {model.base} here"
+        )
+
+
+def check_catalog(model: BuiltModel) -> None:
+    """Compares a description with the catalog, where that lists the model.
+
+    Raises:
+        NotNowError: Its digest differs; the message names both.
+    """
+    known = load_catalog().get(model.name)
+    if known is not None and known.digest and known.digest != model.digest:
+        raise _wrong(
+            model,
+            f"model {model.name!r} has the digest {model.digest} in the model repository, the catalog says "
+            f"{known.digest}; {known.build_hint} builds the latter",
+        )
+
+
+def check_served(model: BuiltModel, served: ServedModel) -> None:
+    """Compares what Triton says of a model with its description here.
+
+    Raises:
+        NotNowError: Digest, fingerprint, tensors, batch size or accelerators differ, or it runs on another device than
+            its numeric class says; the message names both.
+    """
+    what = f"model {model.name!r}"
+    digest = served.facts.get("digest", "none")
+    if digest != model.digest:
+        raise _wrong(
+            model, f"{what} has the digest {digest} in Triton, {model.digest} in the model repository; {_REMEDY}"
+        )
+    fingerprint = served.facts.get("fingerprint", "none")
+    if fingerprint != str(model.fingerprint):
+        raise _wrong(
+            model,
+            f"{what} has the fingerprint {fingerprint} in Triton, {model.fingerprint} in the model repository; "
+            f"{_REMEDY}",
+        )
+    here = served_from_file(model.directory / CONFIG_FILE)
+    for name in dict.fromkeys([*here.tensors, *served.tensors]):
+        there, expected = served.tensors.get(name, "nothing"), here.tensors.get(name, "nothing")
+        if there != expected:
+            raise _wrong(
+                model, f"{what} has as {name} {there} in Triton, {expected} in the model repository; {_REMEDY}"
+            )
+    if served.max_batch_size != here.max_batch_size:
+        raise _wrong(
+            model,
+            f"{what} takes batches of {served.max_batch_size} in Triton, of {here.max_batch_size} in the model "
+            f"repository; {_REMEDY}",
+        )
+    _check_device(model, served, here)
+
+
+def _check_device(model: BuiltModel, served: ServedModel, here: ServedModel) -> None:
+    # The digest covers the class, not what somebody made of it: a graph for CPUs runs on a GPU as well, with other
+    # vectors. A server that runs a model has chosen where it left the choice to it: it never says KIND_AUTO.
+    kind = "KIND_CPU" if model.on_cpu else "KIND_GPU"
+    if served.kinds != {kind}:
+        found = " and ".join(sorted(served.kinds)) or "no device"
+        raise _wrong(
+            model,
+            f"model {model.name!r} runs on {found} in Triton, its numeric class {model.numeric_class} means {kind}: "
+            f"gradewire models build {model.name} writes that into its config.pbtxt; load it again in Triton then",
+        )
+    if served.accelerators != here.accelerators:
+        raise _wrong(
+            model,
+            f"model {model.name!r} has the accelerators {served.accelerators or 'none'} in Triton, "
+            f"{here.accelerators or 'none'} in the model repository; {_REMEDY}",
+        )
+
+
+def wrong_graph(model: BuiltModel, found: Exception) -> NotNowError:
+    """Triton's description equals ours, and yet its answers come from another graph, as `found` says."""
+    return _wrong(model, f"model {model.name!r} in Triton is not what its description says: {found}; {_REMEDY}")
+
+
+def _wrong(model: BuiltModel, message: str) -> NotNowError:
+    return NotNowError(model, Failure(Status.MODEL_UNAVAILABLE, message))
+
+
+_DEADLINE_SLACK_S: Final = 0.05
+"""An inference that ends with a timeout this shortly before its callers' deadline has ended because of that."""
+_OUT_OF_TIME: Final = frozenset({Fault.LATE, Fault.QUEUE_TIMEOUT})
+
+
+class TritonRuns(RemoteRuns[PendingText, Encoded]):
+    """An encoder's runs in Triton."""
+
+    def __init__(self, reader: RunReader, model: TritonModel, telemetry: TritonTelemetry, *, timeout_s: float) -> None:
+        self._reader = reader
+        self._model = model
+        self._timeout_s = timeout_s
+        self._resending = 0
+        self._in_flight = telemetry.in_flight.labels(model.description.name)
+
+    @override
+    def refusal(self) -> RunError | None:
+        error = self._model.last_error
+        return None if self._model.breaker.closed or error is None else RunError(error.meaning.failure)
+
+    @override
+    async def run(self, jobs: Sequence[PendingText], /, *, deadline_s: float) -> list[Encoded]:
+        started_s = time.perf_counter()
+        model = self._model
+        refusal = self.refusal()
+        if refusal is not None:
+            raise refusal
+        layers = self._reader.layers_for(jobs)
+        sent_s = time.monotonic()
+        self._in_flight.inc()
+        try:
+            output = await self._infer(jobs, layers, deadline_s=deadline_s)
+        except TritonError as error:
+            if error.kind in _OUT_OF_TIME and time.monotonic() > deadline_s - _DEADLINE_SLACK_S:
+                model.overdue(sent_s)
+                raise DeadlinePassedError from error
+            model.note(error)
+            raise RunError(error.meaning.failure) from error
+        finally:
+            self._in_flight.dec()
+        model.computed()
+        if layers:
+            return await asyncio.to_thread(self._reader.read, jobs, output, started_s)
+        return self._reader.read(jobs, output, started_s)
+
+    async def _infer(self, jobs: Sequence[PendingText], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
+        """Sends a run, once more where it failed: of several instances one may be dead, and nothing is lost by it."""
+        model = self._model
+        sent_s = time.monotonic()
+        try:
+            return await self._send(jobs, layers, deadline_s=deadline_s)
+        except TritonError as error:
+            hopeless = self._resending and not model.computed_since(sent_s)  # one is enough to find out
+            if error.kind is not Fault.FAILED or not model.breaker.closed or hopeless:
+                raise
+            model.failed_once(error)
+        self._resending += 1
+        try:
+            output = await self._send(jobs, layers, deadline_s=deadline_s)
+        finally:
+            self._resending -= 1
+        model.flawed()
+        return output
+
+    async def _send(self, jobs: Sequence[PendingText], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise DeadlinePassedError
+        timeout_s = min(left_s, self._timeout_s)
+        return await self._model.infer(token_ids(jobs), layers=layers, timeout_s=timeout_s)
+
+
+_REPLACING_S: Final = 0.2
+_RUN_OVERHEAD_TOKENS: Final = 24
+_MOST_PROBES: Final = 8
+_PROBE_STEP_TOKENS: Final = 8
+
+
+class ModelWatcher(Protocol):
+    """Who looks after the models."""
+
+    def follow(self, name: str) -> None:
+        """A model was asked for: looks after it from now on."""
+
+    def wake(self, name: str) -> None:
+        """A model should be looked at now."""
+
+    def flawed(self, name: str) -> None:
+        """A run failed and went well when it was sent again."""
+
+
+class TritonSource(ModelSource):
+    """Models as Triton runs them. Description and tokenizer come from the repository here; see `supervise`.
+
+    Args:
+        repository: Directory of built models; their graphs need not be in it.
+        compute: Limits of batches and of the queue.
+        config: Where Triton is.
+        telemetry: Where runs are counted.
+        triton_telemetry: Where it is counted what Triton did.
+    """
+
+    def __init__(
+        self,
+        repository: Path,
+        compute: ComputeConfig,
+        config: TritonConfig,
+        telemetry: EncoderTelemetry,
+        triton_telemetry: TritonTelemetry,
+    ) -> None:
+        self._repository = repository
+        self._compute = compute
+        self._config = config
+        self._telemetry = telemetry
+        self._triton_telemetry = triton_telemetry
+        self._models: dict[str, TritonModel] = {}
+        self._opening_errors: dict[str, TritonError] = {}
+        self.client = TritonClient(config)
+        self._supervisor: ModelWatcher | None = None
+
+    def supervise(self, supervisor: ModelWatcher) -> None:
+        """Tells `supervisor` of every model; to be called before the first is opened."""
+        self._supervisor = supervisor
+
+    def opened(self, name: str) -> TritonModel | None:
+        """What a name was last opened as."""
+        return self._models.get(name)
+
+    def opening_error(self, name: str) -> TritonError | None:
+        """What Triton said when the name was last opened in vain."""
+        return self._opening_errors.get(name)
+
+    @override
+    def listed(self) -> Sequence[BuiltModel]:
+        return list_built(self._repository, graphs=False)
+
+    @override
+    def describe(self, name: str) -> BuiltModel:
+        return load_built(self._repository, name, graph=False)
+
+    @override
+    async def open(self, name: str, *, namespace: str) -> Encoder:
+        looks = self._supervisor
+        if looks is None:
+            raise ValueError("nobody looks after the models")
+        try:
+            model, tokenizer = await asyncio.to_thread(self._read, name)
+        except ModelBrokenError:
+            looks.follow(name)  # whoever mends it does not have to tell us
+            raise
+        looks.follow(name)
+        check_arithmetic(model)
+        check_catalog(model)
+        warm_up = warm_up_ids(model, tokenizer)
+        self._opening_errors.pop(name, None)
+        try:
+            served = await self.client.served(name)
+            check_served(model, served)
+            parallel = max(1, served.instances)
+            runner = TritonModel(
+                self.client,
+                model,
+                probes=_probes(warm_up[0], model.max_tokens, min(parallel + 1, _MOST_PROBES)),
+                telemetry=self._triton_telemetry,
+                callbacks=ModelCallbacks(doubted=lambda: looks.wake(name), flawed=lambda: looks.flawed(name)),
+            )
+            for ids in warm_up:
+                await runner.infer([ids], layers=model.token_layers)
+        except TritonError as error:
+            self._opening_errors[name] = error
+            if error.kind is Fault.REPLACED:
+                raise wrong_graph(model, error) from error
+            raise NotNowError(model, error.meaning.failure) from error
+        self._models[name] = runner
+        limits = DispatchLimits(
+            max_in_flight=self._config.max_in_flight or parallel + 1,
+            parallel_runs=parallel,
+            max_run_tokens=self._config.max_run_tokens,
+            max_run_texts=min(self._compute.max_batch_texts, served.max_batch_size // _most_rows(model)),
+            run_overhead_tokens=_RUN_OVERHEAD_TOKENS,
+            max_queue_tokens=self._compute.max_queue_tokens,
+        )
+        telemetry = ModelTelemetry(self._telemetry, model.name)
+        reader = run_reader(model, tokenizer, telemetry)
+        runs = TritonRuns(reader, runner, self._triton_telemetry, timeout_s=self._config.timeout_s)
+        spaces = ModelSpaces.of_model(namespace, model)
+        return Encoder(LoadedParts(model, tokenizer, spaces, AsyncDispatcher(runs, limits), telemetry))
+
+    @override
+    def trouble(self, name: str) -> str:
+        model = self._models.get(name)
+        return "" if model is None else model.trouble
+
+    @override
+    async def close(self) -> None:
+        await self.client.close()
+
+    def _read(self, name: str) -> tuple[BuiltModel, TextTokenizer]:
+        try:
+            model = self.describe(name)
+        except ModelError:
+            # A build that replaces a model takes the old one away a moment before the new one stands there.
+            time.sleep(_REPLACING_S)
+            model = self.describe(name)
+        return model, open_tokenizer(model)
+
+
+def _most_rows(model: BuiltModel) -> int:
+    """Rows of a batch that one text may take."""
+    return MAX_PIECES if model.kind == "grader" else 1
+
+
+def _probes(ids: NDArray[np.int32], max_tokens: int, count: int) -> list[NDArray[np.int32]]:
+    """Variations of a short text, each in another step of lengths as long as the model takes it."""
+    return [
+        np.concatenate([ids[:-1], np.repeat(ids[1], _PROBE_STEP_TOKENS * number), ids[-1:]])[:max_tokens]
+        for number in range(count)
+    ]

@@ -1,0 +1,401 @@
+"""The supervisor of models in Triton: notice others in their place, collect evidence of failure, and repair."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from gradewire_server.domain.items import Failure
+from gradewire_server.encoders.prometheus import TritonTelemetry
+from gradewire_server.encoders.service import ModelLibrary
+from gradewire_server.encoders.triton_model import TritonModel
+from gradewire_server.settings.engine import TritonConfig
+from gradewire_server.triton import OVERLOAD, Counts, Fault, TritonClient, TritonError
+
+_MISSING_PATIENCE_S: Final = 3.0
+"""Whoever replaces a model by hand unloads it first and loads it soon: it is not for us to come in between."""
+_ENOUGH: Final = 3
+_SPAN_S: Final = 2.0
+_GAP_S: Final = 10.0
+"""So many failures, over so long, none later than this after the one before: loading some models takes minutes."""
+_FRESH_S: Final = 3.0
+_STUCK_PROBES: Final = 3
+_FIRST_PAUSE_S: Final = 5.0
+_LONGEST_PAUSE_S: Final = 60.0
+
+
+class FailureEvidence:
+    """Failures that cannot be the fault of what was asked: of known texts, or of a run that went well when sent again.
+
+    One instance of several that is dead shows in some inferences only, and those that go well prove nothing.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._count = 0
+        self._first_s = self._last_s = -_GAP_S
+
+    def __bool__(self) -> bool:
+        return self._count > 0 and self._clock() - self._last_s <= _GAP_S
+
+    def add(self) -> None:
+        """Notes one."""
+        if not self:
+            self._count, self._first_s = 0, self._clock()
+        self._count += 1
+        self._last_s = self._clock()
+
+    def clear(self) -> None:
+        """Forgets them: the model was loaded anew since."""
+        self._count = 0
+
+    @property
+    def lasting(self) -> bool:
+        """Whether they have gone on for long enough, until now."""
+        fresh = self._clock() - self._last_s <= _FRESH_S
+        return fresh and self._count >= _ENOUGH and self._last_s - self._first_s >= _SPAN_S
+
+
+class ModelHealth:
+    """One model that is followed.
+
+    Attributes:
+        task: Looks at it.
+        doubted: Set where it should be looked at now.
+        digest: Of the model that was last there.
+        evidence: Of failures that cannot be the fault of what was asked.
+        late: Looks in a row at its description that were not answered in time.
+        not_before_s: No repair before that.
+    """
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.doubted = asyncio.Event()
+        self.digest = ""
+        self.evidence = FailureEvidence()
+        self.late = 0
+        self.not_before_s = 0.0
+        self._missing_since_s: float | None = None
+        self._pause_s = _FIRST_PAUSE_S
+        self._stuck = 0
+        self._completed: int | None = None
+        self._counted: Counts | None = None
+
+    def answered(self) -> None:
+        """Triton has told of the model."""
+        self._missing_since_s, self.late = None, 0
+
+    def computed(self) -> None:
+        """Every probe went well."""
+        self._stuck, self._completed, self._pause_s = 0, None, _FIRST_PAUSE_S
+
+    def note(self, kind: Fault) -> None:
+        """A look has ended with an error."""
+        self.late += kind is Fault.LATE
+        if kind is Fault.FAILED:
+            self.evidence.add()
+        if kind is Fault.NOT_READY:
+            self._missing_since_s = self._missing_since_s or time.monotonic()
+            self.evidence.clear()
+        else:
+            self._missing_since_s = None
+        if kind is not Fault.LATE and kind not in OVERLOAD:
+            self._stuck = 0
+
+    def counted(self, counts: Counts | None) -> None:
+        """What it has answered since it was loaded; less than before means that somebody has loaded it anew.
+
+        Args:
+            counts: None where Triton does not say, as while it loads: what was known before stands.
+        """
+        if counts is None:
+            return
+        if self._counted is not None and not counts.may_follow(self._counted):
+            self.loaded_anew()
+        self._counted = counts
+
+    def unanswered(self, completed: int | None) -> bool:
+        """A probe was not computed in time.
+
+        Args:
+            completed: What Triton has computed so far, for whomever; None where it does not say.
+
+        Returns:
+            Whether anything was computed since the probe before, as far as is known: then it is busy, not stuck.
+        """
+        before, self._completed = self._completed, completed
+        moved = completed is None or (before is not None and completed != before)
+        self._stuck = 0 if moved else self._stuck + 1
+        if self.evidence and not moved:
+            self.evidence.add()  # it waits behind others that fail, a second each
+        return moved
+
+    @property
+    def missing(self) -> bool:
+        """Whether Triton has lacked it for long enough."""
+        since_s = self._missing_since_s
+        return since_s is not None and time.monotonic() > since_s + _MISSING_PATIENCE_S
+
+    @property
+    def stuck(self) -> bool:
+        """Whether nothing was computed for anybody while probe after probe waited."""
+        return self._stuck >= _STUCK_PROBES
+
+    def mending(self) -> None:
+        """A repair begins: the next one waits, ever longer while it does not help."""
+        self.not_before_s = time.monotonic() + self._pause_s
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+
+    def loaded_anew(self) -> None:
+        """It was loaded, by whomever: what was seen before says nothing any more."""
+        self.evidence.clear()
+        self._stuck, self._completed, self._counted, self._missing_since_s = 0, None, None, None
+
+
+_log = logging.getLogger(__name__)
+
+_SPREAD_S: Final = 1.0
+"""Replicas that see the same illness at the same time wait for a random part of this, and look again."""
+_CHANGING: Final = frozenset({"LOADING", "UNLOADING"})
+
+
+class Repair:
+    """Mends models, where that is allowed.
+
+    Args:
+        client: Where Triton is.
+        telemetry: Where it is counted.
+        allowed: Whether it may.
+    """
+
+    def __init__(self, client: TritonClient, telemetry: TritonTelemetry, *, allowed: bool) -> None:
+        self._client = client
+        self._telemetry = telemetry
+        self._allowed = allowed
+
+    async def consider(self, name: str, health: ModelHealth) -> None:
+        """Mends a model if it is time to."""
+        if not self._allowed or time.monotonic() < health.not_before_s:
+            return
+        ill = _needs_repair(health)
+        if not ill and not health.missing:
+            return
+        outcome = "done"
+        try:
+            before = await self._state(name)
+            if ill:
+                health.counted(before[1])  # what was seen may be of a time before another replica has loaded it
+                if not _needs_repair(health):
+                    return
+            await asyncio.sleep(random.uniform(0, _SPREAD_S))  # noqa: S311 - no secret
+            now = await self._state(name)
+            if not _still_needed(before, now, ill=ill, stuck=health.stuck):
+                return
+            health.mending()
+            if ill:
+                await self._client.unload(name)
+            await self._client.load(name)
+            health.loaded_anew()
+            _log.warning("model %s was loaded anew in Triton", name)
+            health.doubted.set()
+        except TritonError as refusal:
+            health.mending()
+            outcome = "failed"
+            if "not allowed" in str(refusal):
+                self._allowed, outcome = False, "not_allowed"
+            _log.warning("model %s cannot be loaded anew in Triton: %s", name, refusal)
+        self._telemetry.repairs.labels(name, outcome).inc()
+
+    async def counts(self, name: str) -> Counts | None:
+        """What a model has answered since it was loaded; None where Triton does not say."""
+        try:
+            return await self._client.counts(name)
+        except TritonError as error:
+            _log.debug("no statistics of model %s: %s", name, error)
+            return None
+
+    async def _state(self, name: str) -> tuple[frozenset[str], Counts | None]:
+        # The state last: it shows when another replica has begun, and the less time passes until we begin the better.
+        counts = await self.counts(name)
+        return await self._client.states(name), counts
+
+
+def _needs_repair(health: ModelHealth) -> bool:
+    return health.stuck or health.evidence.lasting
+
+
+def _still_needed(
+    before: tuple[frozenset[str], Counts | None],
+    now: tuple[frozenset[str], Counts | None],
+    *,
+    ill: bool,
+    stuck: bool,
+) -> bool:
+    """Whether a model needs to be loaded anew, and nobody else is doing that or has done it meanwhile."""
+    if (before[0] | now[0]) & _CHANGING or any(ill != ("READY" in states) for states, _ in (before, now)):
+        return False
+    if before[1] is None or now[1] is None:
+        return True
+    # What computes anything at all does not hang.
+    return now[1].may_follow(before[1]) and not (stuck and now[1].succeeded > before[1].succeeded)
+
+
+_LATE_CHECKS: Final = 2
+"""Looks in a row that were not answered in time before it counts as hanging: once may be a busy machine."""
+_PAUSE_S: Final = 0.25
+"""Between looks, however often something seems wrong."""
+
+
+class OpenedModels(Protocol):
+    """What the supervisor asks of the source of models."""
+
+    client: TritonClient
+
+    def opened(self, name: str) -> TritonModel | None:
+        """The model that a name was last opened as."""
+
+    def opening_error(self, name: str) -> TritonError | None:
+        """What Triton said when the name was last opened in vain."""
+
+
+class TritonSupervisor:
+    """Looks at each followed model once in a while, and at once where something seems wrong.
+
+    Args:
+        library: Where models are loaded and replaced.
+        source: Where they come from.
+        config: How often to look, and whether to mend.
+        telemetry: Where it is counted.
+    """
+
+    def __init__(
+        self,
+        library: ModelLibrary,
+        source: OpenedModels,
+        config: TritonConfig,
+        telemetry: TritonTelemetry,
+    ) -> None:
+        self._library = library
+        self._source = source
+        self._client = source.client
+        self._config = config
+        self._telemetry = telemetry
+        self._followed: dict[str, ModelHealth] = {}
+        self._repair = Repair(source.client, telemetry, allowed=config.repair)
+
+    def follow(self, name: str) -> None:
+        """Keeps an eye on a model from now on."""
+        if name not in self._followed:
+            followed = self._followed[name] = ModelHealth()
+            followed.task = asyncio.get_running_loop().create_task(self._keep(name, followed))
+
+    def wake(self, name: str) -> None:
+        """Looks at a model now."""
+        if name in self._followed:
+            self._followed[name].doubted.set()
+
+    def flawed(self, name: str) -> None:
+        """Notes that a run failed and went well when it was sent again; looks at the model now."""
+        if name in self._followed:
+            self._followed[name].evidence.add()
+            self.wake(name)
+
+    async def close(self) -> None:
+        """Looks no more."""
+        tasks = [followed.task for followed in self._followed.values() if followed.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep(self, name: str, followed: ModelHealth) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._config.poll_s):
+                    await followed.doubted.wait()
+            except TimeoutError:
+                pass
+            doubted = followed.doubted.is_set()
+            followed.doubted.clear()
+            try:
+                await self._look(name, followed, doubted=doubted)
+            except Exception:  # noqa: BLE001 - whatever it was, it is logged and the next look may go well
+                _log.exception("looking at model %s in Triton failed", name)
+            await asyncio.sleep(min(self._config.poll_s, _PAUSE_S))
+
+    async def _look(self, name: str, followed: ModelHealth, *, doubted: bool) -> None:
+        model = self._source.opened(name) if name in self._library.loaded else None
+        try:
+            if model is None:
+                await self._look_at_awaited(name, followed)
+            else:
+                await self._look_at_loaded(name, followed, model, doubted=doubted)
+        except TritonError as error:
+            followed.note(error.kind)
+            if model is None:
+                self._library.still_awaited(name, error.meaning.failure)
+            elif error.kind is Fault.REPLACED:
+                await self._reload(name, followed)
+            elif error.meaning.breaks and (error.kind is not Fault.LATE or followed.late >= _LATE_CHECKS):
+                model.lost(error)
+        await self._repair.consider(name, followed)
+
+    async def _look_at_awaited(self, name: str, followed: ModelHealth) -> None:
+        await self._client.served(name)
+        followed.answered()
+        await self._reload(name, followed)
+        error = self._source.opening_error(name)
+        if error is not None:
+            followed.note(error.kind)
+            await self._progress(name, followed, error)
+
+    async def _look_at_loaded(self, name: str, followed: ModelHealth, model: TritonModel, *, doubted: bool) -> None:
+        served = await self._client.served(name)
+        followed.answered()
+        followed.digest = followed.digest or model.description.digest
+        if not _same(model, served.facts.get("digest"), served.facts.get("fingerprint")):
+            _log.info("model %s in Triton has the digest %s now", name, served.facts.get("digest"))
+            await self._reload(name, followed)
+            return
+        if not doubted and model.breaker.closed and not followed.evidence:
+            return
+        if followed.evidence:
+            followed.counted(await self._repair.counts(name))
+        try:
+            well = await model.probe()
+        except TritonError as error:
+            followed.note(error.kind)
+            moves = await self._progress(name, followed, error)
+            if error.kind in OVERLOAD:
+                # A queue that is full because somebody is served is none of the model's faults.
+                model.breaker.succeeded() if moves else model.lost(error)
+            elif error.kind is Fault.REPLACED:
+                await self._reload(name, followed)
+            return
+        if well:
+            followed.computed()
+
+    async def _progress(self, name: str, followed: ModelHealth, error: TritonError) -> bool:
+        """Whether Triton computes something for somebody, where a probe of ours was not computed in time."""
+        if error.kind is not Fault.LATE and error.kind not in OVERLOAD:
+            return False
+        counts = await self._repair.counts(name)
+        return followed.unanswered(None if counts is None else counts.succeeded)
+
+    async def _reload(self, name: str, followed: ModelHealth) -> None:
+        loaded = await self._library.reload(name)
+        if isinstance(loaded, Failure):
+            return
+        if followed.digest not in {"", loaded.status.digest}:
+            self._telemetry.switches.labels(name).inc()
+            _log.warning("model %s was replaced: digest %s, before %s", name, loaded.status.digest, followed.digest)
+        followed.digest = loaded.status.digest
+
+
+def _same(model: TritonModel, digest: str | None, fingerprint: str | None) -> bool:
+    description = model.description
+    return (digest, fingerprint) == (description.digest, str(description.fingerprint))

@@ -1,0 +1,103 @@
+"""Spans of the calls that the server answers, and events of their results; knows nothing of OpenTelemetry."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from prometheus_client import CollectorRegistry
+
+from gradewire_proto.spans import CURRENT, GRPC, RPC_METHOD, RPC_SYSTEM, Evaluation, explanation_of
+from gradewire_proto.tracing import open_tracing, prometheus_counts
+from gradewire_proto.tracing_settings import TracingSettings, captures_content
+from gradewire_server.domain.items import MetricResult, Status
+
+if TYPE_CHECKING:
+    from gradewire_proto.otel import OtelSpan
+    from gradewire_proto.otel_sdk import Tracing
+
+
+class TraceHeaders(NamedTuple):
+    """Headers of a caller that concern its trace.
+
+    Attributes:
+        traceparent: The caller's span as W3C writes it; empty if there is none.
+        tracestate: State of the caller's trace as W3C writes it; empty if there is none.
+        by_caller: True if the caller emits the events of its results itself.
+        evaluated: Traceparent of the span whose answers are graded; empty: the caller's.
+    """
+
+    traceparent: str = ""
+    tracestate: str = ""
+    by_caller: bool = False
+    evaluated: str = ""
+
+
+class CallTracer:
+    """Traces calls; opened by `open_call_tracer`."""
+
+    def __init__(self, tracing: "Tracing") -> None:
+        self._tracing = tracing
+
+    def begin(self, method: str, headers: TraceHeaders) -> "OtelSpan | None":
+        """Start the span of a call and make it the task's current one; return None for a call that is not sampled.
+
+        Args:
+            method: ``gradewire.v1.Scoring/Score``.
+            headers: Headers of the call.
+        """
+        attributes = {RPC_SYSTEM: GRPC, RPC_METHOD: method}
+        span = self._tracing.begin(method, headers.traceparent, headers.tracestate, attributes)
+        if not span.is_sampled:
+            return None
+        if not headers.by_caller:
+            self._tracing.emit_results(span, evaluation_of, headers.evaluated, headers.traceparent)
+        CURRENT.set(span)  # each call is a task of its own
+        return span
+
+
+@asynccontextmanager
+async def open_call_tracer(settings: TracingSettings, registry: CollectorRegistry) -> AsyncIterator[CallTracer | None]:
+    """Trace for as long as the context lasts; give None if nothing is to be traced, or cannot be.
+
+    Args:
+        settings: Collector and share of traces.
+        registry: Registry for counters of exported records.
+    """
+    if not settings.is_on():
+        yield None
+        return
+    counts = prometheus_counts(registry, "gradewire")
+    tracing = await asyncio.to_thread(open_tracing, settings, "gradewire-server", counts)
+    try:
+        yield None if tracing is None else CallTracer(tracing)
+    finally:
+        if tracing is not None:
+            await asyncio.to_thread(tracing.close)
+
+
+def evaluation_of(metric: str, index: int | None, result: MetricResult) -> Evaluation:
+    """Return the evaluation that a result is; with texts of users only if the environment allows them."""
+    text = _text_of(result) if captures_content() else ""
+    return Evaluation(
+        name=metric,
+        score=result.score,
+        error_type="" if result.status is Status.OK else result.status.name,
+        label=_label_of(result),
+        explanation=explanation_of([each.name for each in result.warnings], result.matched_reference, text),
+        item_index=index,
+    )
+
+
+def _label_of(result: MetricResult) -> str:
+    if result.compared is not None and result.compared.winner is not None:
+        return result.compared.winner.name.lower()
+    return "" if result.correct is None else "correct" if result.correct else "incorrect"
+
+
+def _text_of(result: MetricResult) -> str:
+    """Return the message, which quotes texts, and the parts, which hold windows of them."""
+    parts = "" if result.parts is None else json.dumps(asdict(result.parts), ensure_ascii=False, default=str)
+    return "; ".join(filter(None, (result.message, parts)))
