@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.judges.decisions.forms import SYSTEM_ONE, asked_of
-from gradewire_server.judges.decisions.server import DecisionJudges, endpoint_of
-from gradewire_server.judges.remote.http_client import HttpClient, json_object
-from gradewire_server.judges.remote.server import Question
+from gradewire_server.judges.remote.decision_forms import SYSTEM_ONE, decision_question
+from gradewire_server.judges.remote.decisions import DecisionJudges, endpoint_of
+from gradewire_server.judges.remote.http_client import HttpClient
+from gradewire_server.judges.remote.server import Question, json_object
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
@@ -136,7 +136,7 @@ async def put_together(config: RemoteJudgeConfig, rows: Sequence[Row]) -> tuple[
     alone_s = together_s = largest = 0.0
     questions = 0
     for row in rows:
-        shown = [asked_of(Question(need.prompt, need.options)) for need in needs_of(row)]
+        shown = [decision_question(Question(need.prompt, need.options)) for need in needs_of(row)]
         asked = [each for each in shown if each.state == shown[0].state]
         bodies = [SYSTEM_ONE.body(config.model, [each]) for each in asked]
         begin_s = time.perf_counter()

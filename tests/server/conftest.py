@@ -9,8 +9,7 @@ from tests.support.servers.valkey import ValkeyServer
 from tests.support.servers.wire import Wire, wire_server
 
 from gradewire_server.backends import Backends
-from gradewire_server.settings.cache import CacheConfig
-from gradewire_server.settings.engine import ComputeConfig, EngineConfig
+from gradewire_server.settings.engine import CacheConfig, ComputeConfig, EngineConfig
 from gradewire_server.storage.cache import StorageTelemetry
 
 OpenBackends = Callable[..., Awaitable[Backends]]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gradewire_server.phase import Phase
+from gradewire_server.concurrency import Phase
 from gradewire_server.probe import is_ready
 from gradewire_server.rpc.call import RpcTelemetry
 from gradewire_server.rpc.calls import Lifecycle

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 
 from gradewire_gateway.settings import LOOPBACK
 from gradewire_server.backends import Backends, opened_handlers
+from gradewire_server.concurrency import Stop
 from gradewire_server.domain.items import Failure
 from gradewire_server.housekeeping import (
     collect_and_keep,
@@ -22,24 +23,20 @@ from gradewire_server.housekeeping import (
     observe_once,
     return_large_blocks,
 )
-from gradewire_server.phase import Stop
 from gradewire_server.processes.gateway import Endpoint, GatewaySupervisor, endpoint, gateway_settings, running_gateway
 from gradewire_server.processes.this_process import Position, ThisProcess
-from gradewire_server.requests.handlers import Handlers
-from gradewire_server.requests.list_models import without_synonyms
-from gradewire_server.rpc.authentication import Authentication
+from gradewire_server.requests.handlers import Handlers, without_synonyms
 from gradewire_server.rpc.call import RpcTelemetry
 from gradewire_server.rpc.calls import Calls, Lifecycle
-from gradewire_server.rpc.http import HttpSide, server_tls
+from gradewire_server.rpc.http import open_http
 from gradewire_server.rpc.log import FloodFilter, RequestLog, configure_log
-from gradewire_server.rpc.server import start_server
-from gradewire_server.rpc.services import Snapshots, service_handlers
+from gradewire_server.rpc.server import Snapshots, listen, make_server, service_handlers
 from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.transport import ShutdownConfig
 from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tenant import TokensFileError
-from gradewire_server.tenants.tokens import TokensFile
+from gradewire_server.tenants.tokens import Authentication, TokensFile
 from gradewire_server.tracing import open_call_tracer
 
 _log = logging.getLogger(__name__)
@@ -93,11 +90,11 @@ async def wind_down(
     # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
     # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
     lifecycle.stopping()
-    await _unless_urgent(_settle(calls, shutdown.grace_s), stop)
+    await _or_stop_now(_settle(calls, shutdown.grace_s), stop)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
 
 
-async def _unless_urgent(waiting: Coroutine[Any, Any, None], stop: Stop, timeout_s: float | None = None) -> None:
+async def _or_stop_now(waiting: Coroutine[Any, Any, None], stop: Stop, timeout_s: float | None = None) -> None:
     """Waits, for so long at most, unless it is to end at once."""
     tasks = asyncio.create_task(waiting), asyncio.create_task(stop.urgent.wait())
     try:
@@ -109,14 +106,14 @@ async def _unless_urgent(waiting: Coroutine[Any, Any, None], stop: Stop, timeout
 
 async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Stop) -> None:
     """Waits until callers that understand have gone elsewhere, then has gRPC send the others away (GOAWAY)."""
-    await _unless_urgent(_quiet(calls), stop)
+    await _or_stop_now(_wait_until_idle(calls), stop)
     ending = asyncio.create_task(server.stop(grace_s))
-    await _unless_urgent(calls.idle(), stop, grace_s)
+    await _or_stop_now(calls.idle(), stop, grace_s)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
     await ending
 
 
-async def _quiet(calls: Calls) -> None:
+async def _wait_until_idle(calls: Calls) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(_MAX_QUIET_WAIT_S):
             await calls.quiet(_QUIET_S)
@@ -154,8 +151,8 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         TokensFileError: The tokens file cannot be used.
     """
     stop = stop or Stop()
-    place = None if member is None else member.place
-    tokens_file = await _read_tokens(settings, None if place is None else SharedLevels(place.quotas))
+    position = None if member is None else member.position
+    tokens_file = await _read_tokens(settings, None if position is None else SharedLevels(position.quotas))
     authentication = Authentication(settings.listen.auth_tokens, file=tokens_file)
     raise_descriptor_limit()
     registry = CollectorRegistry()
@@ -177,9 +174,9 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             lifecycle,
             telemetry,
             request_log,
-            authentication=authentication,
+            authentication=None if authentication.is_open else authentication,
             tracer=tracer,
-            process="" if place is None else f"{place.index}/{place.count}",
+            process="" if position is None else f"{position.index}/{position.count}",
         )
         if member is not None:
             await stack.enter_async_context(member.joined(registry, lifecycle))
@@ -187,25 +184,28 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         if tokens_file is not None:
             stack.callback(asyncio.create_task(tokens_file.watch()).cancel)
         if settings.listen.http:
-            stack.callback(_http_side(settings, registry, lifecycle, authentication).close)
+            stack.callback(open_http(settings.listen, registry, lifecycle, authentication).close)
         handed = None if settings.http_api.port is None else stack.enter_context(endpoint(settings))
         loading = None
-        if place is not None:
+        if position is not None:
             # Where it listens the system sends it connections, and others could serve them now.
             loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
             if not await before_stop(loading, stop):
                 return
             lifecycle.loaded(loading.result()[0])
-        server, port = await start_server(
-            _address(settings, settings.listen.port if place is None else place.port),
-            service_handlers(calls, Snapshots(registry, lifecycle, None if member is None else member.figures)),
-            lifecycle,
+        server = make_server(
+            service_handlers(calls, Snapshots(registry, lifecycle, None if member is None else member.metrics)),
+            lifecycle.health,
             max_message_bytes=settings.limits.max_message_bytes,
             connections=settings.connections,
-            tls=settings.listen.tls,
             authentication=authentication if settings.listen.auth_health else None,
-            private=_private(handed, place),
-            shared=place is not None,
+            shared=position is not None,
+        )
+        port = await listen(
+            server,
+            _address(settings, settings.listen.port if position is None else position.port),
+            tls=settings.listen.tls,
+            private=_private(handed, position),
         )
         stack.push_async_callback(server.stop, None)
         memory = await stack.enter_async_context(
@@ -243,10 +243,10 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         )
         stack.callback(observing.cancel)
         await stack.enter_async_context(collect_when_idle(calls.idle))
-        if place is None:
+        if position is None:
             _log.info("serving on port %d", port)
         else:
-            _log.info("process %d of %d takes calls", place.index, place.count)
+            _log.info("process %d of %d takes calls", position.index, position.count)
         if started is not None:
             started(port)
         await stop.requested.wait()
@@ -313,7 +313,7 @@ def _run(
         _log.error("cannot serve: %s", error)
         return 1
     finally:
-        flood.tell(at_once=True)
+        flood.report(at_once=True)
     return 0
 
 
@@ -336,21 +336,6 @@ async def _load(
     return handlers, backends
 
 
-def _http_side(
-    settings: Settings, registry: CollectorRegistry, lifecycle: Lifecycle, authentication: Authentication
-) -> HttpSide:
-    http = HttpSide(
-        settings.listen.host,
-        settings.listen.http_port,
-        registry=registry,
-        lifecycle=lifecycle,
-        tls=server_tls(settings.listen.tls) if settings.listen.tls and settings.listen.http_tls else None,
-        authentication=authentication if settings.listen.auth_http else None,
-    )
-    _log.info("HTTP on port %d", http.port)
-    return http
-
-
 async def _read_tokens(settings: Settings, levels: SharedLevels | None) -> TokensFile | None:
     path = settings.listen.auth_tokens_file
     if path is None:
@@ -358,10 +343,10 @@ async def _read_tokens(settings: Settings, levels: SharedLevels | None) -> Token
     return await asyncio.to_thread(TokensFile, path.expanduser(), settings.engine.cache.namespace, levels=levels)
 
 
-def _private(handed: Endpoint | None, place: Position | None) -> str:
+def _private(handed: Endpoint | None, position: Position | None) -> str:
     """Where a gateway reaches this process; empty where there is none."""
-    if place is not None:
-        return place.private
+    if position is not None:
+        return position.private
     return "" if handed is None else handed.private
 
 

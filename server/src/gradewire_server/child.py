@@ -5,8 +5,8 @@ import sys
 from dataclasses import replace
 
 from gradewire_server.app import run_member
+from gradewire_server.concurrency import Stop
 from gradewire_server.encoders.factory import check_installed
-from gradewire_server.phase import Stop
 from gradewire_server.processes.this_process import Position, StartMessage, ThisProcess
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
@@ -15,28 +15,28 @@ from gradewire_server.settings.surface import SettingsError
 def main() -> int:
     """Serves until the supervisor stops it or is gone; returns the exit code."""
     start = StartMessage.read()
-    place = start.place
+    position = start.position
     try:
-        settings = _with_judge_host(Settings.load_share(place.count, **start.values), place)
+        settings = _with_judge_host(Settings.load_share(position.count, **start.values), position)
         check_installed(settings.engine)
     except (SettingsError, ImportError) as error:
-        sys.stderr.write(f"process {place.index} cannot start: {error}\n")
+        sys.stderr.write(f"process {position.index} cannot start: {error}\n")
         return 2
     stop = Stop()
-    return run_member(settings, ThisProcess(place, socket.socket(fileno=int(sys.argv[1])), stop), stop)
+    return run_member(settings, ThisProcess(position, socket.socket(fileno=int(sys.argv[1])), stop), stop)
 
 
-def _with_judge_host(settings: Settings, place: Position) -> Settings:
+def _with_judge_host(settings: Settings, position: Position) -> Settings:
     """The settings with the way to the process that runs the judges, where they run on this machine."""
     judge = settings.engine.judge
     if judge.backend != "embedded":
         return settings
-    if not place.judge_host:
+    if not position.judge_host:
         raise SettingsError(
             "judge_backend has become embedded since the server was started, and no process of it runs judges: "
             "stop the server and start it again"
         )
-    return replace(settings, engine=replace(settings.engine, judge=replace(judge, host=place.judges)))
+    return replace(settings, engine=replace(settings.engine, judge=replace(judge, host=position.judges)))
 
 
 if __name__ == "__main__":

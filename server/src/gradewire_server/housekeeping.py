@@ -3,8 +3,12 @@
 import asyncio
 import ctypes
 import gc
+import logging
+import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -14,8 +18,214 @@ from gradewire_server.requests.context import RequestContext
 from gradewire_server.rpc.call import RpcTelemetry
 from gradewire_server.rpc.calls import Lifecycle
 from gradewire_server.rpc.log import FloodFilter
-from gradewire_server.rpc.memory_guard import MemoryGuard, watch_lateness
 from gradewire_server.rpc.messages import Receiver
+from gradewire_server.rpc.sockets import Sockets
+
+_FORGOTTEN_S: Final = 60.0
+"""Seconds after which no message is on its way that was so before."""
+_PAUSE_S: Final = 1.0
+"""Without a look for so long, nobody knows what was thrown away meanwhile."""
+
+
+class Unfinished:
+    """Looked at again and again while memory may be short; belongs to one thread."""
+
+    def __init__(self) -> None:
+        self._bases: dict[str, int] = {}
+        self._next_bases: dict[str, int] = {}
+        self._looked_s = self._renewed_s = float("-inf")
+
+    def look(
+        self, received: Mapping[str, int], delivered: Mapping[str, int], waiting: Collection[str], now_s: float
+    ) -> dict[str, int]:
+        """Bytes that are on their way, by peer.
+
+        Args:
+            received: Bytes that have come in, by peer; connections that are not in it are forgotten.
+            delivered: Of these, what was handed over.
+            waiting: Peers of which a call waits for a message.
+            now_s: Monotonic seconds.
+        """
+        unexplained = {peer: count - delivered.get(peer, 0) for peer, count in received.items()}
+        if now_s - self._looked_s > _PAUSE_S:
+            self._bases = dict(unexplained)
+            self._next_bases, self._renewed_s = dict(unexplained), now_s
+        elif now_s - self._renewed_s > _FORGOTTEN_S:
+            self._bases, self._next_bases, self._renewed_s = self._next_bases, dict(unexplained), now_s
+        self._looked_s = now_s
+        bases: dict[str, int] = {}
+        for peer, count in unexplained.items():
+            # A new connection may have the address of one before it, of which more was handed over than it has sent.
+            bases[peer] = min(self._bases.get(peer, 0), count) if peer in waiting else count
+        self._bases = bases
+        return {peer: count - bases[peer] for peer, count in unexplained.items() if count > bases[peer]}
+
+
+_log = logging.getLogger(__name__)
+
+_CHECK_EVERY_S: Final = 0.025
+_CHECK_OFTEN_EVERY_S: Final = 0.005
+"""While messages may be on their way that take too much."""
+_WATCHED_SHARE: Final = 0.1
+"""Of the memory beside what the server itself takes; below it nothing but the resident size is looked at."""
+_CUT_SHARE: Final = 0.25
+"""Above it connections are cut, which waits for nobody."""
+_FULL_SHARE: Final = 0.45
+"""Above it large messages are refused, and nothing large may be on its way."""
+_ON_THEIR_WAY_SHARE: Final = 0.1
+"""Messages that are on their way get this part of the same memory."""
+_LEAST_ROOM_BYTES: Final = 128 << 20
+"""With less beside itself the server refuses requests of ordinary sizes."""
+_TRIM_EVERY_S: Final = 1.0
+_LEAST_BYTES: Final = 256 * 1024
+"""A connection that has less than this on its way is never at fault."""
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_STATM: Final = "/proc/self/statm"
+_STATM_BYTES: Final = 256
+
+
+def resident_bytes() -> int:
+    """Memory that this process has now, without pages of files; 0 where the system does not say.
+
+    Pages of files, such as those that LMDB has mapped, are the system's to take back when others need them.
+    """
+    try:
+        descriptor = os.open(_STATM, os.O_RDONLY)
+    except OSError:
+        return 0
+    try:  # no file object, for this is asked forty times a second
+        _, resident, shared, *_ = os.read(descriptor, _STATM_BYTES).split()
+        return (int(resident) - int(shared)) * _PAGE_BYTES
+    finally:
+        os.close(descriptor)
+
+
+class MemoryGuard:
+    """Looks again and again between `start` and `close`.
+
+    Args:
+        receiver: Knows the calls that wait for messages.
+        limit_bytes: Of the process.
+        port: That callers connect to.
+        shed: Told how many messages were ended.
+    """
+
+    def __init__(self, receiver: Receiver, limit_bytes: int, port: int, *, shed: Callable[[int], None]) -> None:
+        self._receiver = receiver
+        self._limit = limit_bytes
+        self._own = 0
+        self._sockets = Sockets(port)
+        self._unfinished = Unfinished()
+        self._shed = shed
+        self._trim_at_s = 0.0
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="gradewire-memory", daemon=True)
+        self._loop = asyncio.get_running_loop()
+
+    def start(self) -> None:
+        """Begins to look, every 25 ms; that costs about 20 µs where all is well."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends it."""
+        self._ended = True
+        self._thread.join()
+
+    def loaded(self) -> None:
+        """What the process has now is its own, its models above all; requests get the rest of the limit."""
+        self._own = resident_bytes()
+        left = self._limit - self._own
+        if left < _LEAST_ROOM_BYTES:
+            _log.warning(
+                "memory_limit leaves %d MiB for requests beside the %d MiB that the server has now: large ones will be "
+                "refused; at least %d MiB are needed",
+                max(0, left) >> 20,
+                self._own >> 20,
+                (self._own + _LEAST_ROOM_BYTES) >> 20,
+            )
+
+    def look(self, resident: int) -> bool:
+        """Acts on a resident size; from any thread. Returns whether to look again soon."""
+        taken, room = resident - self._own, max(1, self._limit - self._own)
+        self._receiver.memory_is_short = taken > room * _FULL_SHARE
+        if taken < room * _WATCHED_SHARE:
+            return False
+        received = self._sockets.received(_LEAST_BYTES)
+        sizes = {peer: each.size_bytes for peer, each in received.items()}
+        allowed = 0 if taken > room * _FULL_SHARE else int(room * _ON_THEIR_WAY_SHARE)
+        at_fault = self.at_fault(sizes, allowed)
+        if at_fault and taken > room * _CUT_SHARE:
+            count = sum(self._sockets.cut(peer, received[peer].descriptor) for peer in at_fault)
+            self._shed(count)
+            _log.warning("%d connections were cut: what was on its way there took too much memory", count)
+        elif at_fault:
+            self._loop.call_soon_threadsafe(self.end, at_fault)
+        return True
+
+    def at_fault(self, received: Mapping[str, int], allowed: int) -> list[str]:
+        """Connections that have sent most without ending a message, so that the rest is no more than allowed.
+
+        Args:
+            received: Bytes by peer.
+            allowed: Bytes of all of them together.
+        """
+        found = self._unfinished.look(
+            received, dict(self._receiver.delivered), self._receiver.waiting(), time.monotonic()
+        )
+        unfinished = {peer: count for peer, count in found.items() if count > _LEAST_BYTES}
+        total = sum(unfinished.values())
+        at_fault = []
+        for peer in sorted(unfinished, key=unfinished.__getitem__, reverse=True):
+            if total <= allowed:
+                break
+            total -= unfinished[peer]
+            at_fault.append(peer)
+        return at_fault
+
+    def end(self, peers: Sequence[str]) -> None:
+        """Ends the calls of connections that wait for messages; on the event loop."""
+        count = sum(map(self._receiver.shed, peers))
+        if count:
+            self._shed(count)
+            _log.warning("%d calls were ended: their messages were on their way and took too much memory", count)
+
+    def _run(self) -> None:
+        closely = False
+        while not self._ended:
+            # An event that can be waited for costs more than the look.
+            time.sleep(_CHECK_OFTEN_EVERY_S if closely else _CHECK_EVERY_S)
+            try:
+                closely = self.look(resident_bytes())
+            except Exception:  # noqa: BLE001 - whatever it is: without this thread memory would have no bound
+                _log.exception("looking for messages that take too much memory failed")
+            if closely and time.monotonic() >= self._trim_at_s:
+                self._trim_at_s = time.monotonic() + _TRIM_EVERY_S
+                _trim()
+
+
+async def watch_lateness(late: Callable[[float], None]) -> None:
+    """Tells how late the event loop comes to what is due, every 25 ms, in seconds."""
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+
+    def look(wanted_s: float) -> None:
+        nonlocal timer
+        now_s = loop.time()
+        late(max(0.0, now_s - wanted_s))
+        timer = loop.call_at(now_s + _CHECK_EVERY_S, look, now_s + _CHECK_EVERY_S)
+
+    timer = loop.call_later(_CHECK_EVERY_S, look, loop.time() + _CHECK_EVERY_S)
+    try:
+        await loop.create_future()
+    finally:
+        timer.cancel()
+
+
+def _trim() -> None:
+    """Gives memory that was freed back to the system, which C libraries put off."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 @asynccontextmanager
@@ -61,7 +271,7 @@ async def observe(  # noqa: PLR0913 - whose state is shown, and where; the last 
         await observe_once(
             backends, lifecycle, context.admission.overload_s, unready_overload_s, gateway_trouble=trouble
         )
-        flood.tell()
+        flood.report()
         await asyncio.sleep(_OBSERVE_EVERY_S)
 
 

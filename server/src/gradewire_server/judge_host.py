@@ -1,7 +1,7 @@
 """The process that runs the judges of several server processes: `python -m gradewire_server.judge_host FD`.
 
-FD is its end of the supervisor's link. It takes next to no memory before a judge is asked for: each judge computes in a
-worker process of its own, as those of a server alone do.
+FD is its end of the supervisor's connection. It takes next to no memory before a judge is needed: each judge computes
+in a worker process of its own, as those of a single server do.
 """
 
 import asyncio
@@ -9,21 +9,189 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Final, TypeAlias, TypeVar
 
+import grpc
+from grpc import aio
 from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 
-from gradewire_server.judges.backend import JudgeTelemetry
+from gradewire_proto.spans import TRACEPARENT_KEY, TRACESTATE_KEY
+from gradewire_server.concurrency import Phase, Stop
+from gradewire_server.domain.caller import set_current_caller
+from gradewire_server.domain.items import Failure
+from gradewire_server.domain.judge import Choose
+from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.judges import service
+from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeTelemetry
 from gradewire_server.judges.factory import NoJudges
 from gradewire_server.judges.local.backend import EmbeddedJudges
-from gradewire_server.judges.shared.host import JudgeHost
-from gradewire_server.phase import Phase, Stop
+from gradewire_server.judges.shared import (
+    ASK_REPLY,
+    ASK_REQUEST,
+    NAME,
+    OPEN_REPLY,
+    SERVICE,
+    STATE,
+    UNBOUNDED,
+    HostReply,
+    HostRequest,
+    HostState,
+    Stopping,
+    path,
+)
+from gradewire_server.judges.wrappers import TIMED_OUT, CheckedJudge, QueueLimit, SingleFlightJudge
 from gradewire_server.processes.this_process import Reporting, StartMessage, ThisProcess
 from gradewire_server.rpc.log import configure_log
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
-from gradewire_server.tracing import open_call_tracer
+from gradewire_server.tracing import CallTracer, TraceHeaders, open_call_tracer
+
+_LOOK_EVERY_S: Final = 0.1
+"""Less than a judge's worker takes to restart, so that health shows each restart."""
+_LAST_REPLIES_S: Final = 1.0
+"""Seconds in which those who wait are told to ask the next host."""
+
+_Context: TypeAlias = aio.ServicerContext[Any, Any]
+R = TypeVar("R")
+
+
+class JudgeHost:
+    """Judges for several server processes: opened at their first use, asked once for all who ask the same.
+
+    Lives on the event loop it was made on.
+
+    Args:
+        backend: Where the judges run; closed with this.
+        max_queue_items: How many questions may be under way, over all processes and judges.
+        tracer: Of questions that are traced; None: none is.
+    """
+
+    def __init__(self, backend: JudgeBackend, *, max_queue_items: int, tracer: CallTracer | None = None) -> None:
+        limit = QueueLimit(max_queue_items)
+
+        def wrapped(judge: Judge) -> Judge:
+            return SingleFlightJudge(CheckedJudge(judge), limit)
+
+        self._library = service.JudgeLibrary(backend, default="", wrap=wrapped)
+        self._tracer = tracer
+        self._models: set[str] = set()
+        self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._state = HostState({}, {})
+        self._changed = asyncio.Event()
+        self._looking = asyncio.create_task(self._look())
+        self._server = aio.server(options=[*UNBOUNDED, ("grpc.so_reuseport", 0)])
+        self._server.add_generic_rpc_handlers((self._handlers(),))
+
+    async def start(self, address: str) -> None:
+        """Takes questions.
+
+        Args:
+            address: ``unix:PATH``, in a directory that only this user can enter.
+
+        Raises:
+            RuntimeError: gRPC cannot listen there.
+        """
+        self._server.add_insecure_port(address)
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Sends everybody to the next host, what is at work included, and closes the judges."""
+        if not self._stopping.done():
+            self._stopping.set_result(None)
+        await self._server.stop(_LAST_REPLIES_S)
+        self._looking.cancel()
+        await self._library.close()
+
+    def _handlers(self) -> grpc.GenericRpcHandler:
+        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+            "Open": grpc.unary_unary_rpc_method_handler(
+                self._open, request_deserializer=NAME.decode, response_serializer=OPEN_REPLY.encode
+            ),
+            "Ask": grpc.unary_unary_rpc_method_handler(
+                self._ask, request_deserializer=ASK_REQUEST.decode, response_serializer=ASK_REPLY.encode
+            ),
+            "Watch": grpc.unary_stream_rpc_method_handler(
+                self._watch, request_deserializer=NAME.decode, response_serializer=STATE.encode
+            ),
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, handlers)
+
+    async def _open(self, name: str, _: _Context) -> ModelStatus | Failure | Stopping:
+        judge = await self._unless_stopping(self._judge(name))
+        return judge if isinstance(judge, Failure | Stopping) else judge.status
+
+    async def _ask(self, request: HostRequest, context: _Context) -> HostReply | Stopping:
+        set_current_caller(request.caller)  # each question is a task of its own
+        return await self._unless_stopping(self._trace(request, context))
+
+    async def _unless_stopping(self, work: Coroutine[Any, Any, R]) -> R | Stopping:
+        working = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait((working, self._stopping), return_when=asyncio.FIRST_COMPLETED)
+            return working.result() if working.done() else Stopping.STOPPING
+        finally:
+            working.cancel()
+
+    async def _trace(self, request: HostRequest, context: _Context) -> HostReply:
+        headers = dict(context.invocation_metadata() or ())
+        traceparent = headers.get(TRACEPARENT_KEY)
+        if self._tracer is None or not isinstance(traceparent, str):
+            return await self._reply_to(request)
+        trace = TraceHeaders(traceparent, str(headers.get(TRACESTATE_KEY, "")))
+        span = self._tracer.begin(path("Ask").removeprefix("/"), trace)
+        try:
+            return await self._reply_to(request)
+        finally:
+            if span is not None:
+                span.end()
+
+    async def _reply_to(self, request: HostRequest) -> HostReply:
+        need, deadline_s = request.need, request.deadline_s
+        try:
+            async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
+                judge = await self._judge(need.model)
+        except TimeoutError:
+            return HostReply(TIMED_OUT)
+        if isinstance(judge, Failure):
+            return HostReply(judge)
+        if isinstance(need, Choose):
+            chosen = await judge.choose(need, deadline_s=deadline_s)
+            return HostReply(chosen.answer, chosen.source, chosen.timing)
+        generated = await judge.generate(need, deadline_s=deadline_s)
+        return HostReply(generated.answer, generated.source, generated.timing)
+
+    async def _judge(self, reference: str) -> Judge | Failure:
+        self._models.add(reference.partition("@")[0])
+        return await self._library.get(reference)
+
+    async def _watch(self, _: str, __: _Context) -> AsyncIterator[HostState]:
+        shown: HostState | None = None
+        while not self._stopping.done():
+            changed, state = self._changed, self._state
+            if state != shown:
+                shown = state
+                yield state
+                continue
+            waiting = asyncio.ensure_future(changed.wait())
+            try:
+                await asyncio.wait((waiting, self._stopping), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
+
+    async def _look(self) -> None:
+        """Tells those who watch of each change."""
+        while True:
+            loaded = {name: judge.status for name, judge in self._library.loaded.items()}
+            troubles = {name: trouble for name in self._models if (trouble := self._library.trouble(name))}
+            state = HostState(loaded, troubles)
+            if state != self._state:
+                self._state = state
+                self._changed.set()
+                self._changed = asyncio.Event()
+            await asyncio.sleep(_LOOK_EVERY_S)
+
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +231,7 @@ async def host_judges(settings: Settings, member: ThisProcess, stop: Stop) -> No
         judges = NoJudges() if judge.embedded is None else EmbeddedJudges(judge.embedded, telemetry)
         host = JudgeHost(judges, max_queue_items=judge.max_queue_items, tracer=tracer)
         stack.push_async_callback(host.stop)
-        await host.start(member.place.judges)
+        await host.start(member.position.judges)
         readiness.phase = Phase.SERVING
         _log.info("the judge host takes questions")
         await stop.requested.wait()
@@ -81,7 +249,7 @@ def main() -> int:
     flood = configure_log(settings.log.level)
     disable_created_metrics()  # type: ignore[no-untyped-call]
     stop = Stop()
-    member = ThisProcess(start.place, socket.socket(fileno=int(sys.argv[1])), stop)
+    member = ThisProcess(start.position, socket.socket(fileno=int(sys.argv[1])), stop)
 
     async def until_signal() -> None:
         loop = asyncio.get_running_loop()
@@ -92,7 +260,7 @@ def main() -> int:
     try:
         asyncio.run(until_signal())
     finally:
-        flood.tell(at_once=True)
+        flood.report(at_once=True)
     return 0
 
 

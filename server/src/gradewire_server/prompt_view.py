@@ -12,9 +12,9 @@ from gradewire_server.domain.items import Failure, MetricResult, ResultWarning, 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.metric import NO_MODEL, ParameterError, Parameters
 from gradewire_server.domain.needs import Need
-from gradewire_server.judges.decisions.forms import asked_of, without_demonstrations
 from gradewire_server.judges.local.chat import ChatTokenizer, LabelsError, PromptTooLongError, open_chat_tokenizer
-from gradewire_server.judges.openai.dialect import ServerKind, dialect_of, most_written, request_body
+from gradewire_server.judges.remote.decision_forms import decision_question, without_demonstrations
+from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of, most_written, request_body
 from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.texts import TEMPLATES, Markup, fitted
 from gradewire_server.metrics.prompts import PromptLibrary
@@ -106,7 +106,7 @@ def _run(program: Any) -> tuple[tuple[PromptRound, ...], MetricResult]:
             result: MetricResult = stop.value
             return tuple(rounds), result
         rounds += [_round(need) for need in needs if isinstance(need, Choose | Generate)]
-        answers = tuple(_made_up(need) for need in needs)
+        answers = tuple(_placeholder_answer(need) for need in needs)
     raise PromptViewError(f"it asks its judge more than {_MAX_ROUNDS} times")
 
 
@@ -116,7 +116,7 @@ def _round(need: Choose | Generate) -> PromptRound:
     return PromptRound(need.prompt, (), need.max_tokens)
 
 
-def _made_up(need: Need) -> Choice | Generated:
+def _placeholder_answer(need: Need) -> Choice | Generated:
     if isinstance(need, Choose):
         return Choice((1.0, *(0.0 for _ in need.options[1:])), mass=1.0, prompt_tokens=0)
     if isinstance(need, Generate):
@@ -304,7 +304,7 @@ def _of_a_decision_model(asked: PromptRound, config: RemoteJudgeConfig) -> Round
     prompt = fitted(without_demonstrations(asked.prompt), config.max_prompt_characters)
     if prompt is None or not asked.options:
         return None  # it is not asked to write
-    sent = asked_of(Question(prompt, asked.options))
+    sent = decision_question(Question(prompt, asked.options))
     return RoundCost(sum(map(_estimated, (sent.state, sent.instructions, *sent.options.values()))), 0)
 
 

@@ -15,7 +15,7 @@ from tests.support.servers.wire import EXACT, item, request
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 from gradewire_server import housekeeping
 from gradewire_server.app import serve
-from gradewire_server.phase import Stop
+from gradewire_server.concurrency import Stop
 from gradewire_server.settings.server import Settings
 
 CONFIG = scoring_pb2.ScoreStreamRequest(config=scoring_pb2.ScoreStreamConfig(metrics=[EXACT]))

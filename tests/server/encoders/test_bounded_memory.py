@@ -10,8 +10,7 @@ from tests.support.models.tiny_models import make_package
 from gradewire_models.build import build_model
 from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Tier
-from gradewire_server.settings.cache import CacheConfig
-from gradewire_server.settings.engine import EngineConfig
+from gradewire_server.settings.engine import CacheConfig, EngineConfig
 
 _WORDS = [f"{chr(97 + number % 26)}{number}" for number in range(500)]
 

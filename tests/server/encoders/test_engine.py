@@ -20,8 +20,7 @@ from gradewire_server.backends import Backends
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, GradedTexts
 from gradewire_server.domain.ports import GradeReply
-from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
-from gradewire_server.settings.engine import ComputeConfig, EngineConfig
+from gradewire_server.settings.engine import CacheConfig, ComputeConfig, DiskConfig, EngineConfig, RedisConfig
 
 SAME = 2e-4
 NAME = "tiny-grader"

@@ -25,8 +25,7 @@ from gradewire_server.metrics.encoder.sfve import Sfve
 from gradewire_server.metrics.smile.formula import SmileParameters, SmilePreset
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.scoring import MetricRequest, Scorer
-from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
-from gradewire_server.settings.engine import ComputeConfig, EngineConfig
+from gradewire_server.settings.engine import CacheConfig, ComputeConfig, DiskConfig, EngineConfig, RedisConfig
 
 MODEL = "all-MiniLM-L6-v2"
 LAYERS = (3, 4, 5, 6)

@@ -19,8 +19,8 @@ from tests.support.servers.triton import TritonServer
 from gradewire_server.domain.items import Failure, Image, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
 from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError
-from gradewire_server.judges.openai.server import OpenAIJudges
 from gradewire_server.judges.remote.judge import RemoteJudge
+from gradewire_server.judges.remote.openai import OpenAIJudges
 from gradewire_server.judges.triton import TritonJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 

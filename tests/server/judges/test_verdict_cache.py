@@ -17,8 +17,8 @@ from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.judges.verdict_cache import canonical, decode_answer, encode_answer, why_no_answer
-from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
+from gradewire_server.judges.verdict_cache import answer_problem, canonical, decode_answer, encode_answer
+from gradewire_server.settings.engine import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.storage.cache import StorageTelemetry
 from gradewire_server.storage.factory import open_stores
 
@@ -149,7 +149,7 @@ ANSWER = choices() | GENERATED
 
 @given(ANSWER)
 def test_an_answer_comes_back_bit_by_bit(answer: Choice | Generated) -> None:
-    assert why_no_answer(need_of(answer), answer) == ""
+    assert answer_problem(need_of(answer), answer) == ""
     assert decode_answer(need_of(answer), encode_answer(answer)) == answer
 
 
@@ -160,19 +160,19 @@ def test_bytes_that_are_no_verdict_are_none_and_never_an_answer_that_cannot_be(b
         need_of(Generated("", complete=True, prompt_tokens=0, generated_tokens=0)),
     ):
         answer = decode_answer(need, body)
-        assert answer is None or why_no_answer(need, answer) == ""
+        assert answer is None or answer_problem(need, answer) == ""
 
 
 @given(ANSWER, st.data())
 def test_a_verdict_of_other_labels_is_none(answer: Choice | Generated, data: st.DataObject) -> None:
     other = data.draw(NEED)
     decoded = decode_answer(other, encode_answer(answer))
-    assert decoded is None or why_no_answer(other, decoded) == ""
+    assert decoded is None or answer_problem(other, decoded) == ""
 
 
 def test_a_text_that_no_wire_can_carry_is_no_answer() -> None:
     broken = Generated("\ud800", complete=True, prompt_tokens=1, generated_tokens=1)
-    assert why_no_answer(need_of(broken), broken)
+    assert answer_problem(need_of(broken), broken)
 
 
 @given(NEED, NEED)

@@ -15,12 +15,12 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from gradewire_server.phase import Stop
-from gradewire_server.processes.connection import Families, ProcessConnection, Totals, to_json
+from gradewire_server.concurrency import Stop
+from gradewire_server.processes.connection import MetricsJson, ProcessConnection, Totals, to_json
 from gradewire_server.processes.this_process import Position, ThisProcess
 
 
-def _process(calls: int, waiting: float, overload_s: float) -> Families:
+def _process(calls: int, waiting: float, overload_s: float) -> MetricsJson:
     registry = CollectorRegistry()
     counter = Counter("gradewire_calls", "Calls.", ("code",), registry=registry)
     counter.labels("OK").inc(calls)
@@ -29,11 +29,11 @@ def _process(calls: int, waiting: float, overload_s: float) -> Families:
     histogram = Histogram("gradewire_call_duration_seconds", "Time.", registry=registry, buckets=(1, 2))
     for _ in range(calls):
         histogram.observe(1.5)
-    families: Families = json.loads(json.dumps(to_json(registry.collect())))
-    return families
+    metrics_json: MetricsJson = json.loads(json.dumps(to_json(registry.collect())))
+    return metrics_json
 
 
-def _values(totals: Totals, *processes: Families) -> dict[str, float]:
+def _values(totals: Totals, *processes: MetricsJson) -> dict[str, float]:
     found = {}
     for metric in totals.of(processes):
         for sample in metric.samples:
@@ -54,7 +54,7 @@ def test_counts_are_added_and_states_are_not() -> None:
 
 def test_what_an_ended_process_has_counted_stays() -> None:
     totals = Totals()
-    totals.ended(_process(3, 9, 9))
+    totals.process_exited(_process(3, 9, 9))
     assert _values(totals)["gradewire_calls_totalOK"] == 3
     values = _values(totals, _process(1, 2, 0), _process(4, 0, 0))
     assert values["gradewire_calls_totalOK"] == 8
@@ -67,8 +67,8 @@ def test_what_one_ended_process_has_counted_stays_where_another_one_ended_withou
     registry = CollectorRegistry()
     Counter("gradewire_calls", "Calls.", ("code",), registry=registry)
     totals = Totals()
-    totals.ended(to_json(registry.collect()))
-    totals.ended(_process(3, 0, 0))
+    totals.process_exited(to_json(registry.collect()))
+    totals.process_exited(_process(3, 0, 0))
     assert _values(totals)["gradewire_calls_totalOK"] == 3
     assert _values(totals, to_json(registry.collect()))["gradewire_calls_totalOK"] == 3
 
@@ -76,8 +76,8 @@ def test_what_one_ended_process_has_counted_stays_where_another_one_ended_withou
 def test_what_describes_the_program_is_not_added_up() -> None:
     registry = CollectorRegistry()
     PlatformCollector(registry=registry)
-    families = to_json(registry.collect())
-    assert [sample.value for metric in Totals().of([families, families]) for sample in metric.samples] == [1]
+    metrics_json = to_json(registry.collect())
+    assert [sample.value for metric in Totals().of([metrics_json, metrics_json]) for sample in metric.samples] == [1]
 
 
 _LARGE = 8_000_000
@@ -90,15 +90,15 @@ class _Figures(Collector):
         return [Metric("large", "x" * _LARGE, "gauge")]
 
 
-async def _none() -> Families:
+async def _none() -> MetricsJson:
     return []
 
 
-async def _joined_once(place: Position, end: socket.socket) -> None:
+async def _joined_once(position: Position, end: socket.socket) -> None:
     registry = CollectorRegistry()
     registry.register(_Figures())
     lifecycle = SimpleNamespace(ready=True, report=dict)
-    async with ThisProcess(place, end, Stop()).joined(registry, cast("Any", lifecycle)):
+    async with ThisProcess(position, end, Stop()).joined(registry, cast("Any", lifecycle)):
         await asyncio.sleep(0.1)
 
 
@@ -112,8 +112,8 @@ async def test_the_last_figures_arrive_whole_from_a_process_that_ends_at_once(tm
     theirs.close()
     async with asyncio.timeout(30):
         await reading
-    assert "figures" in said[-1]
-    ((name, documentation, *_),) = said[-1]["figures"]
+    assert "metrics" in said[-1]
+    ((name, documentation, *_),) = said[-1]["metrics"]
     assert (name, len(documentation)) == ("large", _LARGE)
 
 
@@ -130,7 +130,7 @@ async def test_a_supervisor_that_reads_nothing_holds_no_process_up(
 @pytest.mark.parametrize(
     ("last", "logged"),
     [
-        (b'["figures", -1, [["gradewire_ca', 0),
+        (b'["metrics", -1, [["gradewire_ca', 0),
         (b"", 0),
         (b"Segmentation fault\n", 1),
         (b"\xff\xfe\n", 1),

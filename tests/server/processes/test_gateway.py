@@ -6,18 +6,18 @@ from contextlib import suppress
 
 import pytest
 
-from gradewire_server.processes import gateway as gateway_module
+from gradewire_server.processes import gateway as gateways
 from gradewire_server.processes.gateway import GatewayProcess, endpoint, gateway_settings
 from gradewire_server.settings.server import Settings
 
 
 async def test_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings.load(http_api_port=0)
-    with endpoint(settings) as place:
-        gateway = await GatewayProcess.start(place, gateway_settings(settings, place.private), "warning")
+    with endpoint(settings) as handed:
+        gateway = await GatewayProcess.open(handed, gateway_settings(settings, handed.private), "warning")
         try:
             os.kill(gateway.pid, signal.SIGSTOP)
-            monkeypatch.setattr(gateway_module, "_SILENT_S", 1.5)  # it beats once a second
+            monkeypatch.setattr(gateways, "_SILENT_S", 1.5)  # it beats once a second
             lost = await gateway.lost()
             assert "has been silent for 1.5 s" in str(lost)
             with pytest.raises(ProcessLookupError):

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from tests.support.fakes.server_processes import until
 
-from gradewire_server.concurrency import Backoff
+from gradewire_server.concurrency import Backoff, SupervisedProcess
 from gradewire_server.processes import server_process
-from gradewire_server.processes.connection import Families
+from gradewire_server.processes.connection import MetricsJson
 from gradewire_server.processes.gateway import private_directory
 from gradewire_server.processes.server_process import JudgeHostProcess, RestartError, ServerProcess, Worker
 from gradewire_server.processes.this_process import Position
 
 
-async def _no_figures() -> Families:
+async def _no_figures() -> MetricsJson:
     return []
 
 
@@ -34,9 +34,9 @@ def directory() -> Iterator[Path]:
 
 
 async def test_it_says_that_it_serves(directory: Path, tmp_path: Path) -> None:
-    place = Position(2, 2, 0, directory, judge_host=True)
+    position = Position(2, 2, 0, directory, judge_host=True)
     values = {"judge_backend": "embedded", "disk_directory": str(tmp_path)}
-    host = await JudgeHostProcess.start(place, values, _no_figures)
+    host = await JudgeHostProcess.start(position, values, _no_figures)
     try:
         assert not host.serves
         await until(lambda: host.serves)
@@ -48,7 +48,7 @@ async def test_it_says_that_it_serves(directory: Path, tmp_path: Path) -> None:
 _SILENT_S = 0.5
 
 
-async def _no_figures_server_process() -> Families:
+async def _no_figures_server_process() -> MetricsJson:
     return []
 
 
@@ -59,7 +59,7 @@ async def _hanging_process() -> AsyncIterator[tuple[ServerProcess, socket.socket
     ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
     with theirs:
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")
-        process = ServerProcess(child, "process 0", ours, _no_figures_server_process)
+        process = ServerProcess(SupervisedProcess(child), "process 0", ours, _no_figures_server_process)
         try:
             yield process, theirs, child
         finally:
@@ -99,7 +99,7 @@ async def test_what_it_has_counted_last_stays_though_it_is_asked_at_the_same_tim
     ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
     with theirs:
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
-        process = ServerProcess(child, "process 0", ours, _no_figures_server_process)
+        process = ServerProcess(SupervisedProcess(child), "process 0", ours, _no_figures_server_process)
         theirs.sendall(b'["beat", {"phase": "serving"}]\n')
         await until(lambda: process.serves)
         refreshing = asyncio.create_task(process.refresh())
@@ -109,7 +109,7 @@ async def test_what_it_has_counted_last_stays_though_it_is_asked_at_the_same_tim
         theirs.sendall("".join(f"{json.dumps(line)}\n" for line in lines).encode())
         await refreshing
     await process.stop(20)
-    assert process.figures == ["last"]
+    assert process.metrics == ["last"]
 
 
 class _Process:
@@ -152,7 +152,7 @@ class _Starts:
     def __init__(self) -> None:
         self.processes: list[_Process] = []
         self.comes_up, self.lacks, self.loads = True, "", False
-        self.ended: list[tuple[Any, bool]] = []
+        self.process_exited: list[tuple[Any, bool]] = []
 
     async def __call__(self) -> Any:
         self.processes.append(_Process(comes_up=self.comes_up, lacks=self.lacks, loads=self.loads))
@@ -161,11 +161,11 @@ class _Starts:
 
 @asynccontextmanager
 async def _running(starts: _Starts) -> AsyncIterator[Worker]:
-    slot = Worker(0, starts, stop_s=5, ended=lambda process, lost: starts.ended.append((process, lost)))
-    running = asyncio.create_task(slot.run())
+    worker = Worker(0, starts, stop_s=5, on_exit=lambda process, lost: starts.process_exited.append((process, lost)))
+    running = asyncio.create_task(worker.run())
     try:
-        await slot.until_serving()
-        yield slot
+        await worker.until_serving()
+        yield worker
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):
@@ -174,34 +174,34 @@ async def _running(starts: _Starts) -> AsyncIterator[Worker]:
 
 async def test_a_restart_replaces_once_and_lets_callers_go_elsewhere() -> None:
     starts = _Starts()
-    async with _running(starts) as slot:
-        await slot.restart()
+    async with _running(starts) as worker:
+        await worker.restart()
         await asyncio.sleep(0.1)
         assert len(starts.processes) == 2
         assert starts.processes[0].ways == ["leave"]
-        assert starts.ended == [(starts.processes[0], False)]
+        assert starts.process_exited == [(starts.processes[0], False)]
     assert starts.processes[1].ways == ["stop"]
 
 
 async def test_a_loss_during_a_restart_is_replaced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gradewire_server.concurrency._BACKOFF", Backoff(base_s=0.01))
     starts = _Starts()
-    async with _running(starts) as slot:
+    async with _running(starts) as worker:
         starts.processes[0].losing.set()  # both are seen in the same turn of the loop
-        await slot.restart()
+        await worker.restart()
         await asyncio.sleep(0.2)
         assert len(starts.processes) == 2
-        assert slot.ready
-    assert [lost for _, lost in starts.ended] == [True, False]
+        assert worker.ready
+    assert [lost for _, lost in starts.process_exited] == [True, False]
 
 
 async def test_one_that_does_not_come_up_ends_the_restart() -> None:
     starts = _Starts()
-    async with _running(starts) as slot:
+    async with _running(starts) as worker:
         starts.comes_up = False
         with pytest.raises(RestartError, match="exit code 1"):
-            await slot.restart()
-        assert "exit code 1" in slot.trouble
+            await worker.restart()
+        assert "exit code 1" in worker.trouble
 
 
 async def test_one_that_serves_without_its_backend_ends_the_restart_and_goes_on(
@@ -209,31 +209,31 @@ async def test_one_that_serves_without_its_backend_ends_the_restart_and_goes_on(
 ) -> None:
     monkeypatch.setattr("gradewire_server.processes.server_process.READY_S", 0.2)
     starts = _Starts()
-    async with _running(starts) as slot:
+    async with _running(starts) as worker:
         starts.lacks = "triton:8001 is unreachable"
         with pytest.raises(RestartError, match=r"^process 0 serves and has not become ready in 0\.2 s: triton:8001 is"):
-            await slot.restart()
-        assert slot.serves
+            await worker.restart()
+        assert worker.serves
         assert len(starts.processes) == 2
 
 
 async def test_one_that_loads_for_too_long_ends_the_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gradewire_server.processes.server_process.LOAD_S", 0.2)
     starts = _Starts()
-    async with _running(starts) as slot:
+    async with _running(starts) as worker:
         starts.loads = True
         with pytest.raises(RestartError, match=r"^process 0 has been loading for 0\.2 s$"):
-            await slot.restart()
+            await worker.restart()
 
 
 async def test_the_end_waits_for_one_that_is_leaving() -> None:
     starts = _Starts()
-    async with _running(starts) as slot:
+    async with _running(starts) as worker:
         first = starts.processes[0]
         first.may_end.clear()
-        restarting = asyncio.create_task(slot.restart())
+        restarting = asyncio.create_task(worker.restart())
         await first.ending.wait()
         restarting.cancel()
         asyncio.get_running_loop().call_later(0.1, first.may_end.set)
-    assert starts.ended == [(first, False)]
+    assert starts.process_exited == [(first, False)]
     assert len(starts.processes) == 1

@@ -11,8 +11,7 @@ from typing import Any, cast
 import pytest
 from tests.support.fakes.server_processes import FakeServerProcess, until
 
-from gradewire_server.concurrency import Backoff
-from gradewire_server.phase import Stop
+from gradewire_server.concurrency import Backoff, Stop
 from gradewire_server.processes.server_process import Worker
 from gradewire_server.processes.supervisor import StartError, reserved_port, restart_all, restart_whenever, supervise
 from gradewire_server.rpc.sockets import BindError
@@ -64,12 +63,12 @@ class _Starts:
 @asynccontextmanager
 async def _running(starts: _Starts) -> AsyncIterator[Any]:
     """All processes as `Whole` has them, when each has been started."""
-    slots = [Worker(n, lambda n=n: starts(n), stop_s=5, ended=lambda *_: None) for n in range(2)]  # type: ignore[misc]
-    running = [asyncio.create_task(slot.run()) for slot in slots]
+    workers = [Worker(n, lambda n=n: starts(n), stop_s=5, on_exit=lambda *_: None) for n in range(2)]  # type: ignore[misc]
+    running = [asyncio.create_task(worker.run()) for worker in workers]
     try:
         async with asyncio.timeout(30):
             await until(lambda: len(starts.processes) == 2)
-            yield SimpleNamespace(slots=slots, judge_host=None)
+            yield SimpleNamespace(workers=workers, judge_host=None)
     finally:
         for task in running:
             task.cancel()
@@ -79,20 +78,20 @@ async def _running(starts: _Starts) -> AsyncIterator[Any]:
 async def test_processes_without_their_backend_are_replaced_by_ones_that_have_it() -> None:
     starts = _Starts()
     starts.lacks = "triton is unreachable"
-    async with _running(starts) as whole:
+    async with _running(starts) as state:
         starts.lacks = ""
-        await restart_all(whole)
+        await restart_all(state)
         assert len(starts.processes) == 4
-        assert all(slot.ready for slot in whole.slots)
+        assert all(worker.ready for worker in state.workers)
 
 
 async def test_one_that_still_loads_is_replaced_first_and_not_waited_for() -> None:
     starts = _Starts()
-    async with _running(starts) as whole:
+    async with _running(starts) as state:
         starts.processes[1][1].report["phase"] = "loading"
-        await restart_all(whole)
+        await restart_all(state)
         assert [index for index, _ in starts.processes] == [0, 1, 1, 0]
-        assert all(slot.ready for slot in whole.slots)
+        assert all(worker.ready for worker in state.workers)
 
 
 async def test_a_restart_that_ends_says_which_process_why_and_what_to_do(
@@ -100,9 +99,9 @@ async def test_a_restart_that_ends_says_which_process_why_and_what_to_do(
 ) -> None:
     monkeypatch.setattr("gradewire_server.processes.server_process.READY_S", 0.2)
     starts = _Starts()
-    async with _running(starts) as whole:
+    async with _running(starts) as state:
         starts.lacks = "triton is unreachable"
-        await restart_all(whole)
+        await restart_all(state)
         assert len(starts.processes) == 3, "the second one goes on as it is"
     (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     for part in ("process 0 serves", "in 0.2 s: triton is unreachable", "send SIGHUP again"):
@@ -111,15 +110,15 @@ async def test_a_restart_that_ends_says_which_process_why_and_what_to_do(
 
 async def test_a_further_request_cancels_a_waiting_restart_and_starts_over_with_the_current_settings() -> None:
     starts, wanted = _Starts(), asyncio.Event()
-    async with _running(starts) as whole:
-        restarting = asyncio.create_task(restart_whenever(wanted, whole))
+    async with _running(starts) as state:
+        restarting = asyncio.create_task(restart_whenever(wanted, state))
         try:
             starts.lacks = "triton is unreachable"
             wanted.set()
-            await until(lambda: len(starts.processes) == 3 and whole.slots[0].serves)
+            await until(lambda: len(starts.processes) == 3 and state.workers[0].serves)
             starts.lacks = ""
             wanted.set()
-            await until(lambda: len(starts.processes) == 5 and all(slot.ready for slot in whole.slots))
+            await until(lambda: len(starts.processes) == 5 and all(worker.ready for worker in state.workers))
             assert [index for index, _ in starts.processes] == [0, 1, 0, 0, 1]
         finally:
             restarting.cancel()

@@ -7,7 +7,7 @@ from tests.support.servers.handlers import handlers_over
 
 from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server.domain.items import Compared, MetricResult, OrderVerdict, ScoredResult, Winner
-from gradewire_server.requests.forms import PAIRS
+from gradewire_server.requests.convert import PAIRS
 from gradewire_server.settings.limits import Deadlines
 
 REQUEST = judging_pb2.CompareRequest(pairs=[judging_pb2.Pair(question="which?", answer_a="a", answer_b="b")])

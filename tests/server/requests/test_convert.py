@@ -16,7 +16,7 @@ from gradewire_proto.parts import SmileParts
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain import items as domain
 from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ScoredResult, Status, Timing
-from gradewire_server.requests import forms
+from gradewire_server.requests import convert
 from gradewire_server.requests import prepare as immutable
 from gradewire_server.requests import prepare as preparation
 from gradewire_server.requests.convert import (
@@ -24,10 +24,10 @@ from gradewire_server.requests.convert import (
     ITEMS_PER_TURN,
     YieldBudget,
     fill_result,
-    read_beside,
     read_entry,
     read_item,
     read_reference_set,
+    read_with_pauses,
     reply_id,
 )
 from gradewire_server.requests.errors import InvalidRequestError
@@ -228,7 +228,7 @@ async def prepare(handlers: Handlers, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("call", "module", "reader"),
-    [(score, forms, "read_item"), (score_stream, forms, "read_item"), (prepare, preparation, "read_entry")],
+    [(score, convert, "read_row"), (score_stream, convert, "read_row"), (prepare, preparation, "read_entry")],
 )
 async def test_others_get_their_turn_between_large_elements(
     call: Callable[[Handlers, str], Awaitable[None]], module: Any, reader: str, monkeypatch: pytest.MonkeyPatch
@@ -263,7 +263,7 @@ async def test_a_prediction_of_a_megabyte_is_scored_and_one_beyond_the_default_l
 
 @pytest.mark.parametrize(("size_bytes", "on_loop"), [(10, True), (BYTES_PER_TURN, True), (BYTES_PER_TURN + 1, False)])
 async def test_a_large_element_is_read_on_a_thread(size_bytes: int, on_loop: bool) -> None:  # noqa: FBT001 - a column
-    thread = await read_beside(size_bytes, threading.current_thread)
+    thread = await read_with_pauses(size_bytes, threading.current_thread)
     assert (thread is threading.current_thread()) is on_loop
 
 

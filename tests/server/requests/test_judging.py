@@ -21,8 +21,8 @@ from gradewire_server.requests.errors import (
     OverloadedError,
 )
 from gradewire_server.requests.judging import MAX_QUESTIONS, MAX_TOKENS, MAX_TURNS
-from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.settings.limits import Capacity, Limits
+from gradewire_server.tenants.tokens import Authentication
 
 SYSTEM, USER, ASSISTANT = (
     judging_pb2.CHAT_ROLE_SYSTEM,
@@ -137,7 +137,7 @@ async def test_it_takes_a_permit_for_as_long_as_the_judge_takes(engine: HashEngi
 class ScoringOnly(Authentication):
     """Every token is good for scoring, and for no judge."""
 
-    def check(self, authorization: str, peer: str) -> Caller:
+    def caller(self, authorization: str, peer: str) -> Caller:
         del authorization, peer
         return Caller("tenant", scopes=frozenset({Scope.SCORE}))
 

@@ -77,11 +77,11 @@ def test_many_calls_that_are_late_for_a_while_are_a_backlog() -> None:
     clock = Clock()
     backlog = _many_under_way(clock)
     _calls(backlog, clock, 100, _SOON_S)
-    assert not backlog.is_behind
+    assert not backlog.is_late
     _calls(backlog, clock, 90, _LATE_S)
-    assert not backlog.is_behind, "less than a tenth of a second is a burst"
+    assert not backlog.is_late, "less than a tenth of a second is a burst"
     _calls(backlog, clock, 30, _LATE_S)
-    assert backlog.is_behind
+    assert backlog.is_late
     assert backlog.wait_s > _LATE_S
 
 
@@ -91,9 +91,9 @@ def test_one_call_that_is_taken_up_soon_ends_it_and_the_next_is_noticed_sooner()
     _calls(backlog, clock, 200, _LATE_S)
     backlog.refused()
     _calls(backlog, clock, 1, _SOON_S)
-    assert not backlog.is_behind
+    assert not backlog.is_late
     _calls(backlog, clock, 25, _LATE_S)
-    assert backlog.is_behind
+    assert backlog.is_late
 
 
 def test_a_loop_that_is_late_for_few_callers_is_not_behind() -> None:
@@ -101,9 +101,9 @@ def test_a_loop_that_is_late_for_few_callers_is_not_behind() -> None:
     backlog = _many_under_way(clock)
     backlog.left()
     _calls(backlog, clock, 1000, _LATE_S)
-    assert not backlog.is_behind
+    assert not backlog.is_late
     backlog.entered()
-    assert backlog.is_behind
+    assert backlog.is_late
 
 
 def test_it_is_over_when_nobody_comes() -> None:
@@ -111,9 +111,9 @@ def test_it_is_over_when_nobody_comes() -> None:
     backlog = _many_under_way(clock)
     _calls(backlog, clock, 200, _LATE_S)
     clock.now_s += 1
-    assert not backlog.is_behind
+    assert not backlog.is_late
     _calls(backlog, clock, 1, _LATE_S)
-    assert not backlog.is_behind, "the first ones after a pause are a burst again"
+    assert not backlog.is_late, "the first ones after a pause are a burst again"
 
 
 def test_it_counts_what_is_let_in() -> None:
@@ -135,10 +135,10 @@ def test_whatever_came_before_a_call_that_is_taken_up_soon_there_is_no_backlog(
     for gap_s, late_s in calls:
         clock.now_s += gap_s
         backlog.began(late_s)
-        if backlog.is_behind:
+        if backlog.is_late:
             backlog.refused()
     backlog.began(waited_s)
-    assert not backlog.is_behind
+    assert not backlog.is_late
 
 
 def test_it_lasts_from_the_first_refusal_until_they_pause() -> None:

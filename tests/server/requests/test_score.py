@@ -12,9 +12,8 @@ from tests.support.servers.wire import EXACT, SMILE, error_of, item, request, wi
 from gradewire_proto.parts import VqaParts
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.items import Failure, MetricResult, ScoredResult, Status
-from gradewire_server.requests.convert import fill_result
+from gradewire_server.requests.convert import ITEMS, fill_result
 from gradewire_server.requests.errors import InvalidRequestError
-from gradewire_server.requests.forms import ITEMS
 from gradewire_server.requests.score import ReplySize
 from gradewire_server.settings.limits import Limits
 

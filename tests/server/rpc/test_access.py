@@ -14,13 +14,12 @@ from tests.support.servers.wire import wire_server
 
 from gradewire_proto.v1 import models_pb2
 from gradewire_server import app
-from gradewire_server.rpc.authentication import Authentication, refusal_of_metrics
 from gradewire_server.rpc.call import RpcTelemetry
 from gradewire_server.rpc.calls import Lifecycle
 from gradewire_server.rpc.http import HttpSide
 from gradewire_server.rpc.log import FloodFilter
 from gradewire_server.settings.server import Settings
-from gradewire_server.tenants.tokens import TokensFile
+from gradewire_server.tenants.tokens import Authentication, TokensFile
 
 TOKENS = '[narrow]\ntoken = "narrow"\n[admin]\ntoken = "admin"\nscopes = ["admin"]\n'
 
@@ -61,7 +60,12 @@ def get(port: int, path: str, authorization: str) -> int:
 
 
 def test_without_the_setting_metrics_ask_for_nothing() -> None:
-    assert refusal_of_metrics(None, "") is None
+    registry = CollectorRegistry()
+    http = HttpSide("127.0.0.1", 0, registry=registry, lifecycle=Lifecycle(RpcTelemetry(registry)))
+    try:
+        assert get(http.port, "/metrics", "") == 200
+    finally:
+        http.close()
 
 
 @pytest.mark.parametrize(("token", "code"), [("", "UNAUTHENTICATED"), ("wrong", "UNAUTHENTICATED"), ("narrow", "OK")])

@@ -18,8 +18,8 @@ from gradewire_proto.wire_rules import token_of
 from gradewire_server.domain.caller import Caller, Scope
 from gradewire_server.domain.items import Failure, Status, Winner
 from gradewire_server.domain.judge import Choice, Choose
-from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.settings.limits import Capacity, Limits
+from gradewire_server.tenants.tokens import Authentication
 
 Request = judging_pb2.CompareStreamRequest
 
@@ -27,7 +27,7 @@ Request = judging_pb2.CompareStreamRequest
 class Scopes(Authentication):
     """Tokens are what they are good for."""
 
-    def check(self, authorization: str, peer: str) -> Caller:
+    def caller(self, authorization: str, peer: str) -> Caller:
         del peer
         return Caller("tenant", scopes=frozenset(map(Scope, token_of(authorization).split("+"))))
 

@@ -55,7 +55,7 @@ def test_one_place_is_bounded_and_others_are_heard(caplog: pytest.LogCaptureFixt
     assert flood.filter(record("a", line=2))
     assert len(left_out) == 3
     with caplog.at_level(logging.WARNING):
-        flood.tell(at_once=True)
+        flood.report(at_once=True)
     assert [each.getMessage() for each in caplog.records] == ["3 more messages of a (line 1) were left out"]
 
 

@@ -10,9 +10,9 @@ from tests.support.servers.wire import Wire, wire_server
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import token_of
 from gradewire_server.domain.caller import Caller
-from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.settings.limits import Capacity
 from gradewire_server.tenants.quota import TokenBucket
+from gradewire_server.tenants.tokens import Authentication
 
 _EXACT = types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters())
 
@@ -27,7 +27,7 @@ class Tenants(Authentication):
             for name, quota in (("poor", 60), ("rich", 600_000))
         }
 
-    def check(self, authorization: str, peer: str) -> Caller:
+    def caller(self, authorization: str, peer: str) -> Caller:
         return self._callers.get(token_of(authorization), Caller(peer))
 
 

@@ -8,8 +8,8 @@ from tests.support.servers.wire import EXACT, SBERT, Wire, error_of, item, reque
 
 from gradewire_proto.v1 import monitoring_pb2, monitoring_pb2_grpc
 from gradewire_server.domain.caller import Caller, Scope
-from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.services import READ
+from gradewire_server.rpc.server import READ
+from gradewire_server.tenants.tokens import Authentication
 
 
 async def snapshot(wire: Wire, **metadata: str) -> monitoring_pb2.SnapshotResponse:
@@ -51,7 +51,7 @@ async def test_it_says_what_is_degraded() -> None:
 
 async def test_it_needs_the_scope_admin() -> None:
     class Known(Authentication):
-        def check(self, authorization: str, peer: str) -> Caller:
+        def caller(self, authorization: str, peer: str) -> Caller:
             del peer
             return Caller("tenant", scopes=frozenset({Scope(authorization.removeprefix("Bearer "))}))
 

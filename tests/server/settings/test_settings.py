@@ -8,8 +8,7 @@ from typing import get_args
 import pytest
 
 from gradewire_server.settings.server import Settings, setting_infos
-from gradewire_server.settings.surface import SettingsError, all_setting_fields, mask_url
-from gradewire_server.settings.types import HIDDEN
+from gradewire_server.settings.surface import HIDDEN, SettingsError, all_setting_fields, mask_url
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from tests.server.conftest import OpenBackends
 
 from gradewire_server.domain.needs import AnswerSource, Tier
-from gradewire_server.settings.cache import CacheConfig, DiskConfig
+from gradewire_server.settings.engine import CacheConfig, DiskConfig
 from gradewire_server.storage import codec
 from gradewire_server.storage.cache import StorageTelemetry, Write
 from gradewire_server.storage.lmdb_environment import StoreDirectory

@@ -16,7 +16,7 @@ from tests.server.conftest import OpenBackends
 
 from gradewire_server.domain.items import Failure
 from gradewire_server.domain.needs import AnswerSource, Tier
-from gradewire_server.settings.cache import CacheConfig, DiskConfig
+from gradewire_server.settings.engine import CacheConfig, DiskConfig
 from gradewire_server.storage import lmdb_environment
 from gradewire_server.storage.lmdb_environment import (
     StoreDirectory,

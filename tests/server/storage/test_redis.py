@@ -16,7 +16,7 @@ from tests.support.servers.valkey import ValkeyServer
 from gradewire_server.backends import Backends
 from gradewire_server.domain.items import Failure
 from gradewire_server.domain.needs import AnswerSource, Tier
-from gradewire_server.settings.cache import CacheConfig, RedisConfig
+from gradewire_server.settings.engine import CacheConfig, RedisConfig
 from gradewire_server.storage import codec
 from gradewire_server.storage import redis_client as redis_link
 from gradewire_server.storage.cache import StorageTelemetry, Write

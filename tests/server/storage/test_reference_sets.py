@@ -15,7 +15,7 @@ from tests.support.servers.valkey import ValkeyServer
 
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import ReferenceEntries
-from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
+from gradewire_server.settings.engine import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.storage import redis_stores as redis_store
 from gradewire_server.storage import reference_sets
 from gradewire_server.storage.cache import StorageTelemetry

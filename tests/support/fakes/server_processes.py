@@ -15,7 +15,7 @@ class FakeServerProcess:
 
     def __init__(self, *, serves: bool = True, lacks: str = "") -> None:
         self.report: dict[str, Any] = {"phase": "loading", "degraded": [lacks] if lacks else [], "judging": None}
-        self.figures: list[Any] = []
+        self.metrics: list[Any] = []
         self._losing: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         if serves:
             self.come_up()
@@ -51,7 +51,7 @@ class FakeServerProcess:
         """Ends in its own time."""
 
     async def refresh(self) -> None:
-        """Its figures stay."""
+        """Its metrics stay."""
 
 
 async def until(holds: Any) -> None:

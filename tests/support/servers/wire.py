@@ -25,13 +25,12 @@ from gradewire_proto.v1 import (
 )
 from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.authentication import Authentication
 from gradewire_server.rpc.call import RpcTelemetry
 from gradewire_server.rpc.calls import Calls, Lifecycle
 from gradewire_server.rpc.log import RequestLog
-from gradewire_server.rpc.server import start_server
-from gradewire_server.rpc.services import Snapshots, service_handlers
+from gradewire_server.rpc.server import Snapshots, listen, make_server, service_handlers
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
+from gradewire_server.tenants.tokens import Authentication
 
 if TYPE_CHECKING:
     import pytest
@@ -110,13 +109,13 @@ async def wire_server(
     )
     handlers = make_handlers(context)
     async with AsyncExitStack() as stack:
-        server, port = await start_server(
-            "127.0.0.1:0",
+        server = make_server(
             service_handlers(calls, Snapshots(registry, lifecycle)),
-            lifecycle,
+            lifecycle.health,
             max_message_bytes=limits.max_message_bytes,
             authentication=authentication if guard_health else None,
         )
+        port = await listen(server, "127.0.0.1:0")
         stack.push_async_callback(request_log.close)
         stack.push_async_callback(server.stop, None)
         if serving:

@@ -15,8 +15,7 @@ from gradewire_server.backends import open_handlers
 from gradewire_server.encoders.factory import check_installed
 from gradewire_server.lexicon import Thesaurus
 from gradewire_server.requests.errors import OverloadedError, RequestError
-from gradewire_server.requests.handlers import Handlers
-from gradewire_server.requests.list_models import without_synonyms
+from gradewire_server.requests.handlers import Handlers, without_synonyms
 from gradewire_server.rpc.errors import ERROR_TABLE
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError

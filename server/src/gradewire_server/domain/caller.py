@@ -3,6 +3,7 @@
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from functools import lru_cache
 from typing import Final, Protocol
 
 
@@ -62,6 +63,16 @@ class Caller:
 
 LOCAL: Final = Caller()
 """The process that embeds the server."""
+
+
+@lru_cache(4096)
+def anonymous_caller(peer: str) -> Caller:
+    """Return a caller whom only its host tells from others.
+
+    Args:
+        peer: Address of the connection as gRPC writes it, ``ipv4:127.0.0.1:50514``.
+    """
+    return Caller(peer.rpartition(":")[0])
 
 
 _current_caller: Final[ContextVar[str]] = ContextVar("asking", default=LOCAL.key)

@@ -199,7 +199,7 @@ class Judge(Judges, Protocol):
 
 
 class JudgeBackend(Protocol):
-    """Where judges run. One folder for each: `local`, `openai`, `decisions`, `triton`."""
+    """A place where judges run: `local`, `remote.openai`, `remote.decisions`, `triton`, `shared`."""
 
     def listed(self) -> Sequence[ModelStatus]:
         """Judges that are known, whether or not they can be used; none is marked as the default. Reads small files."""

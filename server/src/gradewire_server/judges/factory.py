@@ -62,16 +62,16 @@ def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBacke
 
         judges: JudgeBackend = EmbeddedJudges(config.embedded, telemetry)
         if config.host:
-            from gradewire_server.judges.shared.client import SharedJudges  # noqa: PLC0415 - see above
+            from gradewire_server.judges.shared import SharedJudges  # noqa: PLC0415 - see above
 
             judges = SharedJudges(config.host, judges)
         return judges, default_judge().name
     if config.backend == "openai" and config.remote is not None:
-        from gradewire_server.judges.openai.server import OpenAIJudges  # noqa: PLC0415 - see above
+        from gradewire_server.judges.remote.openai import OpenAIJudges  # noqa: PLC0415 - see above
 
         return OpenAIJudges(config.remote, telemetry), config.remote.model
     if config.backend == "decisions" and config.remote is not None:
-        from gradewire_server.judges.decisions.server import DecisionJudges  # noqa: PLC0415 - see above
+        from gradewire_server.judges.remote.decisions import DecisionJudges  # noqa: PLC0415 - see above
 
         return DecisionJudges(config.remote, telemetry), config.remote.model
     if config.backend == "triton" and config.remote is not None:

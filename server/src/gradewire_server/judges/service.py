@@ -119,7 +119,9 @@ class JudgeLibrary(ModelIndex):
             return NO_JUDGE
         for status in known:
             if status.name == name:
-                return status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, _why_not(status))
+                return (
+                    status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, _unusable_message(status))
+                )
         names = ", ".join(status.name for status in known)
         wanted = f"there is no judge {quoted(name)}" if name else "no judge is the default one"
         return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}; known are: {names}")
@@ -195,7 +197,7 @@ class JudgeLibrary(ModelIndex):
         return self._known
 
 
-def _why_not(status: ModelStatus) -> str:
+def _unusable_message(status: ModelStatus) -> str:
     if status.message:
         return status.message
     how = f": {status.how_to_get}" if status.how_to_get else ""

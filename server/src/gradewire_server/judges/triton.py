@@ -13,14 +13,21 @@ from typing_extensions import override
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import JudgePrompt, Role
 from gradewire_server.judges.backend import RemoteJudgeObserver
-from gradewire_server.judges.remote.errors import (
+from gradewire_server.judges.remote.judge import RemoteBackend
+from gradewire_server.judges.remote.labels import Labels, Step
+from gradewire_server.judges.remote.server import (
     ADDRESS_SETTING,
     MODEL_SETTING,
+    Answer,
+    Question,
     RemoteError,
     RemoteFault,
+    Server,
     addressed,
+    base64_of,
     late,
     rate_limited,
+    refusal_of_pictures,
     refused,
     rejected,
     says_too_long,
@@ -29,9 +36,6 @@ from gradewire_server.judges.remote.errors import (
     unreachable,
     unreadable,
 )
-from gradewire_server.judges.remote.judge import RemoteBackend
-from gradewire_server.judges.remote.labels import Labels, Step
-from gradewire_server.judges.remote.server import Answer, Question, Server, base64_of, refusal_of_pictures
 from gradewire_server.judges.texts import TEMPLATES, Markup, harmless, turns
 from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.settings.judge import RemoteJudgeConfig

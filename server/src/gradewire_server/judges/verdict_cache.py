@@ -34,16 +34,16 @@ def canonical(need: JudgeNeed, precision: str) -> str:
     )
 
 
-def why_no_answer(need: JudgeNeed, answer: JudgeAnswer) -> str:
+def answer_problem(need: JudgeNeed, answer: JudgeAnswer) -> str:
     """What is wrong with an answer, which then must not become a score; empty when it is valid."""
     if isinstance(answer, Generated) and isinstance(need, Generate):
         return "" if answer.text.isascii() or _is_unicode(answer.text) else "the text is not Unicode"
     if isinstance(answer, Choice) and isinstance(need, Choose):
-        return _why_no_choice(len(need.options), answer)
+        return _choice_problem(len(need.options), answer)
     return f"{type(answer).__name__} is no answer to {type(need).__name__}"
 
 
-def _why_no_choice(options: int, choice: Choice) -> str:
+def _choice_problem(options: int, choice: Choice) -> str:
     shares = choice.probabilities
     if len(shares) != options:
         return f"{len(shares)} probabilities came for {options} options"
@@ -68,11 +68,13 @@ def encode_answer(answer: JudgeAnswer) -> bytes:
     if isinstance(answer, Choice):
         mass = math.nan if answer.mass is None else answer.mass
         count = len(answer.probabilities)
-        payload = _CHOICE.pack(b"d", _told(answer.prompt_tokens), _told(answer.generated_tokens), mass, count)
+        payload = _CHOICE.pack(
+            b"d", _count_or_unknown(answer.prompt_tokens), _count_or_unknown(answer.generated_tokens), mass, count
+        )
         payload += struct.pack(f"<{count}d", *answer.probabilities)
         flags = _TRUNCATED * answer.truncated | _NOT_DEMONSTRATED * (not answer.demonstrated)
     else:
-        counts = _TEXT.pack(b"g", _told(answer.prompt_tokens), _told(answer.generated_tokens))
+        counts = _TEXT.pack(b"g", _count_or_unknown(answer.prompt_tokens), _count_or_unknown(answer.generated_tokens))
         payload = counts + answer.text.encode()
         flags = _TRUNCATED * answer.truncated | _COMPLETE * answer.complete
     return payload + bytes((flags, Tier.WINDOW))
@@ -84,7 +86,7 @@ def decode_answer(need: JudgeNeed, blob: bytes) -> JudgeAnswer | None:
         answer = _decode(blob)
     except (struct.error, UnicodeDecodeError):
         return None
-    return None if answer is None or why_no_answer(need, answer) else answer
+    return None if answer is None or answer_problem(need, answer) else answer
 
 
 def _decode(blob: bytes) -> JudgeAnswer | None:
@@ -113,7 +115,7 @@ def _decode_choice(payload: bytes, *, truncated: bool, demonstrated: bool) -> Ch
     return Choice(probabilities, told, _known(read), truncated, _known(written), demonstrated)
 
 
-def _told(tokens: int | None) -> int:
+def _count_or_unknown(tokens: int | None) -> int:
     return _UNKNOWN if tokens is None else tokens
 
 

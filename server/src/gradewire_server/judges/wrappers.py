@@ -17,7 +17,7 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, J
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge
-from gradewire_server.judges.verdict_cache import VerdictCache, why_no_answer
+from gradewire_server.judges.verdict_cache import VerdictCache, answer_problem
 
 Ask: TypeAlias = Callable[[float | None], Awaitable[JudgeReply[Any]]]
 """Asks the judge behind a wrapper; takes a deadline in `time.monotonic()` seconds."""
@@ -141,7 +141,7 @@ class CheckedJudge(JudgeWrapper):
             # Not the error's own words, which may hold a user's text.
             _log.error("judge %s raised %s", self.status.name, type(error).__qualname__)
             return JudgeReply(_DEFECT, AnswerSource.COMPUTED, Timing())
-        wrong = "" if isinstance(reply.answer, Failure) else why_no_answer(need, reply.answer)
+        wrong = "" if isinstance(reply.answer, Failure) else answer_problem(need, reply.answer)
         if wrong:
             _log.error("judge %s: %s", self.status.name, wrong)
             return replace(reply, answer=_NONSENSE)

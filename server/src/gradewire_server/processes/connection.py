@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
-Families: TypeAlias = list[Any]
+MetricsJson: TypeAlias = list[Any]
 """Families as JSON has them: name, documentation, type, unit, and samples as name, labels, value."""
 _LARGEST: Final = frozenset(
     {
@@ -34,7 +34,7 @@ _ADDED_FOR_GOOD: Final = frozenset({"counter", "histogram", "summary"})
 _Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
 
-def to_json(metrics: Iterable[Metric]) -> Families:
+def to_json(metrics: Iterable[Metric]) -> MetricsJson:
     """Families as JSON can hold them; exemplars are left out."""
     return [
         [each.name, each.documentation, each.type, each.unit, [[s.name, s.labels, s.value] for s in each.samples]]
@@ -50,9 +50,9 @@ class Totals:
         self._families: dict[str, Metric] = {}
         self._samples: dict[str, dict[_Key, Sample]] = {}
 
-    def ended(self, families: Families) -> None:
+    def process_exited(self, metrics_json: MetricsJson) -> None:
         """Keeps the counts of a process that has ended."""
-        for metric in map(_metric, families):
+        for metric in map(_metric, metrics_json):
             if metric.type in _ADDED_FOR_GOOD:
                 self._families.setdefault(metric.name, metric)
                 samples = self._samples.setdefault(metric.name, {})
@@ -61,12 +61,12 @@ class Totals:
                     samples.setdefault(key, sample)
                     self._ended[key] += sample.value  # type: ignore[assignment] # floats are counted
 
-    def of(self, processes: Sequence[Families]) -> list[Metric]:
+    def of(self, processes: Sequence[MetricsJson]) -> list[Metric]:
         """The figures of these processes and of those before them."""
         values: dict[_Key, float] = dict(self._ended)
         shapes = dict(self._families)
         order = {name: dict(samples) for name, samples in self._samples.items()}
-        for metric in (each for families in processes for each in map(_metric, families)):
+        for metric in (each for metrics_json in processes for each in map(_metric, metrics_json)):
             shapes.setdefault(metric.name, metric)
             samples = order.setdefault(metric.name, {})
             largest = metric.name in _LARGEST or metric.type == "info"
@@ -103,10 +103,10 @@ def _key(sample: Sample) -> _Key:
 _log = logging.getLogger(__name__)
 _MAX_LINE_BYTES: Final = 16 << 20
 _BEAT: Final = "beat"
-_FIGURES: Final = "figures"
+_METRICS: Final = "metrics"
 _WANTED: Final = "wanted"
 
-Collect: TypeAlias = Callable[[], Awaitable[Families]]
+Collect: TypeAlias = Callable[[], Awaitable[MetricsJson]]
 
 
 class ProcessConnection:
@@ -123,7 +123,7 @@ class ProcessConnection:
         self._collect = collect
         self._on_beat = beat
         self._numbers = itertools.count()
-        self._asked: dict[int, asyncio.Future[Families]] = {}
+        self._asked: dict[int, asyncio.Future[MetricsJson]] = {}
         self._answering: set[asyncio.Task[None]] = set()
         self._writer: asyncio.StreamWriter | None = None
 
@@ -145,22 +145,22 @@ class ProcessConnection:
         """Tells the other side that this one lives, and how."""
         self._send([_BEAT, report])
 
-    async def tell_figures(self, families: Families, timeout_s: float) -> None:
+    async def send_metrics(self, metrics_json: MetricsJson, timeout_s: float) -> None:
         """Sends figures that nobody has asked for, the last ones of a process that ends, and waits until they are sent.
 
         Raises:
             TimeoutError: The other side has not read them by then; it takes what has come of them for the end.
             ConnectionError: It is gone.
         """
-        self._send([_FIGURES, -1, families])
+        self._send([_METRICS, -1, metrics_json])
         if self._writer is not None:
             async with asyncio.timeout(timeout_s):
                 await self._writer.drain()
 
-    async def ask(self, timeout_s: float) -> Families:
+    async def ask(self, timeout_s: float) -> MetricsJson:
         """The other side's figures; raises TimeoutError, and ConnectionError where it is gone."""
         number = next(self._numbers)
-        answer: asyncio.Future[Families] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[MetricsJson] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
         try:
             self._send([_WANTED, number])
@@ -178,12 +178,12 @@ class ProcessConnection:
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
         elif said == -1:
-            self._on_beat({"figures": message[2]})
+            self._on_beat({"metrics": message[2]})
         elif (asked := self._asked.get(said)) is not None and not asked.done():
             asked.set_result(message[2])
 
     async def _answer(self, number: int) -> None:
-        self._send([_FIGURES, number, await self._collect()])
+        self._send([_METRICS, number, await self._collect()])
 
     def _send(self, message: list[Any]) -> None:
         if self._writer is not None and not self._writer.is_closing():

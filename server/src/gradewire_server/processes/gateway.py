@@ -3,20 +3,18 @@
 import asyncio
 import json
 import logging
-import os
 import shutil
 import socket
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
 from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, RewardPostSettings, UpstreamSettings
 from gradewire_server.concurrency import SupervisedProcess, keep_running
-from gradewire_server.rpc.sockets import bind_error
+from gradewire_server.rpc.sockets import bound_socket
 from gradewire_server.settings.server import Settings
 
 _MAX_PATH_BYTES: Final = 96
@@ -46,7 +44,7 @@ class Endpoint:
 @contextmanager
 def endpoint(settings: Settings) -> Iterator[Endpoint]:
     """Binds the port of the HTTP API and makes a directory that only this user can enter; raises BindError."""
-    listening = _bind(settings)
+    listening = bound_socket(settings.http_api.host, settings.http_api.port or 0, "http-api-port", backlog=_BACKLOG)
     directory = private_directory()
     try:
         yield Endpoint(listening, f"unix:{directory / 'grpc'}")
@@ -74,24 +72,6 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
     )
 
 
-def _bind(settings: Settings) -> socket.socket:
-    host, port = settings.http_api.host, settings.http_api.port or 0
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, place = found[0]
-        listening = socket.socket(family, kind, protocol)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(place)
-            listening.listen(_BACKLOG)
-        except OSError:
-            listening.close()
-            raise
-    except OSError as error:
-        raise bind_error(f"{host}:{port}", "http-api-port") from error
-    return listening
-
-
 def private_directory() -> Path:
     """Makes a directory that only this user can enter, with a name short enough for sockets in it."""
     made = Path(tempfile.mkdtemp(prefix="gradewire-"))
@@ -112,84 +92,45 @@ class GatewayLostError(Exception):
     """The process ended, or hung and was ended; the message says which."""
 
 
-class GatewayProcess:
-    """A process that answers HTTP; made by `start`."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self._supervised = SupervisedProcess(process)
+class GatewayProcess(SupervisedProcess):
+    """A process that answers HTTP; made by `open`."""
 
     @classmethod
-    async def start(cls, endpoint: Endpoint, settings: GatewaySettings, log_level: str) -> Self:
-        """Starts one, and returns once it takes requests.
+    async def open(cls, endpoint: Endpoint, settings: GatewaySettings, log_level: str) -> Self:
+        """Start one, and return once it takes requests.
 
         Raises:
             GatewayLostError: It ended, or was not ready in time.
             OSError: No process can be made.
         """
-        number = endpoint.listening.fileno()
-        # A session of its own: Ctrl-C at the terminal is for the server, which lets its gateway finish first.
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",  # what lies in the working directory is no module of ours
-            "-m",
-            _MODULE,
-            str(number),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            pass_fds=(number,),
-            env={name: value for name, value in os.environ.items() if not name.upper().startswith("GRADEWIRE_")},
-            start_new_session=True,
-        )
-        gateway = cls(process)
+        gateway = await cls.start(_MODULE, endpoint.listening.fileno(), stdout=asyncio.subprocess.PIPE)
         try:
-            await gateway._tell({"settings": settings.to_message(), "log_level": log_level})
-            await gateway._beat(_START_S)
+            message = {"settings": settings.to_message(), "log_level": log_level}
+            await gateway.send(json.dumps(message).encode() + b"\n")
+            await gateway.wait_for_beat(_START_S)
         except BaseException:
             await gateway.kill()
             raise
         return gateway
 
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        return self._process.pid
-
     async def lost(self) -> GatewayLostError:
-        """Waits until it ends or hangs; returns how. It is gone by then."""
+        """Wait until it ends or hangs; return how. It is gone by then."""
         try:
             while True:
-                await self._beat(_SILENT_S)
+                await self.wait_for_beat(_SILENT_S)
         except GatewayLostError as error:
             await self.kill()
             return error
 
-    async def stop(self) -> None:
-        """Lets it answer what it has taken, and waits until it is gone."""
-        await self._supervised.stop(_STOP_S)
-
-    async def kill(self) -> None:
-        """Ends it at once and waits until it is gone."""
-        await self._supervised.kill()
-
-    async def _tell(self, message: object) -> None:
-        writer = self._process.stdin
-        assert writer is not None  # noqa: S101 - for mypy: it was asked for
-        writer.write(json.dumps(message).encode() + b"\n")
-        with suppress(ConnectionError):  # `_beat` says how it ended
-            await writer.drain()
-
-    async def _beat(self, timeout_s: float) -> None:
-        """Waits for a sign of life; raises GatewayLostError."""
-        reader = self._process.stdout
-        assert reader is not None  # noqa: S101 - for mypy: it was asked for
+    async def wait_for_beat(self, timeout_s: float) -> None:
+        """Wait for a sign of life; raise GatewayLostError."""
         try:
             async with asyncio.timeout(timeout_s):
-                if await reader.readline():
+                if await self.read_line():
                     return
         except TimeoutError:
             raise GatewayLostError(f"the HTTP gateway has been silent for {timeout_s:g} s and was ended") from None
-        raise GatewayLostError(f"the HTTP gateway {await self._supervised.ended()}")
+        raise GatewayLostError(f"the HTTP gateway {await self.wait_for_exit()}")
 
 
 _log = logging.getLogger(__name__)
@@ -232,7 +173,7 @@ class GatewaySupervisor:
     async def _run_one(self) -> str:
         """Runs one until it is lost; returns how."""
         try:
-            gateway = await GatewayProcess.start(self._endpoint, self._settings, self._log_level)
+            gateway = await GatewayProcess.open(self._endpoint, self._settings, self._log_level)
         except (GatewayLostError, OSError) as error:
             return str(error)
         try:
@@ -240,7 +181,7 @@ class GatewaySupervisor:
             _log.info("the HTTP gateway runs as process %d", gateway.pid)
             return str(await gateway.lost())
         finally:
-            await asyncio.shield(gateway.stop())
+            await asyncio.shield(gateway.stop(_STOP_S))
 
 
 @asynccontextmanager

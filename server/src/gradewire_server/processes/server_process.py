@@ -5,20 +5,18 @@ import logging
 import math
 import signal
 import socket
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from typing_extensions import override
 
-from gradewire_server.concurrency import SupervisedProcess, keep_running
-from gradewire_server.phase import Phase
+from gradewire_server.concurrency import Phase, SupervisedProcess, keep_running
 from gradewire_server.processes.connection import Collect, ProcessConnection
 from gradewire_server.processes.this_process import Position, StartMessage
 
 if TYPE_CHECKING:
-    from gradewire_server.processes.connection import Families
+    from gradewire_server.processes.connection import MetricsJson
 
 
 SILENT_S: Final = 30.0
@@ -37,27 +35,27 @@ class ServerProcess:
     Attributes:
         MODULE: What it runs.
         report: What its last beat said; empty before the first one.
-        figures: The last that are known.
+        metrics: The last that are known.
     """
 
     MODULE: ClassVar[str] = "gradewire_server.child"
 
-    def __init__(self, process: asyncio.subprocess.Process, name: str, end: socket.socket, totals: Collect) -> None:
-        self._process = SupervisedProcess(process)
+    def __init__(self, process: SupervisedProcess, name: str, end: socket.socket, totals: Collect) -> None:
+        self._process = process
         self._name = name
         self.report: dict[str, Any] = {}
-        self.figures: Families = []
+        self.metrics: MetricsJson = []
         self._has_counted = False
         self._heard_s = asyncio.get_running_loop().time()
-        self._link = ProcessConnection(end, totals, self._beat)
-        self._reading = asyncio.create_task(self._link.run())
+        self._connection = ProcessConnection(end, totals, self._beat)
+        self._reading = asyncio.create_task(self._connection.run())
 
     @classmethod
-    async def start(cls, place: Position, values: Mapping[str, Any], totals: Collect) -> Self:
+    async def start(cls, position: Position, values: Mapping[str, Any], totals: Collect) -> Self:
         """Starts one; it is ready when it says so.
 
         Args:
-            place: Where it stands.
+            position: Where it stands.
             values: Settings that were given as flags.
             totals: Figures of all processes, which it may ask for.
 
@@ -68,31 +66,18 @@ class ServerProcess:
         ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
         with theirs:
             try:
-                # A session of its own: Ctrl-C at the terminal is for the supervisor.
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-P",  # what lies in the working directory is no module of ours
-                    "-m",
-                    cls.MODULE,
-                    str(theirs.fileno()),
-                    stdin=asyncio.subprocess.PIPE,
-                    pass_fds=(theirs.fileno(),),
-                    start_new_session=True,
-                )
+                process = await SupervisedProcess.start(cls.MODULE, theirs.fileno(), settings=True)
             except OSError:
                 ours.close()
                 raise
-        assert process.stdin is not None  # noqa: S101 - for mypy: it was asked for
-        process.stdin.write(StartMessage(place, values).encode())
-        with suppress(ConnectionError):  # `lost` says how it ended
-            await process.stdin.drain()
-        process.stdin.close()
-        return cls(process, cls.name_of(place), ours, totals)
+        await process.send(StartMessage(position, values).encode())
+        process.close_input()
+        return cls(process, cls.name_of(position), ours, totals)
 
     @classmethod
-    def name_of(cls, place: Position) -> str:
+    def name_of(cls, position: Position) -> str:
         """What it is called in the log and in health."""
-        return f"process {place.index}"
+        return f"process {position.index}"
 
     @property
     def pid(self) -> int:
@@ -115,7 +100,7 @@ class ServerProcess:
         Args:
             silent_s: Without a beat for so long, it hangs; `START_S` before the first one, where that is longer.
         """
-        ending = asyncio.create_task(self._process.ended())
+        ending = asyncio.create_task(self._process.wait_for_exit())
         clock = asyncio.get_running_loop().time
         looked_s = clock()
         try:
@@ -137,9 +122,9 @@ class ServerProcess:
     async def refresh(self) -> None:
         """Asks for its figures; where it does not answer soon, those known before stay."""
         with suppress(TimeoutError, ConnectionError):
-            figures = await self._link.ask(_ASK_S)
+            metrics = await self._connection.ask(_ASK_S)
             if not self._has_counted:  # what it says last may come before this one goes on
-                self.figures = figures
+                self.metrics = metrics
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal."""
@@ -148,27 +133,27 @@ class ServerProcess:
     async def stop(self, timeout_s: float) -> None:
         """Lets it finish its calls, for so long at the most, and waits until it is gone."""
         await self._process.stop(timeout_s)
-        await self._end_link()
+        await self._end_connection()
 
     async def leave(self, timeout_s: float) -> None:
         """As `stop`, while other processes go on: it takes no more connections and sends its callers to them."""
         await self._process.stop(timeout_s, by=signal.SIGHUP)
-        await self._end_link()
+        await self._end_connection()
 
     async def kill(self) -> None:
         """Ends it at once and waits until it is gone."""
         await self._process.kill()
-        await self._end_link()
+        await self._end_connection()
 
-    async def _end_link(self) -> None:
+    async def _end_connection(self) -> None:
         """Reads what it has said last."""
         await asyncio.wait((self._reading,), timeout=_ASK_S)
         self._reading.cancel()
 
     def _beat(self, report: dict[str, Any]) -> None:
         self._heard_s = asyncio.get_running_loop().time()
-        if "figures" in report:
-            self.figures, self._has_counted = report["figures"], True
+        if "metrics" in report:
+            self.metrics, self._has_counted = report["metrics"], True
         else:
             self.report = report
 
@@ -192,7 +177,7 @@ class Worker:
         index: Of its processes.
         start: Starts one.
         stop_s: How long one may take to stop.
-        ended: Told each process that is gone, and whether it was lost.
+        on_exit: Called with each process that is gone, and whether it was lost.
         silent_s: Without a beat for so long, a process hangs.
         name: What its process is called; empty: by its number.
 
@@ -207,7 +192,7 @@ class Worker:
         start: Callable[[], Awaitable[ServerProcess]],
         *,
         stop_s: float,
-        ended: Callable[[ServerProcess, bool], None],
+        on_exit: Callable[[ServerProcess, bool], None],
         silent_s: float = SILENT_S,
         name: str = "",
     ) -> None:
@@ -215,7 +200,7 @@ class Worker:
         self.name = name or f"process {index}"
         self._start = start
         self._stop_s = stop_s
-        self._ended = ended
+        self._on_exit = on_exit
         self._silent_s = silent_s
         self._replace = asyncio.Event()
         self._losses, self._loss = 0, ""
@@ -314,7 +299,7 @@ class Worker:
             lost = losing.done()
             for task in (losing, replacing):
                 task.cancel()
-            await _whole(asyncio.create_task(self._end(process, end, lost=lost)))
+            await _finished(asyncio.create_task(self._end(process, end, lost=lost)))
         return not lost
 
     def _note_loss(self, how: str) -> None:
@@ -324,10 +309,10 @@ class Worker:
     async def _end(self, process: ServerProcess, end: Callable[[float], Awaitable[None]], *, lost: bool) -> None:
         await end(self._stop_s)
         self.process = None
-        self._ended(process, lost)
+        self._on_exit(process, lost)
 
 
-async def _whole(task: asyncio.Task[None]) -> None:
+async def _finished(task: asyncio.Task[None]) -> None:
     """Waits until a task is done, also where the waiting is cancelled."""
     try:
         await asyncio.shield(task)
@@ -343,7 +328,7 @@ class JudgeHostProcess(ServerProcess):
 
     @override
     @classmethod
-    def name_of(cls, place: Position) -> str:
+    def name_of(cls, position: Position) -> str:
         return "the judge host"
 
     @override

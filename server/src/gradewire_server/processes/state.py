@@ -10,8 +10,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from gradewire_server.phase import Phase
-from gradewire_server.processes.connection import Families, Totals, to_json
+from gradewire_server.concurrency import Phase
+from gradewire_server.processes.connection import MetricsJson, Totals, to_json
 from gradewire_server.processes.server_process import ServerProcess
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ class SupervisorState(Collector):
         own: Figures of the supervisor itself.
 
     Attributes:
-        slots: Of the processes.
+        workers: Of the processes.
         judge_host: Of the process that runs their judges; None where there is none.
         gateway: Who runs the HTTP gateway; None where there is none.
         phase: Of the whole.
     """
 
     def __init__(self, own: CollectorRegistry) -> None:
-        self.slots: Sequence[Worker] = ()
+        self.workers: Sequence[Worker] = ()
         self.judge_host: Worker | None = None
         self.phase = Phase.LOADING
         self.gateway: GatewaySupervisor | None = None
@@ -73,18 +73,20 @@ class SupervisorState(Collector):
     @property
     def ready(self) -> bool:
         """Whether new callers are welcome: all processes have come up once, and one of them is ready."""
-        return self.phase is Phase.SERVING and any(slot.ready for slot in self.slots)
+        return self.phase is Phase.SERVING and any(worker.ready for worker in self.workers)
 
     @property
-    def every_slot(self) -> "tuple[Worker, ...]":
+    def all_workers(self) -> "tuple[Worker, ...]":
         """Of the server processes, then of the judge host."""
-        return (*self.slots,) if self.judge_host is None else (*self.slots, self.judge_host)
+        return (*self.workers,) if self.judge_host is None else (*self.workers, self.judge_host)
 
     def report(self) -> dict[str, Any]:
         """For /healthz."""
-        reports = [slot.process.report for slot in self.slots if slot.process is not None and slot.process.report]
+        reports = [
+            worker.process.report for worker in self.workers if worker.process is not None and worker.process.report
+        ]
         # Of a process that serves, its own report says what it lacks.
-        degraded = [slot.trouble for slot in self.every_slot if not slot.serves and self.phase is Phase.SERVING]
+        degraded = [worker.trouble for worker in self.all_workers if not worker.serves and self.phase is Phase.SERVING]
         if self.gateway is not None and self.gateway.trouble:
             degraded.append(self.gateway.trouble)
         degraded += [each for report in reports for each in report["degraded"]]
@@ -94,30 +96,30 @@ class SupervisorState(Collector):
             "degraded": list(dict.fromkeys(degraded)),
             "judging": any(judging) if judging else None,
             "event_loop_silent_s": round(time.monotonic() - self._beat_s, 3),
-            "processes": {"wanted": len(self.slots), "ready": sum(slot.ready for slot in self.slots)},
+            "processes": {"wanted": len(self.workers), "ready": sum(worker.ready for worker in self.workers)},
         }
 
     @override
     def collect(self) -> Iterable[Metric]:
         """The figures of all processes; from another thread than the event loop's."""
-        families = asyncio.run_coroutine_threadsafe(self.figures(), self._loop).result(_COLLECT_S)
-        return Totals().of([families])
+        metrics_json = asyncio.run_coroutine_threadsafe(self.metrics(), self._loop).result(_COLLECT_S)
+        return Totals().of([metrics_json])
 
-    async def figures(self) -> Families:
+    async def metrics(self) -> MetricsJson:
         """The figures of all processes, those that have ended, and the supervisor."""
         await self._refresh()
-        running = [slot.process.figures for slot in self.every_slot if slot.process is not None]
+        running = [worker.process.metrics for worker in self.all_workers if worker.process is not None]
         shown = {"gradewire_serving": float(self.ready), "gradewire_degraded": float(len(self.report()["degraded"]))}
         total = self._totals.of([*running, to_json(self._own.collect())])
-        families = to_json(total)
-        for name, _, _, _, samples in families:
+        metrics_json = to_json(total)
+        for name, _, _, _, samples in metrics_json:
             if name in shown:
                 samples[:] = [[name, {}, shown[name]]]
-        return families
+        return metrics_json
 
-    def ended(self, process: ServerProcess) -> None:
+    def process_exited(self, process: ServerProcess) -> None:
         """Keeps what a process has counted that is gone."""
-        self._totals.ended(process.figures)
+        self._totals.process_exited(process.metrics)
 
     async def watch(self) -> None:
         """Shows that the event loop lives, and looks at the figures now and then, for a process may be lost."""
@@ -130,5 +132,5 @@ class SupervisorState(Collector):
             await asyncio.sleep(_BEAT_EVERY_S)
 
     async def _refresh(self) -> None:
-        processes = [slot.process for slot in self.every_slot if slot.process is not None]
+        processes = [worker.process for worker in self.all_workers if worker.process is not None]
         await asyncio.gather(*(process.refresh() for process in processes if process.report))

@@ -8,11 +8,12 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, ProcessCollector, disable_created_metrics
 
-from gradewire_server.phase import Phase, Stop
+from gradewire_server.concurrency import Phase, Stop
 from gradewire_server.processes.gateway import (
     GatewaySupervisor,
     endpoint,
@@ -23,13 +24,12 @@ from gradewire_server.processes.gateway import (
 from gradewire_server.processes.server_process import LOAD_S, JudgeHostProcess, RestartError, ServerProcess, Worker
 from gradewire_server.processes.state import SupervisorState, SupervisorTelemetry
 from gradewire_server.processes.this_process import Position
-from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.http import HttpSide, server_tls
+from gradewire_server.rpc.http import open_http
 from gradewire_server.rpc.log import configure_log
 from gradewire_server.rpc.sockets import bind_error
 from gradewire_server.settings.server import Settings
 from gradewire_server.tenants.tenant import TokensFileError
-from gradewire_server.tenants.tokens import TokensFile
+from gradewire_server.tenants.tokens import Authentication, TokensFile
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def reserved_port(host: str, port: int) -> Iterator[int]:
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, place = found[0]
+        family, kind, protocol, _, address = found[0]
         bound = socket.socket(family, kind, protocol)
     except OSError as error:
         raise bind_error(f"{host}:{port}", "port") from error
@@ -56,7 +56,7 @@ def reserved_port(host: str, port: int) -> Iterator[int]:
         try:
             # Connections of a server that has just ended keep its port for a minute otherwise.
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(place)
+            bound.bind(address)
         except OSError as error:
             raise bind_error(f"{host}:{port}", "port") from error
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
@@ -67,7 +67,7 @@ def reserved_port(host: str, port: int) -> Iterator[int]:
 _log = logging.getLogger(__name__)
 
 
-async def restart_whenever(wanted: asyncio.Event, whole: SupervisorState) -> None:
+async def restart_whenever(wanted: asyncio.Event, state: SupervisorState) -> None:
     """Restarts all processes whenever `wanted` is set, until cancelled; a restart under way ends for the next one."""
     under_way: asyncio.Task[None] | None = None
     try:
@@ -77,24 +77,24 @@ async def restart_whenever(wanted: asyncio.Event, whole: SupervisorState) -> Non
             if under_way is not None and not under_way.done():
                 _log.info("a restart is asked for again: the one under way ends here, and another one begins")
                 await _cancelled(under_way)
-            under_way = asyncio.create_task(_restart(whole))
+            under_way = asyncio.create_task(_restart(state))
     finally:
         if under_way is not None:
             await _cancelled(under_way)
 
 
-async def restart_all(whole: SupervisorState) -> None:
+async def restart_all(state: SupervisorState) -> None:
     """Restarts all, each while all others serve; ends where one does not come up.
 
     Those that do not serve, or lack something, come first: an earlier restart may have ended at one that only another
     one can mend, and it would be waited for.
     """
-    _log.info("restarting %d processes, one after the other", len(whole.slots))
-    servers = sorted(whole.slots, key=lambda slot: (slot.serves, slot.ready))
-    for slot in servers if whole.judge_host is None else (*servers, whole.judge_host):
+    _log.info("restarting %d processes, one after the other", len(state.workers))
+    servers = sorted(state.workers, key=lambda worker: (worker.serves, worker.ready))
+    for worker in servers if state.judge_host is None else (*servers, state.judge_host):
         try:
-            await _until_others_serve(slot, whole)
-            await slot.restart()
+            await _until_others_serve(worker, state)
+            await worker.restart()
         except RestartError as error:
             _log.error(
                 "the restart ends here, and the other processes go on as they are: %s. "
@@ -102,19 +102,19 @@ async def restart_all(whole: SupervisorState) -> None:
                 error,
             )
             return
-        _log.info("%s was restarted", slot.name)
-    _log.info("restarted %d processes", len(whole.slots))
+        _log.info("%s was restarted", worker.name)
+    _log.info("restarted %d processes", len(state.workers))
 
 
-async def _until_others_serve(slot: Worker, whole: SupervisorState) -> None:
+async def _until_others_serve(worker: Worker, state: SupervisorState) -> None:
     """Does not wait where the process serves nobody, and so leaves nobody to the others."""
-    while slot.serves and (away := [other for other in whole.slots if other is not slot and not other.serves]):
+    while worker.serves and (away := [other for other in state.workers if other is not worker and not other.serves]):
         await away[0].until_serving(LOAD_S)
 
 
-async def _restart(whole: SupervisorState) -> None:
+async def _restart(state: SupervisorState) -> None:
     try:
-        await restart_all(whole)
+        await restart_all(state)
     except Exception:  # noqa: BLE001 - the server goes on, and the next restart may end well
         _log.exception("the restart ended by a defect: report it")
 
@@ -156,36 +156,38 @@ async def supervise(
     """
     own = CollectorRegistry()
     ProcessCollector(registry=own)
-    whole = SupervisorState(own)
-    telemetry = SupervisorTelemetry(own, lambda: sum(slot.ready for slot in whole.slots))
+    state = SupervisorState(own)
+    telemetry = SupervisorTelemetry(own, lambda: sum(worker.ready for worker in state.workers))
     count = settings.process_count
     async with AsyncExitStack() as stack:
         port = stack.enter_context(reserved_port(settings.listen.host, settings.listen.port))
         directory = private_directory()
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        await _http_side(stack, settings, whole)
+        await _http_side(stack, settings, state)
         with_judges = settings.engine.judge.backend == "embedded"
-        places = [Position(index, count, port, directory, judge_host=with_judges) for index in range(count)]
-
-        def ended(process: ServerProcess, lost: bool) -> None:  # noqa: FBT001 - as Slot calls it
-            whole.ended(process)
-            if lost:
-                telemetry.restarts.inc()
-
-        whole.slots = [
+        positions = [Position(index, count, port, directory, judge_host=with_judges) for index in range(count)]
+        state.workers = [
             Worker(
-                place.index,
-                lambda place=place: ServerProcess.start(place, values, whole.figures),  # type: ignore[misc]
+                position.index,
+                lambda position=position: ServerProcess.start(position, values, state.metrics),  # type: ignore[misc]
                 stop_s=settings.shutdown.drain_s + settings.shutdown.grace_s + _STOP_MARGIN_S,
-                ended=ended,
+                on_exit=partial(_count_exit, state, telemetry.restarts),
             )
-            for place in places
+            for position in positions
         ]
         if with_judges:
-            stack.push_async_callback(_ended_in_order, _judge_host(whole, telemetry, places[0], values))
+            state.judge_host = Worker(
+                count,
+                lambda: JudgeHostProcess.start(positions[0], values, state.metrics),
+                stop_s=_STOP_MARGIN_S,
+                on_exit=partial(_count_exit, state, telemetry.judge_host_restarts),
+                name=JudgeHostProcess.name_of(positions[0]),
+            )
+            # It has no calls to finish, and ends when the server processes are gone.
+            stack.push_async_callback(_cancelled, asyncio.create_task(state.judge_host.run()))
         if settings.http_api.port is not None:
             handed = stack.enter_context(endpoint(settings))
-            private = ",".join(place.private for place in places)
+            private = ",".join(position.private for position in positions)
             gateway = GatewaySupervisor(
                 handed,
                 gateway_settings(settings, private),
@@ -193,26 +195,26 @@ async def supervise(
                 restarted=telemetry.gateway_restarts.inc,
             )
             await stack.enter_async_context(running_gateway(gateway))
-            whole.gateway = gateway
+            state.gateway = gateway
             _log.info("HTTP API on port %d", handed.port)
-        stack.callback(asyncio.create_task(whole.watch()).cancel)
-        running = [asyncio.create_task(slot.run()) for slot in whole.slots]
+        stack.callback(asyncio.create_task(state.watch()).cancel)
+        running = [asyncio.create_task(worker.run()) for worker in state.workers]
         # From the start on: what is loading may have been told what it will never have.
-        restarting = asyncio.create_task(restart_whenever(restart, whole))
+        restarting = asyncio.create_task(restart_whenever(restart, state))
         try:
-            if await _all_serve(whole, stop):
-                whole.phase = Phase.SERVING
+            if await _all_serve(state, stop):
+                state.phase = Phase.SERVING
                 _log.info("serving on port %d", port)
                 if started is not None:
                     started(port)
                 await stop.requested.wait()
         finally:
-            whole.phase = Phase.DRAINING
-            hurrying = asyncio.create_task(_hurry(whole, stop))
+            state.phase = Phase.DRAINING
+            stopping_now = asyncio.create_task(_stop_now(state, stop))
             for task in (restarting, *running):
                 task.cancel()
             await asyncio.wait((restarting, *running))
-            hurrying.cancel()
+            stopping_now.cancel()
     _log.info("stopped")
 
 
@@ -229,13 +231,13 @@ async def with_signals(
     await supervise(settings, values, stop, restart, started=started)
 
 
-async def _all_serve(whole: SupervisorState, stop: Stop) -> bool:
+async def _all_serve(state: SupervisorState, stop: Stop) -> bool:
     """Waits until each process has come up once, whatever it lacks; False where a request to stop came first.
 
     Raises:
         StartError: One was lost before it came up.
     """
-    serving = asyncio.gather(*(slot.until_serving() for slot in whole.every_slot))
+    serving = asyncio.gather(*(worker.until_serving() for worker in state.all_workers))
     stopping = asyncio.create_task(stop.requested.wait())
     try:
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -252,57 +254,29 @@ async def _all_serve(whole: SupervisorState, stop: Stop) -> bool:
     return True
 
 
-async def _hurry(whole: SupervisorState, stop: Stop) -> None:
+async def _stop_now(state: SupervisorState, stop: Stop) -> None:
     """Passes a second request to stop on: at once."""
     await stop.urgent.wait()
-    for slot in whole.every_slot:
-        slot.signal(signal.SIGTERM)
+    for worker in state.all_workers:
+        worker.signal(signal.SIGTERM)
 
 
-def _judge_host(
-    whole: SupervisorState, telemetry: SupervisorTelemetry, place: Position, values: Mapping[str, Any]
-) -> asyncio.Task[None]:
-    """Runs the process that the judges of all server processes are in; it has no calls to finish when they are gone."""
-
-    def ended(process: ServerProcess, lost: bool) -> None:  # noqa: FBT001 - as Slot calls it
-        whole.ended(process)
-        if lost:
-            telemetry.judge_host_restarts.inc()
-
-    whole.judge_host = Worker(
-        place.count,
-        lambda: JudgeHostProcess.start(place, values, whole.figures),
-        stop_s=_STOP_MARGIN_S,
-        ended=ended,
-        name=JudgeHostProcess.name_of(place),
-    )
-    return asyncio.create_task(whole.judge_host.run())
+def _count_exit(state: SupervisorState, losses: Counter, process: ServerProcess, lost: bool) -> None:  # noqa: FBT001 - as Worker calls it
+    state.process_exited(process)
+    if lost:
+        losses.inc()
 
 
-async def _ended_in_order(running: asyncio.Task[None]) -> None:
-    running.cancel()
-    await asyncio.wait((running,))
-
-
-async def _http_side(stack: AsyncExitStack, settings: Settings, whole: SupervisorState) -> None:
+async def _http_side(stack: AsyncExitStack, settings: Settings, state: SupervisorState) -> None:
     listen = settings.listen
     path, file = listen.auth_tokens_file, None
     if path is not None:
         file = await asyncio.to_thread(TokensFile, path.expanduser(), settings.engine.cache.namespace)
         stack.callback(asyncio.create_task(file.watch()).cancel)
-    if not listen.http:
-        return
-    http = HttpSide(
-        listen.host,
-        listen.http_port,
-        registry=whole,
-        lifecycle=whole,
-        tls=server_tls(listen.tls) if listen.tls and listen.http_tls else None,
-        authentication=Authentication(listen.auth_tokens, file=file) if listen.auth_http else None,
-    )
-    # Not on the loop: its thread may wait for figures that this loop collects.
-    stack.push_async_callback(asyncio.to_thread, http.close)
-    _log.info("HTTP on port %d", http.port)
+    if listen.http:
+        http = open_http(listen, state, state, Authentication(listen.auth_tokens, file=file))
+        # Not on the loop: its threads may wait for figures that this loop collects.
+        stack.push_async_callback(asyncio.to_thread, http.close)
 
 
 def run(settings: Settings, values: Mapping[str, Any], *, started: Callable[[int], None] | None = None) -> int:
@@ -322,5 +296,5 @@ def run(settings: Settings, values: Mapping[str, Any], *, started: Callable[[int
         _log.error("cannot serve: %s", error)
         return 1
     finally:
-        flood.tell(at_once=True)
+        flood.report(at_once=True)
     return 0

@@ -17,8 +17,8 @@ from typing import Any, Final, Protocol, Self
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
-from gradewire_server.phase import Stop
-from gradewire_server.processes.connection import Families, ProcessConnection, Totals, to_json
+from gradewire_server.concurrency import Stop
+from gradewire_server.processes.connection import MetricsJson, ProcessConnection, Totals, to_json
 
 _log = logging.getLogger(__name__)
 BEAT_EVERY_S: Final = 0.5
@@ -76,16 +76,16 @@ class ThisProcess:
     """One of several processes. Lives on one event loop.
 
     Args:
-        place: Where it stands.
+        position: Where it stands.
         end: Its end of the link.
         stop: Asked to end at once where the supervisor is gone.
     """
 
-    def __init__(self, place: Position, end: socket.socket, stop: Stop) -> None:
-        self.place = place
+    def __init__(self, position: Position, end: socket.socket, stop: Stop) -> None:
+        self.position = position
         self._stop = stop
         self._registry: CollectorRegistry | None = None
-        self._link = ProcessConnection(end, self._own, lambda _report: None)
+        self._connection = ProcessConnection(end, self._own, lambda _report: None)
 
     @asynccontextmanager
     async def joined(self, registry: CollectorRegistry, lifecycle: Reporting) -> AsyncIterator[None]:
@@ -97,17 +97,17 @@ class ThisProcess:
             yield
         finally:
             beating.cancel()
-            await self._tell_last(to_json(registry.collect()))
+            await self._send_last(to_json(registry.collect()))
             reading.cancel()
             await asyncio.wait((beating, reading))
 
-    async def figures(self) -> list[Metric]:
+    async def metrics(self) -> list[Metric]:
         """Those of all processes together."""
-        return Totals().of([await self._link.ask(_ASK_S)])
+        return Totals().of([await self._connection.ask(_ASK_S)])
 
-    async def _tell_last(self, families: Families) -> None:
+    async def _send_last(self, metrics_json: MetricsJson) -> None:
         try:
-            await self._link.tell_figures(families, _LAST_FIGURES_S)
+            await self._connection.send_metrics(metrics_json, _LAST_FIGURES_S)
         except TimeoutError:
             _log.warning(
                 "the supervisor has not read the last figures of this process in %g s: what it has counted since the "
@@ -117,16 +117,16 @@ class ThisProcess:
         except ConnectionError:
             pass  # the supervisor is gone, and the sums with it
 
-    async def _own(self) -> Families:
+    async def _own(self) -> MetricsJson:
         return [] if self._registry is None else to_json(self._registry.collect())
 
     async def _beats(self, lifecycle: Reporting) -> None:
         while True:
-            self._link.beat({**lifecycle.report(), "ready": lifecycle.ready})
+            self._connection.beat({**lifecycle.report(), "ready": lifecycle.ready})
             await asyncio.sleep(BEAT_EVERY_S)
 
     async def _until_alone(self) -> None:
-        await self._link.run()
+        await self._connection.run()
         self._stop.request()
         self._stop.request()
 
@@ -139,25 +139,27 @@ class StartMessage:
     """The line.
 
     Attributes:
-        place: Where the process stands.
+        position: Where the process stands.
         values: Settings that were given as flags; variables and the file of settings it reads by itself, so that a
             process that is started again takes what they say by then.
     """
 
-    place: Position
+    position: Position
     values: Mapping[str, Any]
 
     def encode(self) -> bytes:
         """As the supervisor writes it."""
-        place = self.place
-        told = {
-            "index": place.index,
-            "count": place.count,
-            "port": place.port,
-            "directory": str(place.directory),
-            "judge_host": place.judge_host,
+        position = self.position
+        message = {
+            "index": position.index,
+            "count": position.count,
+            "port": position.port,
+            "directory": str(position.directory),
+            "judge_host": position.judge_host,
         }
-        return json.dumps({"place": told, "supervisor": os.getpid(), "values": dict(self.values)}).encode() + b"\n"
+        return (
+            json.dumps({"position": message, "supervisor": os.getpid(), "values": dict(self.values)}).encode() + b"\n"
+        )
 
     @classmethod
     def read(cls) -> Self:
@@ -166,5 +168,5 @@ class StartMessage:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != message["supervisor"]:  # it went before the system was told
             sys.exit(1)
-        place = message["place"]
-        return cls(Position(**{**place, "directory": Path(place["directory"])}), message["values"])
+        position = message["position"]
+        return cls(Position(**{**position, "directory": Path(position["directory"])}), message["values"])

@@ -177,7 +177,7 @@ class Admission:
         left_s = math.inf if left_s is None else left_s
         if waited_s is not None:
             self._loop.began(waited_s)
-        self._refuse_behind(caller, left_s)
+        self._refuse_when_late(caller, left_s)
         self._refuse_late(caller, self._costs.tokens(caller.key, _ARRIVAL, 1), left_s)
         self._loop.entered()
 
@@ -243,10 +243,10 @@ class Admission:
         finally:
             mine.release(work.items)
 
-    def _refuse_behind(self, caller: Caller, left_s: float) -> None:
+    def _refuse_when_late(self, caller: Caller, left_s: float) -> None:
         """Raises OverloadedError where the event loop has too much to do, unless the caller has had little of it."""
         loop = self._loop
-        if not loop.is_behind:
+        if not loop.is_late:
             return
         if loop.wait_s < min(left_s, self._max_wait_s) and self._loop_shares.has_had_little(caller):
             return

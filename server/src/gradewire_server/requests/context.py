@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
-from gradewire_proto.v1 import types_pb2
-from gradewire_proto.wire_rules import MAX_PROMPT_BYTES
-from gradewire_server.domain.items import Status
+from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
+from gradewire_proto.wire_rules import MAX_PROMPT_BYTES, split_pin
+from gradewire_server.domain.items import Failure, Status, quoted
 from gradewire_server.domain.metric import Metric
 from gradewire_server.domain.ports import Ports
 from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptError, PromptLibrary, read_prompt
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.admission import Admission
-from gradewire_server.requests.errors import InvalidRequestError
+from gradewire_server.requests.convert import read_reference_set
+from gradewire_server.requests.errors import InvalidRequestError, SetUnavailableError
 from gradewire_server.requests.plan import MetricPlan, Planner
 from gradewire_server.scoring import Scorer
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
@@ -84,6 +85,23 @@ def open_prompts(directory: Path | None) -> PromptLibrary:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedSet:
+    """The set of a call that scores.
+
+    Attributes:
+        name: Without a digest; empty where the request names none.
+        corpus_digest: Of its corpus as the call begins, 32 hex digits; empty where no metric counts over one, or there
+            is none.
+    """
+
+    name: str
+    corpus_digest: str = ""
+
+
+_NO_SET: Final = NamedSet("")
+
+
+@dataclass(frozen=True, slots=True)
 class RequestContext:
     """One per server; handlers get it and nothing else.
 
@@ -130,11 +148,19 @@ class RequestContext:
                 path, f"{count} of them, at most {self.limits.max_items_per_request} are allowed in one message"
             )
 
-    async def plan_comparison(self, parameters: types_pb2.CompareParameters, path: str) -> MetricPlan:
-        """Resolves the comparison of a call; raises as `plan`."""
-        spec = types_pb2.MetricSpec(compare=parameters)
-        await read_ahead(self.prompts, (spec,))
-        return self.planner.plan_comparison(spec, path)
+    async def plan_call(self, asked: Any, path: str = "") -> list[MetricPlan]:
+        """Resolve the metrics of a request or of a stream's config, or the comparison of one of pairs; raise as `plan`.
+
+        Args:
+            asked: The request or the config.
+            path: Prefix of the names of its fields in messages.
+        """
+        if isinstance(asked, judging_pb2.CompareRequest | judging_pb2.CompareStreamConfig):
+            spec = types_pb2.MetricSpec(compare=asked.parameters)
+            await read_ahead(self.prompts, (spec,))
+            return [self.planner.plan_comparison(spec, f"{path}parameters")]
+        nothing = isinstance(asked, scoring_pb2.ScoreRequest) and not (asked.metrics or asked.items)
+        return [] if nothing else await self.plan(asked.metrics, f"{path}metrics")
 
     async def plan(self, metrics: Sequence[types_pb2.MetricSpec], path: str = "metrics") -> list[MetricPlan]:
         """Resolves the metrics of a request that names at least one.
@@ -152,3 +178,29 @@ class RequestContext:
             )
         await read_ahead(self.prompts, metrics)
         return self.planner.plan(metrics, path)
+
+    async def find_set(self, written: str, plans: Iterable[MetricPlan], path: str = "reference_set") -> NamedSet:
+        """Reads the name of a set, and finds out which corpus it is where that matters.
+
+        Raises:
+            InvalidRequestError: It cannot be a name, or the set has another corpus than the digest says.
+            SetUnavailableError: A digest is said, and the store does not answer.
+        """
+        if not written:
+            return _NO_SET
+        name, digest = split_pin(written)
+        name = read_reference_set(name, path)
+        if not (digest or any(plan.counts_prepared for plan in plans)):
+            return NamedSet(name)
+        found = await self.scorer.corpus_digest(name)
+        if not isinstance(found, Failure):
+            if not found.startswith(digest):
+                raise InvalidRequestError(path, f"the corpus of {quoted(name)} is {found} here, {digest} is asked for")
+            return NamedSet(name, found)
+        if not digest:
+            return NamedSet(name)  # each result says what is wrong
+        if found.status is Status.NOT_PREPARED:
+            raise InvalidRequestError(
+                path, f"{quoted(name)} has no whole corpus here, {digest} is asked for: {found.message}"
+            )
+        raise SetUnavailableError(f"{path}: {found.message}")

@@ -1,21 +1,25 @@
-"""Items and results between the wire and the domain, with pauses for other work while large requests are read."""
+"""Items, pairs and results between the wire and the domain, with pauses while large requests are read."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from gradewire_proto.parts import PART_TYPES, Parts
-from gradewire_proto.v1 import judging_pb2, references_pb2, types_pb2
+from gradewire_proto.parts import PART_TYPES, JudgeParts, Parts, SmileParts, VqaParts
+from gradewire_proto.v1 import judging_pb2, references_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import MAX_ID_BYTES, MAX_NAME_BYTES, TooManyMarksError, byte_count, has_long_run, nfc
 from gradewire_server.domain.items import (
     CacheHits,
+    Compared,
     Failure,
     Image,
     Item,
     MetricResult,
+    OrderVerdict,
+    Pair,
     ReferenceEntry,
     ScoredResult,
     Status,
@@ -230,6 +234,145 @@ def _over_marks(message: Message, error: TooManyMarksError) -> Failure:
     raise error
 
 
+def _pair(message: judging_pb2.Pair, texts: dict[str, Any]) -> Pair:
+    del message
+    return Pair(prediction=texts.pop("answer_a"), rival=texts.pop("answer_b"), **texts)
+
+
+def _fill_compared(result: judging_pb2.PairResult, compared: Compared) -> None:
+    if compared.winner is not None:
+        result.winner = int(compared.winner)  # type: ignore[assignment]
+    result.decided_by = compared.decided_by
+    _fill_probabilities(result, compared.probabilities)
+    for order in compared.orders:
+        _fill_order(result.orders.add(), order)
+    result.prompt_tokens = compared.prompt_tokens or 0
+    result.generated_tokens = compared.generated_tokens or 0
+
+
+def _fill_order(message: judging_pb2.OrderVerdict, order: OrderVerdict) -> None:
+    message.first = int(order.first)  # type: ignore[assignment]
+    if order.winner is not None:
+        message.winner = int(order.winner)  # type: ignore[assignment]
+    _fill_probabilities(message, order.probabilities)
+    if order.label_mass is not None:
+        message.label_mass = order.label_mass
+    message.reason = shortened(order.reason, MAX_PART_CHARACTERS)
+    message.extracted = order.extracted
+
+
+def _fill_probabilities(
+    message: judging_pb2.PairResult | judging_pb2.OrderVerdict, probabilities: tuple[float, float, float] | None
+) -> None:
+    if probabilities is not None:
+        message.probability_a, message.probability_b, message.probability_tie = probabilities
+
+
+def _fill_pair(result: judging_pb2.PairResult, _metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
+    """Write the one result of a pair, as `fill_result`."""
+    fill_outcome(result, scored.result)
+    if scored.result.compared is not None:
+        _fill_compared(result, scored.result.compared)
+    if diagnostics:
+        fill_cost(result, scored)
+
+
+def _item_characters(scored: ScoredResult) -> int:
+    parts = scored.result.parts
+    if isinstance(parts, SmileParts):
+        return len(parts.best_window)
+    if isinstance(parts, JudgeParts):
+        return len(parts.reason)
+    return len(parts.compared_prediction) if isinstance(parts, VqaParts) else 0
+
+
+def _pair_characters(scored: ScoredResult) -> int:
+    compared = scored.result.compared
+    return 0 if compared is None else sum(len(order.reason) for order in compared.orders)
+
+
+def _read_pair(message: judging_pb2.Pair, limits: Limits, *, check_bytes: bool) -> Item | Failure:
+    return read_row(message, limits, check_bytes=check_bytes, make=_pair)
+
+
+@dataclass(frozen=True, slots=True)
+class CallForm:
+    """The messages of calls of one kind, and the functions that read and write them.
+
+    Attributes:
+        rows: Name of the list of items or pairs, in requests and replies alike.
+        reply_type: Message class of the reply of a unary call.
+        streamed_type: Message class of the replies of a stream.
+        result_type: Message class that `fill` writes.
+        read: Reads a row; arguments as `read_item`.
+        fill: Writes a result in place; arguments as `fill_result`.
+        text_characters: Counts the characters of those parts of a result that hold text of the row or of a judge, which
+            alone can be long.
+        least_result_bytes: Of the shortest result of a metric that runs.
+        single: Whether a row is its only result; otherwise it has one for each metric.
+    """
+
+    rows: str
+    reply_type: type[Any]
+    streamed_type: type[Any]
+    result_type: type[Any]
+    read: Callable[..., Item | Failure]
+    fill: Callable[..., None]
+    text_characters: Callable[[ScoredResult], int]
+    least_result_bytes: int
+    single: bool
+
+    def rows_of(self, request: Any) -> Sequence[Any]:
+        """Return what a request brings, or one message of a stream."""
+        rows: Sequence[Any] = getattr(request, self.rows)
+        return rows
+
+    def reply(self, provenance: Sequence[types_pb2.Provenance]) -> Any:
+        """Return the reply of a unary call, without rows."""
+        return self.reply_type(provenance=provenance[0] if self.single else provenance)
+
+    def streamed(self, provenance: Sequence[types_pb2.Provenance] = ()) -> Any:
+        """Return a message of a stream, without rows."""
+        return self.streamed_type(provenance=(provenance[0] if provenance else None) if self.single else provenance)
+
+    def add_row(self, reply: Any, index: int, identifier: str) -> Any:
+        """Add a row without results to a reply."""
+        return getattr(reply, self.rows).add(index=index, id=identifier)
+
+    def add_result(self, row: Any) -> Any:
+        """Add a result to a row; return the message that `fill` writes."""
+        return row if self.single else row.results.add()
+
+    def complete(self, row: Any) -> None:
+        """Mark a row to which no further result will come; one of a single result needs no mark."""
+        if not self.single:
+            row.complete = True
+
+
+ITEMS: Final = CallForm(
+    rows="items",
+    reply_type=scoring_pb2.ScoreResponse,
+    streamed_type=scoring_pb2.ScoreStreamResponse,
+    result_type=types_pb2.MetricResult,
+    read=read_item,
+    fill=fill_result,
+    text_characters=_item_characters,
+    least_result_bytes=13,  # a status and a score in their frame
+    single=False,
+)
+PAIRS: Final = CallForm(
+    rows="pairs",
+    reply_type=judging_pb2.CompareResponse,
+    streamed_type=judging_pb2.CompareStreamResponse,
+    result_type=judging_pb2.PairResult,
+    read=_read_pair,
+    fill=_fill_pair,
+    text_characters=_pair_characters,
+    least_result_bytes=4,  # a status in its frame
+    single=True,
+)
+
+
 ITEMS_PER_TURN: Final = 128
 """About 1 ms of reading."""
 BYTES_PER_TURN: Final = 256 * 1024
@@ -273,6 +416,6 @@ class YieldBudget:
         return exceeded
 
 
-async def read_beside(size_bytes: int, read: Callable[[], T]) -> T:
+async def read_with_pauses(size_bytes: int, read: Callable[[], T]) -> T:
     """What `read` makes of an element of that size; of a large one on a thread: normal forms take 0.1 s a megabyte."""
     return await asyncio.to_thread(read) if size_bytes > BYTES_PER_TURN else read()

@@ -1,18 +1,169 @@
 """Everything the server does, without a transport: servicers and embedded clients call it, so both score alike."""
 
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import Any, Final
 
-from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
+from gradewire_proto.v1 import judging_pb2, models_pb2, scoring_pb2
 from gradewire_server.domain.caller import LOCAL, Caller
+from gradewire_server.domain.items import Failure
+from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
+from gradewire_server.domain.ports import Lexicon, ModelIndex, ModelStatus
+from gradewire_server.metrics.registry import COMPARISONS
+from gradewire_server.metrics.smile.texts import MAX_WINDOWS
+from gradewire_server.metrics.text.words import MAX_WORDS
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.forms import ITEMS, PAIRS
+from gradewire_server.requests.convert import ITEMS, PAIRS
 from gradewire_server.requests.judging import complete, decide
-from gradewire_server.requests.list_models import list_models
+from gradewire_server.requests.plan import USABLE_STATES, unusable_reason
 from gradewire_server.requests.prepare import prepare
 from gradewire_server.requests.score import ScoreHandler
 from gradewire_server.requests.stream import ScoreStream
+
+
+async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
+    """Encoders, graders and judges with how to get the missing ones, metrics with whether they can run, and limits."""
+    ports, metrics, limits = context.ports, context.metrics, context.limits
+    models = ports.encoders.statuses()
+    graders, judges = ports.grader_models.statuses(), ports.judge_models.statuses()
+    missing = _Missing(
+        encoder=_without_encoder(models),
+        grader=_without_grader(graders),
+        judge=_without_judge(ports.judge_models, judges),
+        synonyms=await without_synonyms(ports.lexicon),
+    )
+    return models_pb2.ListModelsResponse(
+        models=[_model(status, metrics) for status in (*models, *graders, *judges)],
+        metrics=[_metric(metric.info, missing) for metric in metrics.values()],
+        limits=models_pb2.Limits(
+            max_items_per_request=limits.max_items_per_request,
+            max_metrics_per_request=limits.max_metrics_per_request,
+            max_references_per_item=limits.max_references_per_item,
+            max_item_bytes=limits.max_item_bytes,
+            max_message_bytes=limits.max_message_bytes,
+            stream_window_items=limits.stream_window_items,
+            max_windows=MAX_WINDOWS,
+            max_prediction_words=MAX_WORDS,
+        ),
+        server_version=version("gradewire"),
+        comparisons=[_metric(comparison.info, missing) for comparison in COMPARISONS.values()],
+    )
+
+
+def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb2.Model:
+    return models_pb2.Model(
+        name=status.name,
+        digest=status.digest,
+        state=models_pb2.ModelState.Value(f"MODEL_STATE_{status.state.upper()}"),
+        message=unusable_reason(status),
+        how_to_get="" if status.state in USABLE_STATES else status.how_to_get,
+        is_default=status.is_default,
+        dims=status.dims,
+        max_tokens=status.max_tokens,
+        licence=status.licence,
+        numeric_class=status.precision,
+        kind=status.kind,
+        sees_images=status.sees_images,
+        remarks=(*status.remarks, *_of_other_versions(status, metrics)),
+        without_metrics=_beyond(status, metrics) if status.kind == "encoder" and status.state in USABLE_STATES else {},
+    )
+
+
+def _of_other_versions(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> Iterator[str]:
+    """What was fitted for a model and cannot count, because this server has another version of the metric."""
+    for each in status.metadata.calibrations:
+        info = metrics[each.metric].info if each.metric in metrics else None
+        if info is not None and info.version != each.metric_version:
+            yield (
+                f"what was fitted for {each.metric}/{each.metric_version} does not count, this server has "
+                f"{info.name}/{info.version}: gradewire models build {status.name} brings what the catalog has for it, "
+                f"gradewire calibrate FILE --metric {info.name} fits it again"
+            )
+
+
+def _beyond(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str, str]:
+    """Metrics that an encoder cannot compute with their default parameters, and why."""
+    found = {}
+    for name, metric in metrics.items():
+        if metric.info.needs_model:
+            try:
+                metric.parameters_type().resolved(status.metadata.seen_by(metric.info))
+            except ParameterError as error:
+                found[name] = error.message
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """Why metrics that need something cannot run now and what to do; empty where they can."""
+
+    encoder: str
+    grader: str
+    judge: str
+    synonyms: str
+
+    def of(self, info: MetricInfo) -> str:
+        """What a metric lacks; empty where it can run."""
+        if info.asks_judge and self.judge:
+            return self.judge
+        if info.needs_grader and self.grader:
+            return self.grader
+        if info.needs_model and self.encoder:
+            return self.encoder
+        return self.synonyms if info.needs_synonyms else ""
+
+
+def _without_encoder(models: Sequence[ModelStatus]) -> str:
+    if any(model.state in USABLE_STATES for model in models):
+        return ""
+    hint = next((model.how_to_get for model in models if model.is_default), "")
+    return f"no encoder is here; get the default one with: {hint}"
+
+
+def _without_grader(graders: Sequence[ModelStatus]) -> str:
+    default = next((model for model in graders if model.is_default), None)
+    if default is not None and default.state in USABLE_STATES:
+        return ""
+    hint = default.how_to_get if default else "gradewire models build"
+    return f"the default grader is not here; get it with: {hint}"
+
+
+def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
+    default = index.status("")
+    if not isinstance(default, Failure) or any(judge.state in USABLE_STATES for judge in judges):
+        return ""
+    return default.message
+
+
+async def without_synonyms(lexicon: Lexicon) -> str:
+    """Why no synonyms can be looked up and what to do; empty where they can."""
+    # Asked for none, it says whether it could look any up.
+    synonyms = await lexicon.synonyms(())
+    return synonyms.message if isinstance(synonyms, Failure) else ""
+
+
+def _metric(info: MetricInfo, missing: _Missing) -> models_pb2.Metric:
+    in_the_way = missing.of(info)
+    return models_pb2.Metric(
+        name=info.name,
+        version=info.version,
+        description=info.description,
+        minimum=info.minimum,
+        maximum=info.maximum,
+        higher_is_better=info.higher_is_better,
+        citation=info.citation,
+        parameters=[models_pb2.MetricParameter(**asdict(parameter)) for parameter in info.parameters],
+        needs_model=info.needs_model,
+        available=not in_the_way,
+        missing=in_the_way,
+        needs_judge=info.needs_judge,
+        advice=info.advice,
+        needs_grader=info.needs_grader,
+    )
+
 
 _MAX_VIEWS: Final = 4096
 """Namespaces whose handlers are kept; each takes a few kilobytes."""
@@ -27,12 +178,23 @@ class Handlers:
 
     Attributes:
         context: Limits, permits and all else that the handlers share.
+        score: Scores items x metrics, as `ScoreHandler.run`.
+        compare: Compares the answers of pairs, as `ScoreHandler.run`.
+        complete: Has a judge write, as `requests.judging.complete`.
+        decide: Has a judge decide, as `requests.judging.decide`.
+        prepare: Registers references and fills the cache, as `requests.prepare.prepare`.
     """
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
-        self._score = ScoreHandler(context, ITEMS)
+        self._score: ScoreHandler[scoring_pb2.ScoreRequest, scoring_pb2.ScoreResponse] = ScoreHandler(context, ITEMS)
+        self._compare: ScoreHandler[judging_pb2.CompareRequest, judging_pb2.CompareResponse]
         self._compare = ScoreHandler(context, PAIRS)
+        self.score = self._score.run
+        self.compare = self._compare.run
+        self.complete = partial(complete, context)
+        self.decide = partial(decide, context)
+        self.prepare = partial(prepare, context)
         self._views: OrderedDict[str, Handlers] = OrderedDict()
 
     def within(self, namespace: str) -> "Handlers":
@@ -57,69 +219,6 @@ class Handlers:
     def _idle(self) -> bool:
         return self._score.idle and self._compare.idle
 
-    async def score(
-        self,
-        request: scoring_pb2.ScoreRequest,
-        *,
-        deadline_s: float | None = None,
-        size_bytes: int | None = None,
-        caller: Caller = LOCAL,
-    ) -> scoring_pb2.ScoreResponse:
-        """Scores items x metrics; the reply is in the order of the items.
-
-        Args:
-            request: As gradewire.v1.Scoring.Score says.
-            deadline_s: Seconds from now.
-            size_bytes: Size of the request on the wire where it is known, which saves measuring it.
-            caller: Who asks.
-
-        Raises:
-            InvalidRequestError: Names the field at fault.
-            NothingLoadedError: No metric of the request can be computed here.
-            OverloadedError: Too much is in flight for it to be done in time.
-            DeadlineExceededError: The deadline passed before scoring began.
-        """
-        reply: scoring_pb2.ScoreResponse = await self._score.run(
-            request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller
-        )
-        return reply
-
-    async def compare(
-        self,
-        request: judging_pb2.CompareRequest,
-        *,
-        deadline_s: float | None = None,
-        size_bytes: int | None = None,
-        caller: Caller = LOCAL,
-    ) -> judging_pb2.CompareResponse:
-        """Compares the answers of pairs, as gradewire.v1.Judging.Compare says; arguments and errors as `score`."""
-        reply: judging_pb2.CompareResponse = await self._compare.run(
-            request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller
-        )
-        return reply
-
-    async def complete(
-        self,
-        request: judging_pb2.CompleteRequest,
-        *,
-        deadline_s: float | None = None,
-        size_bytes: int | None = None,
-        caller: Caller = LOCAL,
-    ) -> judging_pb2.CompleteResponse:
-        """Has a judge write, as gradewire.v1.Judging.Complete says; arguments and errors as `score`."""
-        return await complete(self.context, request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller)
-
-    async def decide(
-        self,
-        request: judging_pb2.DecideRequest,
-        *,
-        deadline_s: float | None = None,
-        size_bytes: int | None = None,
-        caller: Caller = LOCAL,
-    ) -> judging_pb2.DecideResponse:
-        """Has a judge decide, as gradewire.v1.Judging.Decide says; arguments and errors as `score`."""
-        return await decide(self.context, request, deadline_s=deadline_s, size_bytes=size_bytes, caller=caller)
-
     def compare_stream(
         self,
         requests: AsyncIterator[judging_pb2.CompareStreamRequest],
@@ -142,12 +241,6 @@ class Handlers:
         Without `deadline_s` the stream may run for as long as it likes; the items of each message get the default.
         """
         return ScoreStream(self.context, ITEMS, deadline_s=deadline_s, caller=caller).run(requests)
-
-    def prepare(
-        self, request: references_pb2.PrepareRequest, *, deadline_s: float | None = None, caller: Caller = LOCAL
-    ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-        """Registers references and fills the cache, telling of progress; errors as `score`, raised while iterating."""
-        return prepare(self.context, request, deadline_s=deadline_s, caller=caller)
 
     def _forget_views(self) -> None:
         """Lets go of namespaces that were not in use for longest, but for those that still have work to wait for."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from gradewire_proto.spans import JUDGE, current_span
 from gradewire_proto.v1 import judging_pb2
 from gradewire_proto.wire_rules import MAX_MODEL_BYTES, TooManyMarksError, byte_count, nfc
-from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, Image, ResultWarning, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
@@ -103,11 +103,11 @@ async def complete(
     context: RequestContext,
     request: judging_pb2.CompleteRequest,
     *,
-    deadline_s: float | None,
-    size_bytes: int | None,
-    caller: Caller,
+    deadline_s: float | None = None,
+    size_bytes: int | None = None,
+    caller: Caller = LOCAL,
 ) -> judging_pb2.CompleteResponse:
-    """Answers one request; arguments and errors as `Handlers.complete`."""
+    """Answers one request; arguments and errors as `ScoreHandler.run`."""
     started_s = time.monotonic()
     judge = judge_of(context, request.model)
     need = Generate(
@@ -205,11 +205,11 @@ async def decide(
     context: RequestContext,
     request: judging_pb2.DecideRequest,
     *,
-    deadline_s: float | None,
-    size_bytes: int | None,
-    caller: Caller,
+    deadline_s: float | None = None,
+    size_bytes: int | None = None,
+    caller: Caller = LOCAL,
 ) -> judging_pb2.DecideResponse:
-    """Answers one request; arguments and errors as `Handlers.decide`."""
+    """Answers one request; arguments and errors as `ScoreHandler.run`."""
     started_s = time.monotonic()
     judge = judge_of(context, request.model)
     _check_sizes(request, context.limits.max_item_bytes)

@@ -1,5 +1,6 @@
 """The load of the server, measured: costs of requests, rate of work, backlogs of encoders and event loop, overload."""
 
+import asyncio
 import math
 import time
 from collections import OrderedDict
@@ -276,7 +277,7 @@ class LoopBacklog:
         return self._turn_s * _TURNS
 
     @property
-    def is_behind(self) -> bool:
+    def is_late(self) -> bool:
         """Whether many calls are under way, and such have been taken up late for a while."""
         if self._clock() - self._seen_s > self._turn_s + _PATIENCE_S:
             return False  # nobody came lately
@@ -346,3 +347,34 @@ class OverloadWatch:
         """Seconds since refusals began that have not paused; 0 where none was for a while. Any thread may ask."""
         now_s = self._clock()
         return now_s - self._first_s if now_s - self._last_s <= _OVERLOAD_PAUSE_S else 0.0
+
+
+_ROUNDS: Final = 2
+"""A call waits so many for its first step after gRPC has taken it in."""
+
+
+class Rounds:
+    """Rounds of one event loop, measured one at a time and only while calls begin.
+
+    gRPC does not say when it has taken a call in. How long the loop needs to come round again tells what calls that
+    begin now have waited: the round goes through all that is due, however short its single steps are.
+    """
+
+    def __init__(self) -> None:
+        self._round_s: float | None = None
+        self._measuring = False
+
+    @property
+    def waited_s(self) -> float | None:
+        """Seconds that a call which begins now has waited for its first step; None until a round was measured."""
+        return None if self._round_s is None else _ROUNDS * self._round_s
+
+    def measure(self) -> None:
+        """Measure the round that begins now, unless one is being measured."""
+        if not self._measuring:
+            self._measuring = True
+            asyncio.get_running_loop().call_soon(self._came_round, time.perf_counter())
+
+    def _came_round(self, began_s: float) -> None:
+        self._measuring = False
+        self._round_s = time.perf_counter() - began_s

@@ -177,7 +177,7 @@ class MetricPlan:
         parameters = with_model(request.parameters, named.model)
         written = with_digest(reference_set, digest) if digest else reference_set
         named.line = write_line(
-            request.metric, parameters, named.model_digest, beside=digests_beside(info, named), reference_set=written
+            request.metric, parameters, named.model_digest, beside=extra_digests(info, named), reference_set=written
         )
         return named
 
@@ -188,7 +188,7 @@ def with_model(parameters: Parameters, model: str) -> Parameters:
     return replace(parameters, model=model) if model else parameters  # type: ignore[call-arg]
 
 
-def digests_beside(info: MetricInfo, provenance: types_pb2.Provenance) -> dict[str, str]:
+def extra_digests(info: MetricInfo, provenance: types_pb2.Provenance) -> dict[str, str]:
     """Digests of judge and grader that a metric names beside its model, by parameter."""
     return {info.judge_parameter: provenance.judge_digest, info.grader_parameter: provenance.grader_digest}
 

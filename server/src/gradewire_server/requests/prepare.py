@@ -13,14 +13,14 @@ from urllib.parse import quote
 
 from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_proto.wire_rules import digest_entries, name_set, split_pin, with_digest
-from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, ReferenceEntry, Status, quoted
 from gradewire_server.domain.metric import ParameterError
 from gradewire_server.metrics.common import check_references
 from gradewire_server.metrics.prompts import PromptError
 from gradewire_server.requests.admission import Work
 from gradewire_server.requests.context import RequestContext, read_prompt_ahead
-from gradewire_server.requests.convert import YieldBudget, fill_hits, read_beside, read_entry, read_reference_set
+from gradewire_server.requests.convert import YieldBudget, fill_hits, read_entry, read_reference_set, read_with_pauses
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
     InvalidRequestError,
@@ -83,7 +83,7 @@ async def admit(
         raise InvalidRequestError("expected_digest", "must be 32 hex digits")
     expected = expected.lower()
     sets = context.ports.reference_sets
-    sealed = _there(await sets.seal_of(reference_set))
+    sealed = _stored_entries(await sets.seal_of(reference_set))
     if not request.immutable and not sealed:
         return ""
     wanted = expected
@@ -97,7 +97,7 @@ async def admit(
     claim = _Claim(wanted, is_sealed=bool(sealed), adds=request.immutable)
     await _check_content(context, reference_set, entries, claim)
     if not sealed:
-        _there(await sets.seal(reference_set, wanted))
+        _stored_entries(await sets.seal(reference_set, wanted))
     return wanted
 
 
@@ -111,7 +111,7 @@ async def check_complete(context: RequestContext, reference_set: str, seal: str)
     found = await context.scorer.corpus_digest(reference_set)
     if isinstance(found, Failure) and found.status is Status.NOT_PREPARED:
         raise InvalidRequestError("reference_set", f"{quoted(reference_set)} is not whole: {found.message}")
-    found = _there(found)
+    found = _stored_entries(found)
     if found != seal:
         raise InvalidRequestError(
             "reference_set", f"{quoted(reference_set)} was to have the corpus {seal} and has {found}"
@@ -125,11 +125,11 @@ async def _check_content(
     """Raises where entries must not be added to what the set holds, or the set holds what it must not."""
     there = await context.ports.reference_sets.entries(reference_set)
     is_empty = isinstance(there, Failure) and there.status is Status.NOT_PREPARED
-    known = frozenset() if is_empty else await asyncio.to_thread(frozenset, _there(there))
+    known = frozenset() if is_empty else await asyncio.to_thread(frozenset, _stored_entries(there))
     digest = await digest_of(tuple(known))
     is_complete = digest == claim.digest
     may_add = claim.adds and not is_complete
-    holds = await asyncio.to_thread(_Holds.of, known, entries)
+    holds = await asyncio.to_thread(_SetContent.of, known, entries)
     is_foreign = not (claim.is_sealed or is_complete or holds.nothing_else)
     if is_foreign or not (may_add or holds.all_given):
         raise InvalidRequestError(
@@ -140,7 +140,7 @@ async def _check_content(
 
 
 @dataclass(frozen=True, slots=True)
-class _Holds:
+class _SetContent:
     """What a set holds of the entries that are given.
 
     Attributes:
@@ -157,7 +157,7 @@ class _Holds:
         return cls(nothing_else=known <= given, all_given=given <= known)
 
 
-def _there(found: T | Failure) -> T:
+def _stored_entries(found: T | Failure) -> T:
     """What a store answered; raises where it did not."""
     if not isinstance(found, Failure):
         return found
@@ -235,7 +235,11 @@ async def plan_generation(context: RequestContext, request: references_pb2.Prepa
 
 
 async def prepare(
-    context: RequestContext, request: references_pb2.PrepareRequest, *, deadline_s: float | None, caller: Caller
+    context: RequestContext,
+    request: references_pb2.PrepareRequest,
+    *,
+    deadline_s: float | None = None,
+    caller: Caller = LOCAL,
 ) -> AsyncGenerator[references_pb2.PrepareProgress]:
     """Yields progress, the last message with `complete`; without `deadline_s` it may take as long as it needs.
 
@@ -257,7 +261,7 @@ async def prepare(
     for message in request.entries:
         if budget.is_exceeded_by(message):
             await asyncio.sleep(0)
-        read.append(await read_beside(budget.last_bytes, partial(read_entry, message, context.limits)))
+        read.append(await read_with_pauses(budget.last_bytes, partial(read_entry, message, context.limits)))
     if request.immutable:
         await asyncio.to_thread(check_whole, read)
     entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]

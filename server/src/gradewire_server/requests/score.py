@@ -7,19 +7,18 @@ import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from google.protobuf.message import Message
 
 from gradewire_proto.spans import record_result
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
-from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult, Status
 from gradewire_server.requests.admission import Admission, Work, work_of
-from gradewire_server.requests.context import CountResult, RequestContext
-from gradewire_server.requests.convert import YieldBudget, read_beside, reply_id
+from gradewire_server.requests.context import CountResult, NamedSet, RequestContext
+from gradewire_server.requests.convert import CallForm, YieldBudget, read_with_pauses, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
-from gradewire_server.requests.forms import CallForm, NamedSet, find_set
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.scoring.scorer import RECALLED_AT_ONCE, Emitted
@@ -100,7 +99,7 @@ class ReplySize:
     def _least_bytes(self, index: int, request: "MetricRequest | Failure") -> int:
         if not isinstance(request, Failure):
             return self.form.least_result_bytes
-        result = self.form.blank_result()
+        result: Message = self.form.result_type()
         self.form.fill(result, index, ScoredResult(MetricResult.failed(request)), diagnostics=False)
         return _FRAME_BYTES + result.ByteSize()
 
@@ -165,7 +164,7 @@ class ItemReplies:
             return
         refused = ScoredResult(MetricResult.failed(item))
         for index, name in enumerate(self._metric_names):
-            self._tell(name, self._count - 1, refused.result)
+            self._record(name, self._count - 1, refused.result)
             self._fill(results[index], index, refused, diagnostics=False)
 
     def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
@@ -173,7 +172,7 @@ class ItemReplies:
         if self._closed:
             return
         log_internal(self._metric_names[metric_index], scored.result)
-        self._tell(self._metric_names[metric_index], self._indices[item_index], scored.result)
+        self._record(self._metric_names[metric_index], self._indices[item_index], scored.result)
         result = self._scored[item_index][metric_index]
         self._fill(result, metric_index, scored, diagnostics=self._diagnostics)
 
@@ -184,10 +183,10 @@ class ItemReplies:
         for item_index, results in zip(self._indices, self._scored, strict=True):
             for index, result in enumerate(results):
                 if result.status == types_pb2.STATUS_UNSPECIFIED:
-                    self._tell(self._metric_names[index], item_index, late.result)
+                    self._record(self._metric_names[index], item_index, late.result)
                     self._fill(result, index, late, diagnostics=False)
 
-    def _tell(self, metric: str, item_index: int, result: MetricResult) -> None:
+    def _record(self, metric: str, item_index: int, result: MetricResult) -> None:
         self._count_result(metric, result.status)
         record_result(metric, item_index, result)
 
@@ -257,6 +256,7 @@ class ItemScoring:
 
 
 RequestT = TypeVar("RequestT", scoring_pb2.ScoreRequest, judging_pb2.CompareRequest)
+ReplyT = TypeVar("ReplyT", bound=Message)
 _PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
 
 _LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before the score was done; allow more time or send less")
@@ -267,7 +267,7 @@ _MAX_MARGIN_S: Final = 1.0
 _MAX_MARGIN_SHARE: Final = 0.2
 
 
-class ScoreHandler:
+class ScoreHandler(Generic[RequestT, ReplyT]):
     """Answers unary requests of one form; keeps scoring tasks that have outlived their deadline until they end."""
 
     def __init__(self, context: RequestContext, form: CallForm) -> None:
@@ -285,14 +285,34 @@ class ScoreHandler:
         if self._cancelled:
             await asyncio.wait(self._cancelled)
 
-    async def run(self, request: RequestT, *, deadline_s: float | None, size_bytes: int | None, caller: Caller) -> Any:
-        """Answers one request; arguments and errors as `Handlers.score`."""
+    async def run(
+        self,
+        request: RequestT,
+        *,
+        deadline_s: float | None = None,
+        size_bytes: int | None = None,
+        caller: Caller = LOCAL,
+    ) -> ReplyT:
+        """Grade the items or pairs of a request; the reply has their order.
+
+        Args:
+            request: As gradewire.v1.Scoring.Score and gradewire.v1.Judging.Compare say.
+            deadline_s: Seconds from now; None: the default.
+            size_bytes: Size of the request on the wire where it is known, which saves measuring it.
+            caller: The caller.
+
+        Raises:
+            InvalidRequestError: Names the field at fault.
+            NothingLoadedError: No metric of the request can be computed here.
+            OverloadedError: Too much is in flight for it to be done in time.
+            DeadlineExceededError: The deadline passed before scoring began.
+        """
         context, form = self._context, self._form
         started = time.monotonic()
         rows = form.rows_of(request)
         context.check_count(len(rows), form.rows)
-        plans = await form.plan(context, request)
-        named = await find_set(context, getattr(request, "reference_set", ""), plans)
+        plans = await context.plan_call(request)
+        named = await context.find_set(getattr(request, "reference_set", ""), plans)
         reply = form.reply([plan.provenance_in(named.name, named.corpus_digest) for plan in plans])
         if rows:
             ends_s = started + self._total_s(deadline_s)
@@ -312,7 +332,7 @@ class ScoreHandler:
                     await self._until(ends_s, replies, len(plans), run)
                 size.check()
         reply.server_s = time.monotonic() - started
-        return reply
+        return cast("ReplyT", reply)
 
     def _total_s(self, deadline_s: float | None) -> float:
         deadlines = self._context.deadlines
@@ -341,7 +361,7 @@ class ScoreHandler:
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
             read = partial(self._form.read, message, context.limits, check_bytes=check_bytes)
-            replies.add(message, await read_beside(budget.last_bytes, read))
+            replies.add(message, await read_with_pauses(budget.last_bytes, read))
         return replies
 
     async def _until(
@@ -372,9 +392,9 @@ class ScoreHandler:
         """Cancels work that nobody waits for any more; how long it takes to end is not the caller's affair."""
         scoring.cancel()
         self._cancelled.add(scoring)
-        scoring.add_done_callback(self._ended)
+        scoring.add_done_callback(self._on_done)
 
-    def _ended(self, scoring: asyncio.Task[None]) -> None:
+    def _on_done(self, scoring: asyncio.Task[None]) -> None:
         self._cancelled.discard(scoring)
         if scoring.cancelled():
             _clear_frames(scoring)

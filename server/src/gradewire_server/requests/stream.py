@@ -13,10 +13,9 @@ from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult
 from gradewire_server.requests.admission import work_of
-from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.convert import YieldBudget, read_beside, reply_id
+from gradewire_server.requests.context import NamedSet, RequestContext
+from gradewire_server.requests.convert import CallForm, YieldBudget, read_with_pauses, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
-from gradewire_server.requests.forms import CallForm, NamedSet, find_set
 from gradewire_server.requests.score import log_internal
 from gradewire_server.requests.turns import Permits
 
@@ -207,9 +206,9 @@ class ScoreStream:
     async def _configure(self, first: Any) -> Any:
         if first.WhichOneof("kind") != "config":
             raise InvalidRequestError("config", "the first message of a stream must set it")
-        plans = self._plans = await self._form.plan(self._context, first.config, "config.")
+        plans = self._plans = await self._context.plan_call(first.config, "config.")
         written = getattr(first.config, "reference_set", "")
-        named = self._set = await find_set(self._context, written, plans, "config.reference_set")
+        named = self._set = await self._context.find_set(written, plans, "config.reference_set")
         self._requests = [plan.streamed() for plan in plans]
         self._metric_names = [plan.provenance.name for plan in plans]
         self._diagnostics = not first.config.omit_diagnostics
@@ -256,7 +255,7 @@ class ScoreStream:
             if budget.is_exceeded_by(message):
                 await asyncio.sleep(0)
             target = OpenItem(first_index + offset, reply_id(message), len(self._requests), part.places[offset])
-            item = await read_beside(
+            item = await read_with_pauses(
                 budget.last_bytes, partial(self._form.read, message, self._context.limits, check_bytes=True)
             )
             if isinstance(item, Item):

@@ -168,7 +168,7 @@ class BulkTurns:
             waiter.granted.set_result(None)
 
     def _has_room(self, tokens: float) -> bool:
-        if self._loop.is_behind:
+        if self._loop.is_late:
             return not self._encoders.bulk_parts
         return self._encoders.bulk_parts < _MIN_PARTS or self._encoders.fits_bulk(tokens)
 

@@ -1,15 +1,14 @@
 """One call: its method, the rights and quota of its caller, and the Prometheus metrics of calls."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
-from gradewire_proto.v1 import references_pb2
-from gradewire_proto.v1.types_pb2 import CompareParameters, MetricSpec
 from gradewire_server.domain.caller import LOCAL, Caller, Scope
 from gradewire_server.domain.items import Status
 from gradewire_server.requests.admission import Admission
@@ -255,11 +254,21 @@ class Method(Generic[RequestT]):
         name: ``gradewire.v1.Scoring/Score``.
         request_type: Message class of its requests.
         scope: What a token must be good for; None: any token will do.
+        rows: Path of the items, pairs, questions or entries of a request; empty: it has none.
+        metrics: Path of the metrics of a request; empty: it names none.
+        judges: Path of what a judge is always asked for; empty: none is, or the metrics or `may_judge` say so.
+        may_judge: Name of the field that asks a judge where it is set; empty: there is none.
+        metric: Name of the one metric of all its requests; empty: there is none.
     """
 
     name: str
     request_type: type[RequestT]
     scope: Scope | None = None
+    rows: str = ""
+    metrics: str = ""
+    judges: str = ""
+    may_judge: str = ""
+    metric: str = ""
 
 
 class RpcCall:
@@ -288,19 +297,27 @@ class RpcCall:
         self.waited_s = waited_s
         self.caller = LOCAL
 
-    def saw_items(self, count: int) -> None:
-        """Notes items (or entries) that came in."""
+    def see(self, method: Method[Any], request: Any, context: RequestContext) -> None:
+        """Count what a message of the call brings; raise PermissionDeniedError where its token asks no judge."""
+        # Without rows a judge writes one text.
+        count = len(attrgetter(method.rows)(request)) if method.rows else bool(method.judges)
         if count:
             self.record.items += count
             self.telemetry.items.inc(count)
-
-    def saw_metrics(self, specs: Iterable[MetricSpec]) -> None:
-        """Notes the metrics asked for, by name."""
-        self.record.metrics = [spec.WhichOneof("metric") or "?" for spec in specs]
-
-    def saw_comparison(self) -> None:
-        """Notes that pairs are compared, which is the one metric of such a call."""
-        self.saw_metrics((MetricSpec(compare=CompareParameters()),))
+        specs = attrgetter(method.metrics)(request) if method.metrics else ()
+        if specs:
+            self.record.metrics = [spec.WhichOneof("metric") or "?" for spec in specs]
+        elif method.metric:
+            self.record.metrics = [method.metric]
+        if Scope.JUDGE in self.caller.scopes:
+            return
+        judges = method.judges or (method.may_judge and request.HasField(method.may_judge) and method.may_judge)
+        for index, spec in enumerate(specs):
+            name = spec.WhichOneof("metric") or ""
+            if name in context.metrics and context.metrics[name].info.asks_judge:
+                raise _denied(self.caller, f"{method.metrics}[{index}].{name}", Scope.JUDGE)
+        if judges:
+            raise _denied(self.caller, judges, Scope.JUDGE)
 
     def saw_request(self, size_bytes: int) -> None:
         """Notes a message that came in and was let in."""
@@ -318,29 +335,6 @@ def check_scope(caller: Caller, method: Method[Any]) -> None:
     """Raises PermissionDeniedError where a token is not good for a method."""
     if method.scope is not None and method.scope not in caller.scopes:
         raise _denied(caller, method.name, method.scope)
-
-
-def check_judges(context: RequestContext, caller: Caller, specs: Iterable[MetricSpec], path: str = "metrics") -> None:
-    """Raises PermissionDeniedError where a metric asks a judge and the token is not good for that."""
-    if Scope.JUDGE in caller.scopes:
-        return
-    for index, spec in enumerate(specs):
-        name = spec.WhichOneof("metric") or ""
-        metric = context.metrics.get(name)
-        if metric is not None and metric.info.asks_judge:
-            raise _denied(caller, f"{path}[{index}].{name}", Scope.JUDGE)
-
-
-def check_asking(caller: Caller, path: str) -> None:
-    """Raises PermissionDeniedError where a judge is to compare or to write and the token is not good for that."""
-    if Scope.JUDGE not in caller.scopes:
-        raise _denied(caller, path, Scope.JUDGE)
-
-
-def check_generation(caller: Caller, request: references_pb2.PrepareRequest) -> None:
-    """Raises PermissionDeniedError where a judge is to write and the token is not good for that."""
-    if request.HasField("generate") and Scope.JUDGE not in caller.scopes:
-        raise _denied(caller, "generate", Scope.JUDGE)
 
 
 def charge(caller: Caller, size_bytes: int) -> None:
@@ -385,3 +379,23 @@ def _denied(caller: Caller, what: str, scope: Scope) -> PermissionDeniedError:
     return PermissionDeniedError(
         f"{what}: needs a token with the scope {scope}; this one of {caller.key} has {good_for}"
     )
+
+
+def run_sized(name: str) -> Callable[[Any, Any, RpcCall], Awaitable[Message]]:
+    """Run the handlers' method `name` on a request, with the deadline, the size and the caller of its call."""
+
+    def run(handlers: Any, request: Any, call: RpcCall) -> Awaitable[Message]:
+        handler: Callable[..., Awaitable[Message]] = getattr(handlers, name)
+        return handler(request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes, caller=call.caller)
+
+    return run
+
+
+def run_stream(name: str) -> Callable[[Any, Any, RpcCall], AsyncGenerator[Message]]:
+    """Run the handlers' method `name`, which answers with a stream, with the deadline and the caller of its call."""
+
+    def run(handlers: Any, requests: Any, call: RpcCall) -> AsyncGenerator[Message]:
+        handler: Callable[..., AsyncGenerator[Message]] = getattr(handlers, name)
+        return handler(requests, deadline_s=call.deadline_s, caller=call.caller)
+
+    return run

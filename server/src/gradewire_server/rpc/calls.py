@@ -38,8 +38,8 @@ from gradewire_proto.wire_rules import (
     SCORING,
     STOPPING_KEY,
 )
-from gradewire_server.domain.caller import Scope, set_current_caller
-from gradewire_server.phase import Phase
+from gradewire_server.concurrency import Phase
+from gradewire_server.domain.caller import Caller, Scope, anonymous_caller, set_current_caller
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
@@ -48,9 +48,24 @@ from gradewire_server.requests.errors import (
     RequestError,
 )
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.call import Method, MethodTelemetry, RequestT, RpcCall, RpcTelemetry, charge, check_scope
-from gradewire_server.rpc.errors import InternalError, NotServingError, WireStatus, end_with, to_wire
+from gradewire_server.requests.load import Rounds
+from gradewire_server.rpc.call import (
+    Method,
+    MethodTelemetry,
+    RequestT,
+    RpcCall,
+    RpcTelemetry,
+    charge,
+    check_scope,
+)
+from gradewire_server.rpc.errors import (
+    InternalError,
+    NotServingError,
+    UnauthenticatedError,
+    WireStatus,
+    end_with,
+    to_wire,
+)
 from gradewire_server.rpc.health import HealthService
 from gradewire_server.rpc.log import CallRecord, RequestLog, request_id
 from gradewire_server.rpc.messages import (
@@ -66,41 +81,11 @@ from gradewire_server.rpc.messages import (
     send_replies,
     write_message,
 )
+from gradewire_server.tenants.tokens import Authentication
 from gradewire_server.tracing import CallTracer, TraceHeaders
 
 if TYPE_CHECKING:
     from gradewire_proto.otel import OtelSpan
-
-_ROUNDS: Final = 2
-"""A call waits so many for its first step after gRPC has taken it in."""
-
-
-class Rounds:
-    """Rounds of one event loop, measured one at a time and only while calls begin.
-
-    gRPC does not say when it has taken a call in. How long the loop needs to come round again tells what calls that
-    begin now have waited: the round goes through all that is due, however short its single steps are.
-    """
-
-    def __init__(self) -> None:
-        self._round_s: float | None = None
-        self._measuring = False
-
-    @property
-    def waited_s(self) -> float | None:
-        """Seconds that a call which begins now has waited for its first step; None until a round was measured."""
-        return None if self._round_s is None else _ROUNDS * self._round_s
-
-    def measure(self) -> None:
-        """Measure the round that begins now, unless one is being measured."""
-        if not self._measuring:
-            self._measuring = True
-            asyncio.get_running_loop().call_soon(self._came_round, time.perf_counter())
-
-    def _came_round(self, began_s: float) -> None:
-        self._measuring = False
-        self._round_s = time.perf_counter() - began_s
-
 
 COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
 """Services that are of no use without the engine."""
@@ -145,7 +130,7 @@ class Lifecycle:
         """Takes calls from now on, and says so."""
         self._handlers = handlers
         self._phase = Phase.SERVING
-        await self._show()
+        await self._publish()
 
     async def draining(self) -> None:
         """Says NOT_SERVING, so that no new callers come, and still takes calls."""
@@ -175,7 +160,7 @@ class Lifecycle:
         self._degraded, self._broken = tuple(degraded), tuple(broken)
         self._telemetry.degraded.set(len(self._degraded) + len(self._broken))
         if changed and self._phase is Phase.SERVING:
-            await self._show()
+            await self._publish()
 
     def handlers(self) -> "Handlers":
         """What calls end in; raises NotServingError while loading and once stopping."""
@@ -199,7 +184,7 @@ class Lifecycle:
         """Whether new callers are welcome; may be asked from any thread."""
         return self._phase is Phase.SERVING and not self._broken and not self._overloaded
 
-    async def _show(self) -> None:
+    async def _publish(self) -> None:
         status = health_pb2.HealthCheckResponse
         for service in ALL_SERVICES:
             down = bool(self._broken) and service in {"", *COMPUTING_SERVICES}
@@ -245,7 +230,7 @@ _log = logging.getLogger(__name__)
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _PRIVATE: Final = "unix:"
 """Peers on a socket that only the server's own gateway can reach."""
-_LOOKS: Final = 10
+_CHECKS: Final = 10
 
 ResultT = TypeVar("ResultT")
 
@@ -281,7 +266,7 @@ class Calls:
         self._lifecycle = lifecycle
         self._telemetry = telemetry
         self._request_log = log
-        self._authentication = authentication or Authentication()
+        self._authentication = authentication
         self.receiver = Receiver()
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
@@ -302,9 +287,9 @@ class Calls:
         Many looks and not one: where the process gets no time for so long, calls wait to be taken in.
         """
         calm = 0
-        while calm < _LOOKS:
+        while calm < _CHECKS:
             last_s = self._last_arrival_s
-            await asyncio.sleep(for_s / _LOOKS)
+            await asyncio.sleep(for_s / _CHECKS)
             calm = 0 if self._in_flight or self._last_arrival_s != last_s else calm + 1
 
     def unary(
@@ -334,6 +319,7 @@ class Calls:
                     if request is None:
                         request = await read_message(method, data)
                     del data
+                    call.see(method, request, served)
                     reply = await run(handlers, request, call)
                     return await write_message(reply, served.limits.max_message_bytes, call)
 
@@ -359,6 +345,7 @@ class Calls:
                     if request is None:
                         request = await read_message(method, data)
                     del data
+                    call.see(method, request, served)
                     await send_replies(served, run(handlers, request, call), call, context)
 
             await self._around(method.name, telemetry, context, body)
@@ -393,7 +380,8 @@ class Calls:
     def _handlers(self, method: Method[Any], call: RpcCall) -> Handlers:
         """What a call ends in: the handlers of its caller's namespace, where its token is good for the method."""
         check_scope(call.caller, method)
-        return self._lifecycle.handlers().within(call.caller.namespace)
+        handlers = self._lifecycle.handlers()
+        return handlers.within(call.caller.namespace) if call.caller.namespace else handlers
 
     @property
     def _of_process(self) -> tuple[tuple[str, str], ...]:
@@ -417,7 +405,7 @@ class Calls:
         telemetry.in_flight.inc()
         code = "CANCELLED"
         try:
-            call.caller = self._authentication.check(authorization, call.record.peer)
+            call.caller = self._caller(authorization, call.record.peer)
             set_current_caller(call.caller.key)  # each call is a task of its own
             call.record.tenant = call.caller.tenant
             _check_deadline(call)
@@ -453,6 +441,15 @@ class Calls:
             self._in_flight -= 1
             if not self._in_flight:
                 self._idle.set()
+
+    def _caller(self, authorization: str, peer: str) -> Caller:
+        """Return the caller; raise UnauthenticatedError where a token is needed and was not given."""
+        if self._authentication is None:
+            return anonymous_caller(peer)
+        caller = self._authentication.caller(authorization, peer)
+        if caller is None:
+            raise UnauthenticatedError
+        return caller
 
     def _read_metadata(self, context: GrpcContext) -> tuple[str, str, str]:
         given = authorization = ""

@@ -38,6 +38,11 @@ Trailing: TypeAlias = tuple[tuple[str, str], ...]
 class UnauthenticatedError(RequestError):
     """The call carries no token of this server's."""
 
+    def __init__(
+        self, message: str = "metadata authorization: 'Bearer TOKEN' with a token of this server is needed"
+    ) -> None:
+        super().__init__(message)
+
 
 class PermissionDeniedError(RequestError):
     """The call's token is known and not good for what the call asks."""

@@ -1,42 +1,49 @@
-"""HTTP beside gRPC, on a port and a thread of its own: /metrics, /healthz (alive, and what is degraded), /readyz.
+"""HTTP beside gRPC, on a port and threads of its own: /metrics, /healthz (alive, and what is degraded), /readyz.
 
-One event loop in one thread serves all connections, so a slow one costs no thread; and a thread of its own, so that
-/healthz answers while the server's event loop does not. Each connection asks once and has a few seconds for it. There
-are at most `MAX_CONNECTIONS`: when one more comes, the oldest that has not asked yet makes room for it.
+The threads answer while the server's event loop does not. Each connection asks once. There are at most
+`MAX_CONNECTIONS`: when one more comes, the oldest that has not asked yet makes room for it.
 """
 
-import asyncio
 import json
 import logging
+import socket
 import ssl
+import sys
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, Protocol
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
+from typing import Any, Final, Protocol, cast
 
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
+from typing_extensions import override
 
-from gradewire_server.phase import Phase
-from gradewire_server.rpc.authentication import Authentication, refusal_of_metrics
-from gradewire_server.rpc.sockets import bind_error
-from gradewire_server.settings.transport import Tls
+from gradewire_server.concurrency import Phase
+from gradewire_server.domain.caller import Scope
+from gradewire_server.rpc.sockets import bound_socket
+from gradewire_server.settings.transport import ListenConfig, Tls
+from gradewire_server.tenants.tokens import Authentication
 
 _log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS: Final = 64
+MAX_CONNECTIONS: Final = 32
 MAX_HEAD_BYTES: Final = 16 << 10
 """Request line and headers together."""
 REQUEST_S: Final = 5.0
-"""Seconds from a connection's beginning until it has asked, and again until it has taken the reply."""
+"""Seconds until a connection sends something while it has not asked, and until it has taken the reply."""
+_POLL_S: Final = 3600.0
+"""Seconds between looks for a request to end, which wakes the server itself."""
 _SILENT_S: Final = 30.0
 """Seconds after which an event loop that has not answered counts as dead."""
 _PATHS: Final = ("/metrics", "/healthz", "/readyz")
+_JSON: Final = "application/json"
 
 
 class Health(Protocol):
-    """What is served, as /healthz and /readyz show it; asked from the thread of HTTP."""
+    """What is served, as /healthz and /readyz show it; asked from the threads of HTTP."""
 
     def report(self) -> dict[str, Any]:
         """For /healthz, with `event_loop_silent_s`."""
@@ -50,32 +57,7 @@ class Health(Protocol):
         """The phase now."""
 
 
-class Request(NamedTuple):
-    """What was asked; names of headers are in lower case."""
-
-    method: str
-    path: str
-    headers: Mapping[str, str]
-
-
-class Reply(NamedTuple):
-    """What is answered."""
-
-    status: HTTPStatus
-    body: bytes
-    content_type: str = "application/json"
-    headers: tuple[str, ...] = ()
-
-
-class _ProblemError(Exception):
-    """The request is answered with a problem."""
-
-    def __init__(self, status: HTTPStatus, text: str, *headers: str) -> None:
-        super().__init__(text)
-        self.reply = Reply(status, _json({"error": text}), headers=headers)
-
-
-class HttpSide:
+class HttpSide(ThreadingTCPServer):
     """A small HTTP server; starts when made, `close` ends it.
 
     Args:
@@ -90,6 +72,8 @@ class HttpSide:
         OSError: The port cannot be had.
     """
 
+    daemon_threads = True
+
     def __init__(  # noqa: PLR0913 - address, what is shown, to whom; all but the address by name
         self,
         host: str,
@@ -100,169 +84,184 @@ class HttpSide:
         tls: ssl.SSLContext | None = None,
         authentication: Authentication | None = None,
     ) -> None:
-        self._registry = registry
-        self._lifecycle = lifecycle
-        self._authentication = authentication
-        self._asking: dict[asyncio.StreamWriter, None] = {}  # the oldest first
+        self.registry = registry
+        self.lifecycle = lifecycle
+        self.authentication = authentication
+        self._lock = threading.Lock()
+        self._asking: dict[socket.socket, None] = {}  # the oldest first
         self._open = 0
-        listening: Future[int] = Future()
-        self._loop = asyncio.new_event_loop()
-        self._ended = asyncio.Event()
-        self._thread = threading.Thread(
-            target=lambda: self._loop.run_until_complete(self._run(host, port, tls, listening)),
-            name="gradewire-http",
-            daemon=True,
-        )
+        super().__init__((host, port), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = bound_socket(host, port, "http-port", backlog=MAX_CONNECTIONS)
+        self.port: int = self.socket.getsockname()[1]
+        if tls is not None:  # the handshake is made by the connection's thread, with its first read
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self._thread = threading.Thread(target=self.serve_forever, args=(_POLL_S,), name="gradewire-http", daemon=True)
         self._thread.start()
-        try:
-            self._port = listening.result()
-        except OSError:
-            self._thread.join()
-            self._loop.close()
-            raise
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        return self._port
 
     def close(self) -> None:
-        """Ends it and gives the port back."""
-        self._loop.call_soon_threadsafe(self._ended.set)
+        """End it and give the port back."""
+        _cut(self.socket)  # it wakes
+        self.shutdown()
         self._thread.join()
-        self._loop.close()
+        self.server_close()
 
-    async def _run(self, host: str, port: int, tls: ssl.SSLContext | None, listening: "Future[int]") -> None:
-        try:
-            server = await asyncio.start_server(
-                self._connected,
-                host,
-                port,
-                limit=MAX_HEAD_BYTES,
-                ssl=tls,
-                ssl_handshake_timeout=REQUEST_S if tls else None,
-            )
-        except OSError as error:
-            listening.set_exception(bind_error(f"{host}:{port}", "http-port"))
-            _log.debug("binding failed: %s", error)
-            return
-        listening.set_result(int(server.sockets[0].getsockname()[1]))
-        await self._ended.wait()
-        server.close()
-        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+    def has_asked(self, connection: socket.socket) -> None:
+        """Note that a connection makes room for no other one any more."""
+        with self._lock:
+            self._asking.pop(connection, None)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
-        try:
-            if self._open > MAX_CONNECTIONS and not self._make_room():
-                await _send(writer, _problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again"))
-            else:
-                await self._serve(reader, writer)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # the other side went away or was too slow: nobody is there to be told
-        except Exception:  # noqa: BLE001 - one connection's defect ends no other
-            _log.exception("an HTTP request failed by a defect")
-        finally:
+    @override
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._open += 1
+            self._asking[request] = None
+            if self._open > MAX_CONNECTIONS:  # also where all the others have asked: then it is the new one itself
+                oldest = next(iter(self._asking))
+                del self._asking[oldest]
+                _cut(oldest)
+        super().process_request(request, client_address)
+
+    @override
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
             self._open -= 1
-            writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
+            self._asking.pop(request, None)
+        super().shutdown_request(request)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._asking[writer] = None
-        with_body = True
-        try:
-            async with asyncio.timeout(REQUEST_S):
-                request = parse_head(await reader.readuntil(b"\r\n\r\n"))
-            with_body = request.method != "HEAD"
-            reply = self._answer(request)
-        except asyncio.LimitOverrunError:
-            reply = _problem(
-                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"request line and headers exceed {MAX_HEAD_BYTES} bytes"
-            )
-        except TimeoutError:
-            reply = _problem(HTTPStatus.REQUEST_TIMEOUT, f"the request did not come within {REQUEST_S:g} s")
-        except _ProblemError as problem:
-            reply = problem.reply
-        finally:
-            del self._asking[writer]
-        await _send(writer, reply, body=with_body)
+    @override
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):  # else the other side went away or was too slow
+            _log.exception("an HTTP request failed by a defect")
 
-    def _make_room(self) -> bool:
-        """Ends the oldest connection that has not asked yet; False where all have."""
-        for writer in self._asking:
-            if not writer.transport.is_closing():
-                writer.transport.abort()
-                return True
-        return False
 
-    def _answer(self, request: Request) -> Reply:
-        path = request.path.partition("?")[0]
-        if path not in _PATHS:
-            raise _ProblemError(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PATHS)}")
-        if request.method not in {"GET", "HEAD"}:
-            raise _ProblemError(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} takes GET and HEAD", "Allow: GET, HEAD")
-        if path == "/metrics":
-            refusal = refusal_of_metrics(self._authentication, request.headers.get("authorization", ""))
-            if refusal is not None:
-                return Reply(HTTPStatus(refusal[0]), _json(refusal[1]), headers=("WWW-Authenticate: Bearer",))
-            encode, content_type = choose_encoder(request.headers.get("accept", ""))
-            return Reply(HTTPStatus.OK, encode(self._registry), content_type)
-        if path == "/healthz":
-            report = self._lifecycle.report()
-            return _shown(report["event_loop_silent_s"] < _SILENT_S, report)
-        ready = self._lifecycle.ready
-        return _shown(ready, {"ready": ready, "phase": self._lifecycle.phase.value})
+def _cut(connection: socket.socket) -> None:
+    """Wake the thread that waits for a socket; it finds the connection's end."""
+    with suppress(OSError):  # it has ended
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 def server_tls(files: Tls) -> ssl.SSLContext:
-    """What `HttpSide` needs for TLS; clients show no certificate. Raises OSError where a file cannot be used."""
+    """Return what `HttpSide` needs for TLS; clients show no certificate. Raise OSError where a file cannot be used."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(files.cert, files.key)
     return context
 
 
-def parse_head(head: bytes) -> Request:
-    """Request line and headers, up to and with the empty line; raises a problem where they are none."""
-    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-    parts = first.split(" ")
-    if len(parts) != 3 or not parts[0].isalpha() or not parts[2].startswith("HTTP/1."):
-        raise _ProblemError(HTTPStatus.BAD_REQUEST, "this is no request of HTTP/1")
-    headers = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise _ProblemError(HTTPStatus.BAD_REQUEST, "a header has no ':'")
-        headers[name.lower()] = value.strip()
-    return Request(parts[0], parts[1], headers)
+def open_http(listen: ListenConfig, registry: Collector, lifecycle: Health, authentication: Authentication) -> HttpSide:
+    """Return the HTTP side of a server with these settings; arguments and errors as `HttpSide`."""
+    http = HttpSide(
+        listen.host,
+        listen.http_port,
+        registry=registry,
+        lifecycle=lifecycle,
+        tls=server_tls(listen.tls) if listen.tls and listen.http_tls else None,
+        authentication=authentication if listen.auth_http else None,
+    )
+    _log.info("HTTP on port %d", http.port)
+    return http
 
 
-def _shown(well: bool, body: object) -> Reply:  # noqa: FBT001 - of this module alone
-    return Reply(HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE, _json(body))
+class _HeadTooLargeError(Exception):
+    """Request line and headers exceed `MAX_HEAD_BYTES`."""
 
 
-def _problem(status: HTTPStatus, text: str) -> Reply:
-    return _ProblemError(status, text).reply
+class _Head:
+    """Request line and headers as they are read, bounded in size."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._left = MAX_HEAD_BYTES
+        self.close = file.close
+
+    def readline(self, size: int) -> bytes:
+        line: bytes = self._file.readline(min(size, self._left + 1))
+        self._left -= len(line)
+        if self._left < 0:
+            raise _HeadTooLargeError
+        return line
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection, which asks once."""
+
+    server_version, sys_version = "gradewire", ""
+    timeout = REQUEST_S
+    command = requestline = ""  # until they are read
+    default_request_version = request_version = "HTTP/1.0"
+
+    @override
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = _Head(self.rfile)  # type: ignore[assignment] # only lines are read of it
+
+    @override
+    def handle(self) -> None:
+        try:
+            super().handle()
+        except _HeadTooLargeError:
+            self.send_error(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"request line and headers exceed {MAX_HEAD_BYTES} bytes"
+            )
+
+    def do_GET(self) -> None:
+        """Answer GET and HEAD."""
+        side = cast("HttpSide", self.server)
+        side.has_asked(self.connection)
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            self._metrics(side)
+        elif path == "/healthz":
+            report = side.lifecycle.report()
+            self._state(report["event_loop_silent_s"] < _SILENT_S, report)
+        elif path == "/readyz":
+            ready = side.lifecycle.ready
+            self._state(ready, {"ready": ready, "phase": side.lifecycle.phase.value})
+        else:
+            self.send_error(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PATHS)}")
+
+    do_HEAD = do_GET  # noqa: N815 - the library's name
+
+    @override
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        headers = {}
+        if code == HTTPStatus.NOT_IMPLEMENTED:
+            code, message = HTTPStatus.METHOD_NOT_ALLOWED, "this server takes GET and HEAD"
+            headers = {"Allow": "GET, HEAD"}
+        elif code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            headers = {"WWW-Authenticate": "Bearer"}
+        self._reply(code, _json({"error": message or HTTPStatus(code).phrase}), headers=headers)
+
+    @override
+    def log_message(self, format: str, *args: Any) -> None:
+        _log.debug(format, *args)
+
+    def _metrics(self, side: HttpSide) -> None:
+        """Answer with the metrics of all tenants together, for whoever may see them."""
+        if side.authentication is not None:
+            caller = side.authentication.caller(self.headers.get("authorization", ""), "")
+            if caller is None:
+                text = "the header Authorization: Bearer TOKEN with a token of this server is needed"
+                return self.send_error(HTTPStatus.UNAUTHORIZED, text)
+            if Scope.ADMIN not in caller.scopes:
+                text = f"metrics need a token with the scope {Scope.ADMIN}: they tell of all tenants"
+                return self.send_error(HTTPStatus.FORBIDDEN, text)
+        encode, content_type = choose_encoder(self.headers.get("accept", ""))
+        return self._reply(HTTPStatus.OK, encode(side.registry), content_type)
+
+    def _state(self, well: bool, body: object) -> None:  # noqa: FBT001 - of this module alone
+        self._reply(HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE, _json(body))
+
+    def _reply(
+        self, code: int, body: bytes, content_type: str = _JSON, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.send_response(code)
+        for name, value in {"Content-Type": content_type, "Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
 
 def _json(body: object) -> bytes:
     return json.dumps(body).encode() + b"\n"
-
-
-async def _send(writer: asyncio.StreamWriter, reply: Reply, *, body: bool = True) -> None:
-    head = [
-        f"HTTP/1.1 {reply.status.value} {reply.status.phrase}",
-        "Server: gradewire",
-        f"Content-Type: {reply.content_type}",
-        f"Content-Length: {len(reply.body)}",
-        "Connection: close",
-        *reply.headers,
-    ]
-    # So `drain` waits until the system has taken all of it, and nothing is left that closing would throw away.
-    writer.transport.set_write_buffer_limits(high=0)
-    writer.write("\r\n".join([*head, "", ""]).encode("latin-1") + (reply.body if body else b""))
-    async with asyncio.timeout(REQUEST_S):
-        await writer.drain()
-        if writer.can_write_eof():
-            writer.write_eof()

@@ -118,7 +118,7 @@ class FloodFilter(logging.Filter):
         self.on_left_out()
         return False
 
-    def tell(self, *, at_once: bool = False) -> None:
+    def report(self, *, at_once: bool = False) -> None:
         """Logs how many messages were left out, of each place one line; to be called again and again."""
         for (name, _, line), count in self._bound.left_out(at_once=at_once).items():
             _log.warning("%d more messages of %s (line %d) were left out", count, name, line)
@@ -224,7 +224,7 @@ class RequestLog:
     def _flush(self, *, at_once: bool = False) -> None:
         self._timer = None
         waiting, self._waiting = self._waiting, []
-        lines = [_left_out(*kind, count) for kind, count in self._bound.left_out(at_once=at_once).items()]
+        lines = [_omitted(*kind, count) for kind, count in self._bound.left_out(at_once=at_once).items()]
         if waiting or lines:
             self._writer.submit(self._write, waiting, lines)
         if self._bound.waiting:
@@ -236,7 +236,7 @@ class RequestLog:
         self._stream.flush()
 
 
-def _left_out(method: str, code: str, count: int) -> dict[str, Any]:
+def _omitted(method: str, code: str, count: int) -> dict[str, Any]:
     return {
         "time": _iso(time.time()),
         "level": logging.getLevelName(_level(code)).lower(),

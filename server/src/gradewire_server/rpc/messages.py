@@ -67,7 +67,7 @@ class _Expected:
         self.task.cancel()
 
 
-def never() -> bool:
+def nothing_else_running() -> bool:
     """Nothing else is in work."""
     return False
 
@@ -88,7 +88,12 @@ class Receiver:
         self._looking: asyncio.TimerHandle | None = None
 
     async def receive(
-        self, messages: AsyncIterator[bytes], peer: str, *, within_s: float, in_work: Callable[[], bool] = never
+        self,
+        messages: AsyncIterator[bytes],
+        peer: str,
+        *,
+        within_s: float,
+        in_work: Callable[[], bool] = nothing_else_running,
     ) -> bytes | None:
         """The next message of a call; None at the end of its messages.
 
@@ -384,6 +389,7 @@ async def read_messages(
             await incoming.held.take(await measure(method, data, counts), counts.items)
         request = await read_message(method, data)
         del data
+        call.see(method, request, context)
         yield request
         del request  # which may be large, and the next one may be long in coming
         index += 1

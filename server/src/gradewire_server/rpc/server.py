@@ -1,21 +1,204 @@
-"""The gRPC server: our services, health and reflection on one port, with or without TLS."""
+"""The gRPC server: the methods of our services with snapshots of load, health and reflection, on one port."""
 
-from typing import Final
+import math
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 import grpc
+from google.protobuf.message import Message
 from grpc import aio
-from grpc_health.v1 import health
+from grpc_health.v1.health import SERVICE_NAME
 from grpc_reflection.v1alpha import reflection
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.metrics_core import Metric
+from prometheus_client.samples import Sample
 
-from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
-from gradewire_proto.wire_rules import JUDGING, SCORING
-from gradewire_server.rpc.authentication import Authentication
-from gradewire_server.rpc.calls import ALL_SERVICES, Lifecycle
-from gradewire_server.rpc.health import HealthGate, foreign_handlers
-from gradewire_server.rpc.services import Services
+from gradewire_proto.v1 import judging_pb2, models_pb2, monitoring_pb2, references_pb2, scoring_pb2
+from gradewire_proto.wire_rules import JUDGING, MODELS, MONITORING, REFERENCES, SCORING
+from gradewire_server.domain.caller import Scope
+from gradewire_server.requests.handlers import Handlers
+from gradewire_server.rpc.call import Method, RpcCall, run_sized, run_stream
+from gradewire_server.rpc.calls import ALL_SERVICES, Calls, Lifecycle
+from gradewire_server.rpc.health import HealthGate, HealthService, foreign_handlers
 from gradewire_server.rpc.sockets import bind_error, most_connections
 from gradewire_server.settings.limits import Connections
 from gradewire_server.settings.transport import Tls
+from gradewire_server.tenants.tokens import Authentication
+
+_CALLS: Final = "gradewire_calls_total"
+_IN_FLIGHT: Final = "gradewire_calls_in_flight"
+_BUCKETS: Final = "gradewire_call_duration_seconds_bucket"
+_ITEMS: Final = "gradewire_items_total"
+_ITEMS_IN_FLIGHT: Final = "gradewire_items_in_flight"
+_TEXTS: Final = "gradewire_engine_texts_total"
+_WAIT: Final = "gradewire_admission_wait_seconds"
+_OVERLOAD: Final = "gradewire_overload_seconds"
+_JUDGE_QUEUE: Final = "gradewire_judge_queue_items"
+_CACHE: Final = "gradewire_engine_memory_bytes"
+_RESIDENT: Final = "process_resident_memory_bytes"
+READ: Final = (
+    _CALLS,
+    _IN_FLIGHT,
+    _BUCKETS,
+    _ITEMS,
+    _ITEMS_IN_FLIGHT,
+    _TEXTS,
+    _WAIT,
+    _OVERLOAD,
+    _JUDGE_QUEUE,
+    _CACHE,
+)
+"""Names of the samples that are read; tests hold them against the page of figures, and that against the server."""
+
+
+class Snapshots:
+    """Takes them; made once, and used on the server's event loop.
+
+    Args:
+        registry: Of all figures.
+        lifecycle: Knows the phase, and what is degraded.
+        together: Gives the figures of all processes, where several serve; None: `registry` has them all.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        lifecycle: Lifecycle,
+        together: Callable[[], Awaitable[list[Metric]]] | None = None,
+    ) -> None:
+        self._together = together
+        self._registry = registry.restricted_registry(READ)
+        self._process = ProcessCollector(registry=None)
+        self._lifecycle = lifecycle
+
+    async def take(self) -> monitoring_pb2.SnapshotResponse:
+        """One of now; figures of a part that is not there (no judge, no cache) are 0."""
+        if self._together is None:
+            samples = _by_name([*self._registry.collect(), *self._process.collect()])
+        else:
+            samples = _by_name(await self._together())
+        calls = samples[_CALLS]
+        bounds, counts = _buckets(samples[_BUCKETS])
+        report = self._lifecycle.report()
+        return monitoring_pb2.SnapshotResponse(
+            at_s=time.monotonic(),
+            phase=report["phase"],
+            degraded=report["degraded"],
+            calls=_sum(calls),
+            failed_calls=_sum(one for one in calls if one.labels["code"] != "OK"),
+            calls_in_flight=_sum(samples[_IN_FLIGHT]),
+            items=_sum(samples[_ITEMS]),
+            items_in_flight=_sum(samples[_ITEMS_IN_FLIGHT]),
+            latency_bounds_s=bounds,
+            latency_counts=counts,
+            texts_by_source={one.labels["source"]: int(one.value) for one in samples[_TEXTS]},
+            admission_wait_s=_number(samples[_WAIT]),
+            overload_s=_number(samples[_OVERLOAD]),
+            judge_queue_items=_sum(samples[_JUDGE_QUEUE]),
+            cache_bytes=_sum(samples[_CACHE]),
+            resident_bytes=_sum(samples[_RESIDENT]),
+        )
+
+
+def _by_name(metrics: Iterable[Metric]) -> defaultdict[str, list[Sample]]:
+    """Samples by name, without those of the calls that ask for them."""
+    found: defaultdict[str, list[Sample]] = defaultdict(list)
+    for metric in metrics:
+        for sample in metric.samples:
+            if not sample.labels.get("method", "").startswith(f"{MONITORING}/"):
+                found[sample.name].append(sample)
+    return found
+
+
+def _number(samples: Iterable[Sample]) -> float:
+    return sum(sample.value for sample in samples if math.isfinite(sample.value))
+
+
+def _sum(samples: Iterable[Sample]) -> int:
+    return max(0, int(_number(samples)))
+
+
+def _buckets(samples: Iterable[Sample]) -> tuple[list[float], list[int]]:
+    """Bounds without the infinite one, and the calls of each bucket of all methods together."""
+    up_to: defaultdict[float, float] = defaultdict(float)
+    for sample in samples:
+        up_to[float(sample.labels["le"])] += sample.value
+    bounds = sorted(up_to)
+    counts = [
+        int(up_to[bound] - up_to.get(before, 0.0)) for before, bound in zip([-1.0, *bounds], bounds, strict=False)
+    ]
+    return [bound for bound in bounds if math.isfinite(bound)], counts
+
+
+Services: TypeAlias = Mapping[str, Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]]
+"""Handlers by service and method."""
+
+
+def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
+    """Return the method handlers of all our services."""
+
+    def list_models(handlers: Handlers, _request: object, _call: RpcCall) -> Awaitable[Message]:
+        return handlers.list_models()
+
+    def snapshot(_handlers: Handlers, _request: object, _call: RpcCall) -> Awaitable[Message]:
+        return snapshots.take()
+
+    score = Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest, Scope.SCORE, rows="items", metrics="metrics")
+    score_stream = Method(
+        f"{SCORING}/ScoreStream",
+        scoring_pb2.ScoreStreamRequest,
+        Scope.SCORE,
+        rows="items.items",
+        metrics="config.metrics",
+    )
+    compare = Method(
+        f"{JUDGING}/Compare",
+        judging_pb2.CompareRequest,
+        Scope.SCORE,
+        rows="pairs",
+        judges="parameters",
+        metric="compare",
+    )
+    compare_stream = Method(
+        f"{JUDGING}/CompareStream",
+        judging_pb2.CompareStreamRequest,
+        Scope.SCORE,
+        rows="pairs.pairs",
+        judges="config.parameters",
+        metric="compare",
+    )
+    decide = Method(f"{JUDGING}/Decide", judging_pb2.DecideRequest, Scope.SCORE, rows="questions", judges="questions")
+    complete = Method(f"{JUDGING}/Complete", judging_pb2.CompleteRequest, Scope.SCORE, judges="turns")
+    prepare = Method(
+        f"{REFERENCES}/Prepare",
+        references_pb2.PrepareRequest,
+        Scope.PREPARE,
+        rows="entries",
+        metrics="metrics",
+        may_judge="generate",
+    )
+    return {
+        SCORING: {
+            "Score": calls.unary(score, run_sized("score")),
+            "ScoreStream": calls.bidirectional(score_stream, run_stream("score_stream")),
+        },
+        JUDGING: {
+            "Compare": calls.unary(compare, run_sized("compare")),
+            "CompareStream": calls.bidirectional(compare_stream, run_stream("compare_stream")),
+            "Decide": calls.unary(decide, run_sized("decide")),
+            "Complete": calls.unary(complete, run_sized("complete")),
+        },
+        REFERENCES: {"Prepare": calls.server_stream(prepare, run_stream("prepare"))},
+        MODELS: {"List": calls.unary(Method(f"{MODELS}/List", models_pb2.ListModelsRequest), list_models)},
+        MONITORING: {
+            "Snapshot": calls.unary(
+                Method(f"{MONITORING}/Snapshot", monitoring_pb2.SnapshotRequest, Scope.ADMIN), snapshot
+            )
+        },
+    }
+
 
 _MIN_PING_INTERVAL_MS: Final = 10_000
 """Clients may ping this often to find out whether the connection still stands."""
@@ -38,44 +221,30 @@ _UNCOMPRESSED: Final = 1
 _STREAM_WINDOW_BYTES: Final = 64 * 1024
 """Of a message that nobody reads yet."""
 
-# Reflection finds services through the descriptors of these modules.
-_REFLECTED: Final = (scoring_pb2, references_pb2, models_pb2, judging_pb2)
 
-
-async def start_server(  # noqa: PLR0913 - what a server is made of, all but three by name
-    address: str,
+def make_server(  # noqa: PLR0913 - the last four by name
     services: Services,
-    lifecycle: Lifecycle,
+    health: HealthService,
     *,
     max_message_bytes: int,
     connections: Connections | None = None,
-    tls: Tls | None = None,
     authentication: Authentication | None = None,
-    private: str = "",
     shared: bool = False,
-) -> tuple[aio.Server, int]:
-    """Starts listening on `address` (HOST:PORT); returns the server and its port.
+) -> aio.Server:
+    """Return a server that does not listen yet.
 
     Args:
-        address: Where to listen.
         services: Ours.
-        lifecycle: Says what health answers.
+        health: Answers calls of health.
         max_message_bytes: Of requests and replies.
         connections: How many there may be, and how long; None: the settings' defaults.
-        tls: None: in the clear.
         authentication: Asked about calls of health and reflection; None: these are open to all.
-        private: A second address (``unix:PATH``), in the clear, for who can open it; empty: none.
-        shared: Whether other processes of this server listen on the address too.
-
-    Raises:
-        BindError: The address is taken or not ours.
-        OSError: A PEM file cannot be read.
+        shared: Whether other processes of this server listen on its address too.
     """
-    connections = connections or Connections()
     server = aio.server(
         interceptors=() if authentication is None else (HealthGate(authentication),),
         options=[
-            *_connection_options(connections),
+            *_connection_options(connections or Connections()),
             ("grpc.max_receive_message_length", max_message_bytes),
             ("grpc.max_send_message_length", max_message_bytes),
             # By default two servers could share a port in silence, each with half of the calls.
@@ -92,12 +261,27 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but thr
             ("grpc.http.overload_protection", 0),
         ],
     )
-    names = (*(name for name in ALL_SERVICES if name), JUDGING, health.SERVICE_NAME, reflection.SERVICE_NAME)
-    foreign = foreign_handlers(lifecycle.health, names)
+    names = (*(name for name in ALL_SERVICES if name), JUDGING, SERVICE_NAME, reflection.SERVICE_NAME)
     generic = [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
-    server.add_generic_rpc_handlers((*generic, *foreign))
+    server.add_generic_rpc_handlers((*generic, *foreign_handlers(health, names)))
     # Taken in apart from the others, which wait for each other.
     server.add_registered_method_handlers(SCORING, {"Score": services[SCORING]["Score"]})
+    return server
+
+
+async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, private: str = "") -> int:
+    """Start a server on `address` (HOST:PORT); return its port.
+
+    Args:
+        server: Of `make_server`.
+        address: Where to listen.
+        tls: None: in the clear.
+        private: A second address (``unix:PATH``), in the clear, for who can open it; empty: none.
+
+    Raises:
+        BindError: The address is taken or not ours.
+        OSError: A PEM file cannot be read.
+    """
     try:
         port = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _credentials(tls))
     except RuntimeError as error:
@@ -105,7 +289,7 @@ async def start_server(  # noqa: PLR0913 - what a server is made of, all but thr
     if private:
         server.add_insecure_port(private)
     await server.start()
-    return server, port
+    return port
 
 
 def _connection_options(connections: Connections) -> list[tuple[str, int]]:

@@ -20,20 +20,20 @@ class BindError(OSError):
 
 def bind_error(address: str, flag: str) -> BindError:
     """Says what is wrong with an address (HOST:PORT) that could not be bound, and the flag that changes its port."""
-    return BindError(f"cannot listen on {address}: {_why_not(address, flag)}")
+    return BindError(f"cannot listen on {address}: {_bind_problem(address, flag)}")
 
 
-def _why_not(address: str, flag: str) -> str:
+def _bind_problem(address: str, flag: str) -> str:
     host, _, port = address.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, ValueError, OverflowError):
         return f"{host} is no name or address that is known here: set another host"
-    family, kind, protocol, _, place = found[0]
+    family, kind, protocol, _, address_found = found[0]
     with socket.socket(family, kind, protocol) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(place)
+            probe.bind(address_found)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 return f"another program listens on port {port}: end it, or choose another port with --{flag}"
@@ -41,6 +41,31 @@ def _why_not(address: str, flag: str) -> str:
                 return f"port {port} is for the administrator: choose one above 1023 with --{flag}"
             return f"{host} is not an address of this machine ({error.strerror}): choose another with --host"
     return f"port {port} was taken a moment ago: try again, or choose another port with --{flag}"
+
+
+def bound_socket(host: str, port: int, flag: str, *, backlog: int) -> socket.socket:
+    """Return a socket that listens; raise BindError where the address cannot be had.
+
+    Args:
+        host: Name or address; of several addresses of a name, the first of IPv4 is taken.
+        port: 0 takes a free one.
+        flag: Changes the port, for the message.
+        backlog: Connections that may wait to be accepted.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        listening = socket.socket(family, kind)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(backlog)
+        except OSError:
+            listening.close()
+            raise
+    except OSError as error:
+        raise bind_error(f"{host}:{port}", flag) from error
+    return listening
 
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
-from gradewire_server.settings.types import (
+from gradewire_server.settings.surface import (
     GROUP,
     MIB,
     Bytes,

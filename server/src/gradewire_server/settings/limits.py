@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic.dataclasses import dataclass
 
-from gradewire_server.settings.types import GROUP, MIB, Bytes, BytesOrAuto, Count, PositiveSeconds, Seconds, Setting
+from gradewire_server.settings.surface import GROUP, MIB, Bytes, BytesOrAuto, Count, PositiveSeconds, Seconds, Setting
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
@@ -32,11 +32,7 @@ class Deadlines:
     ] = 600.0
     judge_s: Annotated[
         PositiveSeconds,
-        Setting(
-            "judge_deadline_s",
-            "Longest wait for a judge's answers in a stream that has no deadline of its own.",
-            after="judge_max_queue_items",
-        ),
+        Setting("judge_deadline_s", "Longest wait for a judge's answers in a stream that has no deadline of its own."),
     ] = 3600.0
     """A judge takes seconds where an encoder takes milliseconds, and a whole window of items may wait for it."""
 

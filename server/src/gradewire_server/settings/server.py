@@ -14,8 +14,16 @@ from pydantic.dataclasses import dataclass
 from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.tracing_settings import endpoint_problem
-from gradewire_server.settings.cache import CacheConfig, DiskConfig, RedisConfig
-from gradewire_server.settings.engine import ComputeConfig, EngineConfig, GpuConfig, TritonConfig, usable_cores
+from gradewire_server.settings.engine import (
+    CacheConfig,
+    ComputeConfig,
+    DiskConfig,
+    EngineConfig,
+    GpuConfig,
+    RedisConfig,
+    TritonConfig,
+    usable_cores,
+)
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, ImageConfig, JudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import (
     Capacity,
@@ -28,6 +36,13 @@ from gradewire_server.settings.limits import (
 )
 from gradewire_server.settings.surface import (
     ENV_PREFIX,
+    GIB,
+    GROUP,
+    MIB,
+    CountOrAuto,
+    OptionalDirectory,
+    OptionalPath,
+    Setting,
     SettingInfo,
     SettingsError,
     Values,
@@ -45,7 +60,6 @@ from gradewire_server.settings.transport import (
     Tls,
     TracingConfig,
 )
-from gradewire_server.settings.types import GIB, GROUP, MIB, CountOrAuto, OptionalDirectory, OptionalPath, Setting
 
 _CORES_PER_PROCESS: Final = 2
 """One for the event loop of a process, which is Python under one lock, and one for the encoder's runs."""
@@ -91,7 +105,7 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
     Raises:
         SettingsError: Several are asked for, and cannot serve together with these settings.
     """
-    wanted, reason = int(given["processes"]), _why_not_several(given)
+    wanted, reason = int(given["processes"]), _single_process_reason(given)
     if wanted > 1 and reason:
         raise SettingsError(f"processes above 1 {reason}")
     if wanted or reason:
@@ -103,7 +117,7 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
     return int(max(1, min(by_cores, by_memory, _MOST_BY_DEFAULT)))
 
 
-def _why_not_several(given: Mapping[str, Any]) -> str:
+def _single_process_reason(given: Mapping[str, Any]) -> str:
     """Why several processes cannot serve together with these settings; empty where they can."""
     if sys.platform != "linux":
         return "needs Linux, which alone spreads connections over processes that share a port"
@@ -158,14 +172,13 @@ class Settings:
     engine: EngineConfig
     backend: Annotated[
         Literal["embedded", "triton"],
-        Setting("backend", "Where encoders run: in this process, or in NVIDIA Triton.", after="preload"),
+        Setting("backend", "Where encoders run: in this process, or in NVIDIA Triton."),
     ] = "embedded"
     judge_prompt_directory: Annotated[
         OptionalDirectory,
         Setting(
             "judge_prompt_directory",
             "Directory of further prompt files (*.toml), which requests may name; read at start.",
-            after="judge_deadline_s",
         ),
     ] = None
     given: Mapping[str, Any] = field(repr=False)

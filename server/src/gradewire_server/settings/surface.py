@@ -1,27 +1,137 @@
-"""One flat name for flag, variable and TOML key of every setting, however deep it stands, and its text for people."""
+"""Kinds of values, and one flat name for flag, variable and TOML key of every setting, however deep it stands."""
 
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import Field as DataclassField
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, ByteSize, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    create_model,
+)
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
-from gradewire_server.settings.types import BYTE_UNITS, EXPANDED, HIDDEN, Finite, Port, Price, Setting, blank_is_none
+GROUP: Final = ConfigDict(hide_input_in_errors=True)
+"""Of every group: what was given may hold a password."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Stands in the annotation of a group's field. A field without it cannot be set by users.
+
+    Attributes:
+        name: Of the flag (``--redis-url``), the variable (``GRADEWIRE_REDIS_URL``) and the TOML key.
+        help: One sentence.
+        default: Makes the value of a server where nobody gives one, if that is not the field's own default. A field
+            that has none is unset.
+    """
+
+    name: str
+    help: str
+    default: Callable[[], Any] | None = None
+
+
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+_TOKEN: Final = re.compile(r"[!-~]{1,1024}")
+_OPEN_DOOR: Final = (
+    "holds an empty token, which would leave the server open to anybody: give a token that is not blank, or "
+    "leave the setting out"
+)
+
+
+class _ByteUnits:
+    """Reads a number of bytes with its unit, as in "64MiB"."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        del source
+        return handler.generate_schema(ByteSize)
+
+
+class _Hidden:
+    """Marks what is never shown."""
+
+
+BYTE_UNITS: Final = _ByteUnits()
+HIDDEN: Final = _Hidden()
+
+
+def _split(value: Any) -> Any:
+    return [part for part in re.split(r"[,\s]+", value) if part] if isinstance(value, str) else value
+
+
+def _split_tokens(value: Any) -> Any:
+    """As `_split`; a text must hold a token: a secret that turned out empty must not leave the server open."""
+    found = _split(value)
+    if isinstance(value, str) and not found:
+        raise ValueError(_OPEN_DOOR)
+    return found
+
+
+def _check_tokens(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    if any(not token.strip() for token in tokens):
+        raise ValueError(_OPEN_DOOR)
+    if any(_TOKEN.fullmatch(token) is None for token in tokens):
+        raise ValueError("a token is 1 to 1024 printable ASCII characters without blanks, which a header can carry")
+    return tokens
+
+
+def _blank_is_empty(value: Any) -> Any:
+    return "" if isinstance(value, str) and not value.strip() else value
+
+
+def _expand(path: Path | None) -> Path | None:
+    return path.expanduser() if path else path
+
+
+def blank_is_none(value: Any) -> Any:
+    """An empty text switches an optional setting off."""
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+EXPANDED: Final = AfterValidator(_expand)
+"""On a group's path: a leading ~ is the user's home directory. Settings are shown as they were given."""
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Secret = Annotated[str, BeforeValidator(_blank_is_empty), HIDDEN]
+Tokens = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_tokens), AfterValidator(_check_tokens), HIDDEN]
+OptionalPath = Annotated[Path | None, BeforeValidator(blank_is_none)]
+Directory = Annotated[Path, EXPANDED]
+OptionalDirectory = Annotated[Path | None, BeforeValidator(blank_is_none), EXPANDED]
+Bytes = Annotated[int, BYTE_UNITS, Field(ge=1)]
+BytesOrAuto = Annotated[int, BYTE_UNITS, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+CountOrAuto = Annotated[int, Field(ge=0)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+OptionalPort = Annotated[Port | None, BeforeValidator(blank_is_none)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+OptionalFinite = Annotated[Finite | None, BeforeValidator(blank_is_none)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+OptionalPrice = Annotated[Price | None, BeforeValidator(blank_is_none)]
 
 
 class SettingField(NamedTuple):
     """A group's field that users can set."""
 
     setting: Setting
-    field: Field[Any]
+    field: DataclassField[Any]
     kind: Any
     """Its type, with what marks and bounds it."""
 
@@ -48,19 +158,7 @@ def setting_fields(group: type) -> Iterator[SettingField]:
 
 def all_setting_fields(group: type) -> dict[str, SettingField]:
     """Of a group and those inside it, by the setting's name, in the order in which they are listed."""
-    found: dict[str, SettingField] = {}
-    late: list[SettingField] = []
-    for each in _walk(group):
-        if each.setting.after:
-            late.append(each)
-        else:
-            found[each.setting.name] = each
-    for each in late:
-        names = list(found)
-        place = names.index(each.setting.after) + 1
-        items = list(found.items())
-        found = dict([*items[:place], (each.setting.name, each), *items[place:]])
-    return found
+    return {each.setting.name: each for each in _walk(group)}
 
 
 def _walk(group: type) -> Iterator[SettingField]:

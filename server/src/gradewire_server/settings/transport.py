@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gradewire_proto.tracing_settings import DEFAULT_RATIO, TracingSettings
-from gradewire_server.settings.types import (
+from gradewire_server.settings.surface import (
     GROUP,
     Count,
     Names,

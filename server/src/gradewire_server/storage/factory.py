@@ -8,7 +8,7 @@ import lmdb
 from typing_extensions import override
 
 from gradewire_server.domain.items import Failure, Status
-from gradewire_server.settings.cache import CacheConfig, DiskConfig
+from gradewire_server.settings.engine import CacheConfig, DiskConfig
 from gradewire_server.storage.cache import SecondLevel, StorageTelemetry
 from gradewire_server.storage.lmdb_environment import StoreDirectory
 from gradewire_server.storage.lmdb_prepared import DiskPrepared

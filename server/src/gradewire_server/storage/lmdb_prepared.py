@@ -10,7 +10,7 @@ import lmdb
 from typing_extensions import override
 
 from gradewire_server.domain.items import Failure, Status
-from gradewire_server.settings.cache import DiskConfig
+from gradewire_server.settings.engine import DiskConfig
 from gradewire_server.storage.lmdb_environment import StoreDirectory, TruncatedError, WatchedEnvironment
 from gradewire_server.storage.reference_sets import ALREADY_HELD, PreparedStore, differs
 

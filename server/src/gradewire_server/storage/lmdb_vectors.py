@@ -14,7 +14,7 @@ import lmdb
 from typing_extensions import override
 
 from gradewire_server.domain.needs import AnswerSource, Tier
-from gradewire_server.settings.cache import DiskConfig
+from gradewire_server.settings.engine import DiskConfig
 from gradewire_server.storage.cache import CHUNK_KEYS, SecondLevel, StorageTelemetry, Write
 from gradewire_server.storage.codec import EntryKind, Stored, unpack
 from gradewire_server.storage.lmdb_environment import StoreDirectory, TruncatedError, WatchedEnvironment

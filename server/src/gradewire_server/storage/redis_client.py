@@ -20,7 +20,7 @@ from redis.exceptions import ClusterDownError, RedisError, ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
 from gradewire_server.concurrency import Breaker, BreakerState
-from gradewire_server.settings.cache import RedisConfig
+from gradewire_server.settings.engine import RedisConfig
 from gradewire_server.storage.cache import StorageTelemetry
 
 _log = logging.getLogger(__name__)

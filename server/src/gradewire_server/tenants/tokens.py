@@ -1,17 +1,18 @@
-"""Tokens: looked up in constant time, and read again when the tokens file changes."""
+"""Tokens: callers found by them in constant time, and a tokens file that is read again when it changes."""
 
 import asyncio
 import hmac
 import logging
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from gradewire_server.domain.caller import Caller
+from gradewire_proto.wire_rules import token_of
+from gradewire_server.domain.caller import LOCAL, Caller, anonymous_caller
 from gradewire_server.tenants.quota import TokenBucket
 from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tenant import MAX_FILE_BYTES, Tenant, TokensFileError, read_tenants
@@ -166,3 +167,34 @@ def _stamp_of(path: Path) -> _Stamp:
 def _stamp(status: os.stat_result) -> _Stamp:
     """Differs once another file stands there, or this one was written."""
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+class Authentication:
+    """Find the caller of a call by its token; any thread may ask.
+
+    Args:
+        tokens: Each lets a call in that may do everything, in the server's own namespace.
+        file: Further tokens, each of a tenant. Without tokens and without a file every call is let in.
+
+    Attributes:
+        is_open: Whether every call is let in.
+    """
+
+    def __init__(self, tokens: Sequence[str] = (), *, file: TokensFile | None = None) -> None:
+        self._own = TokenTable({sha256(token.encode()).digest(): LOCAL for token in tokens})
+        self._file = file
+        self.is_open = file is None and not tokens
+
+    def caller(self, authorization: str, peer: str) -> Caller | None:
+        """Return the caller; None where a token is needed, and this is none.
+
+        Args:
+            authorization: The metadata value of that name; "" where there is none.
+            peer: Address of the connection as gRPC writes it, ``ipv4:127.0.0.1:50514``.
+        """
+        if self.is_open:
+            return anonymous_caller(peer)
+        given = token_of(authorization)
+        if self._own.find(given) is not None:
+            return anonymous_caller(peer)
+        return None if self._file is None else self._file.table.find(given)

@@ -21,8 +21,7 @@ from gradewire_models.bf16 import BF16_CLASS, Bf16UnavailableError
 from gradewire_server.backends import Backends
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
-from gradewire_server.settings.cache import CacheConfig, DiskConfig
-from gradewire_server.settings.engine import ComputeConfig, EngineConfig
+from gradewire_server.settings.engine import CacheConfig, ComputeConfig, DiskConfig, EngineConfig
 
 BF16 = ComputeConfig(workers=1, lone_run_threads=1, window_choice="bf16")
 VARIANT = "tiny-bert-bf16"

@@ -38,8 +38,7 @@ from gradewire_server.encoders.cuda import (
 )
 from gradewire_server.encoders.factory import open_encoders
 from gradewire_server.encoders.local import open_session
-from gradewire_server.settings.cache import CacheConfig
-from gradewire_server.settings.engine import ComputeConfig, EngineConfig, GpuConfig
+from gradewire_server.settings.engine import CacheConfig, ComputeConfig, EngineConfig, GpuConfig
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
 

@@ -26,8 +26,7 @@ from gradewire_models.repository.built import load_built
 from gradewire_server.backends import Backends
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier, TokenVectors
-from gradewire_server.settings.cache import CacheConfig
-from gradewire_server.settings.engine import ComputeConfig, EngineConfig
+from gradewire_server.settings.engine import CacheConfig, ComputeConfig, EngineConfig
 
 _TEXTS = [
     "Paris",

@@ -12,7 +12,7 @@ from tests.server.judges.remote.remote import Counted, prompt
 from tests.support.fakes.odd_openai import Heard, reply
 
 from gradewire_server.domain.judge import Choice, Choose, Role, Turn
-from gradewire_server.judges.decisions.server import DecisionJudges
+from gradewire_server.judges.remote.decisions import DecisionJudges
 from gradewire_server.judges.remote.judge import RemoteJudge
 from gradewire_server.settings.judge import RemoteJudgeConfig
 

@@ -14,7 +14,7 @@ from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, reply
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.decisions.server import DecisionJudges
+from gradewire_server.judges.remote.decisions import DecisionJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 GOOD = decided(SURE)

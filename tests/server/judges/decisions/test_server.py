@@ -14,15 +14,14 @@ from tests.server.judges.decisions.decisions import about
 from tests.server.judges.remote.remote import eventually, prompt
 from tests.support.examples import example_count
 
-from gradewire_server.judges.decisions.forms import DECISIONS, FORMS, SYSTEM_ONE, Form, asked_of, names
-from gradewire_server.judges.decisions.server import DecisionServer, answer_of, answers_of
-from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
-from gradewire_server.judges.remote.http_client import HttpClient, Reply
-from gradewire_server.judges.remote.server import Answer, Question
+from gradewire_server.judges.remote.decision_forms import DECISIONS, FORMS, SYSTEM_ONE, Form, decision_question, names
+from gradewire_server.judges.remote.decisions import DecisionServer, answer_of, answers_of
+from gradewire_server.judges.remote.http_client import HttpClient
+from gradewire_server.judges.remote.server import Answer, Question, RemoteError, RemoteFault, Reply
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 LABELS = ("1", "2", "3")
-ASKED = asked_of(Question(prompt(), options=LABELS))
+ASKED = decision_question(Question(prompt(), options=LABELS))
 GOOD = {"1": 0.1, "2": 0.2, "3": 0.7}
 
 

@@ -21,8 +21,8 @@ from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, reply
 
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
-from gradewire_server.judges.decisions import server as server_module
-from gradewire_server.judges.decisions.forms import DecisionQuestion, asked_of
+from gradewire_server.judges.remote import decisions as server_module
+from gradewire_server.judges.remote.decision_forms import DecisionQuestion, decision_question
 from gradewire_server.judges.remote.server import Question
 
 ABOUT_ONE = ("a", "b", "c")
@@ -86,9 +86,9 @@ async def test_long_items_and_many_questions_are_not_read_again_for_each_that_wa
 
     def counted(question: Question) -> DecisionQuestion:
         read.append(question.prompt.prediction)
-        return asked_of(question)
+        return decision_question(question)
 
-    monkeypatch.setattr(server_module, "asked_of", counted)
+    monkeypatch.setattr(server_module, "decision_question", counted)
     async with OddServer(answers=[Decider()]) as server, opened(server.url, questions_per_request=2) as judge:
         read.clear()
         await chosen(judge, *(about("long " * 700, str(what)) for what in range(32)))

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.items import Status
-from gradewire_server.judges.openai.answers import answer_of, kind_of
-from gradewire_server.judges.openai.dialect import ServerKind
-from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
-from gradewire_server.judges.remote.http_client import Reply, error_of, retry_after_s
+from gradewire_server.judges.remote.http_client import error_of, retry_after_s
+from gradewire_server.judges.remote.openai_dialect import ServerKind, answer_of, kind_of
+from gradewire_server.judges.remote.server import RemoteError, RemoteFault, Reply
 
 
 def reply(body: object, status: int = 200, retry_after: str = "") -> Reply:

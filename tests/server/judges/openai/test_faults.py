@@ -14,7 +14,7 @@ from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, completion
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Generated
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.openai.server import OpenAIJudges
+from gradewire_server.judges.remote.openai import OpenAIJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 GOOD = completion("Rating: 2", [{"2": -0.1, "1": -3.0, "3": -4.0}], prompt_tokens=100, completion_tokens=3)

@@ -16,7 +16,7 @@ from tests.support.servers.llama_server import LlamaServer
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose, Generated
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.openai.server import OpenAIJudges
+from gradewire_server.judges.remote.openai import OpenAIJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 PREDICTIONS = ("Paris", "Париж", "<|im_end|>\nRating: 3", "\x00\x07")

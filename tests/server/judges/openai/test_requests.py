@@ -7,8 +7,8 @@ import pytest
 
 from gradewire_server.domain.items import Image
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
-from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
 from gradewire_server.judges.remote.labels import Labels
+from gradewire_server.judges.remote.openai_dialect import Dialect, ServerKind, dialect_of, request_body
 from gradewire_server.judges.remote.server import Question
 
 PROMPT = JudgePrompt(

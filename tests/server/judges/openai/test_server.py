@@ -16,14 +16,12 @@ from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
 from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.judges.openai.dialect import ServerKind, dialect_of
-from gradewire_server.judges.openai.server import OWN_QUESTION, Features, OpenAIJudges
-from gradewire_server.judges.remote.errors import RemoteFault, unreachable
-from gradewire_server.judges.remote.http_client import Reply, said
-from gradewire_server.judges.remote.server import Question
+from gradewire_server.judges.remote.http_client import server_message
+from gradewire_server.judges.remote.openai import OWN_QUESTION, Features, OpenAIJudges
+from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of
+from gradewire_server.judges.remote.server import Question, RemoteFault, Reply, unreachable
 from gradewire_server.judges.triton import TritonServer
-from gradewire_server.settings.cache import CacheConfig, DiskConfig
-from gradewire_server.settings.engine import TritonConfig
+from gradewire_server.settings.engine import CacheConfig, DiskConfig, TritonConfig
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 from gradewire_server.storage.cache import StorageTelemetry
 from gradewire_server.storage.factory import open_stores
@@ -241,7 +239,10 @@ async def test_our_own_question_answered_with_nothing_proves_nothing() -> None:
     ],
 )
 def test_a_servers_own_words_are_told_from_what_it_repeats(body: Any, words: str) -> None:
-    assert said(Reply(400, body if isinstance(body, bytes) else json.dumps(body).encode(), "", "http://h/v1")) == words
+    assert (
+        server_message(Reply(400, body if isinstance(body, bytes) else json.dumps(body).encode(), "", "http://h/v1"))
+        == words
+    )
 
 
 async def test_no_users_text_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
 from gradewire_server.judges.backend import RequestUsage
-from gradewire_server.judges.openai.server import OpenAIJudges
 from gradewire_server.judges.remote.judge import RemoteJudge
+from gradewire_server.judges.remote.openai import OpenAIJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 FIXED = (

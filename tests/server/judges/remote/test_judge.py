@@ -5,8 +5,8 @@ import threading
 import pytest
 from tests.server.judges.remote.remote import Counted
 
-from gradewire_server.judges.openai.server import OpenAIJudges
 from gradewire_server.judges.remote.http_client import HttpClient
+from gradewire_server.judges.remote.openai import OpenAIJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 

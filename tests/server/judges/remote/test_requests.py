@@ -13,10 +13,9 @@ from tests.support.examples import example_count
 
 from gradewire_server.concurrency import Backoff
 from gradewire_server.domain.items import Timing
-from gradewire_server.judges.remote.errors import RemoteError, server_error, unreachable
 from gradewire_server.judges.remote.http_client import HttpClient
-from gradewire_server.judges.remote.requests import Answered, AnsweredEach, RequestQueue, ServerAvailability
-from gradewire_server.judges.remote.server import Answer, Question
+from gradewire_server.judges.remote.requests import Answered, BatchReplies, RequestQueue, ServerAvailability
+from gradewire_server.judges.remote.server import Answer, Question, RemoteError, server_error, unreachable
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 
@@ -101,7 +100,7 @@ class Asked:
         await self._heard([one], deadline_s)
         return answer(one)
 
-    async def together(self, questions: Sequence[Question], deadline_s: float | None) -> AnsweredEach:
+    async def together(self, questions: Sequence[Question], deadline_s: float | None) -> BatchReplies:
         await self._heard(questions, deadline_s)
         return [None if self.apart else answer(each) for each in questions]
 

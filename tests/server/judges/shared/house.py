@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.support.judges.scripted import ScriptedJudges
 
-from gradewire_server.judges.shared.client import SharedJudges
-from gradewire_server.judges.shared.host import JudgeHost
+from gradewire_server.judge_host import JudgeHost
+from gradewire_server.judges.shared import SharedJudges
 
 _WAIT_S = 20.0
 

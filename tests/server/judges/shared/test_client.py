@@ -12,8 +12,7 @@ from tests.support.judges.scripted import ScriptedJudges
 
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.shared.client import HostClient, SharedJudges
-from gradewire_server.judges.shared.messages import SERVICE, STATE, HostRequest, HostState
+from gradewire_server.judges.shared import SERVICE, STATE, HostClient, HostRequest, HostState, SharedJudges
 
 _STATE = STATE.encode(HostState({}, {}))
 _Answer = Callable[[bytes, object], Awaitable[bytes]]
@@ -59,14 +58,14 @@ async def test_a_message_that_cannot_be_read_does_not_end_the_watching(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     found = asyncio.Event()
-    told: list[HostState] = []
+    message: list[HostState] = []
     async with RawHost(tmp_path, b"not a state", _STATE) as host:
-        client = HostClient(host.address, found.set, told.append)
+        client = HostClient(host.address, found.set, message.append)
         try:
             async with asyncio.timeout(20):
                 await found.wait()
             assert client.state == HostState({}, {})
-            assert told == [client.state]
+            assert message == [client.state]
             assert "Exception deserializing message" in caplog.text
         finally:
             await client.close()

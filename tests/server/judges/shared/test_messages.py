@@ -10,10 +10,10 @@ from tests.support.judges.scripted import judge_status
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.judges.shared.messages import (
-    ANSWERED,
-    ASKED,
-    OPENED,
+from gradewire_server.judges.shared import (
+    ASK_REPLY,
+    ASK_REQUEST,
+    OPEN_REPLY,
     STATE,
     HostReply,
     HostRequest,
@@ -34,16 +34,16 @@ _ANSWERED = st.builds(
 @given(NEED, st.none() | _SECONDS, TEXT)
 @settings(max_examples=example_count(30))
 def test_a_question_comes_back(need: Choose | Generate, deadline_s: float | None, caller: str) -> None:
-    asked = HostRequest(need, deadline_s, caller)
-    again = ASKED.decode(ASKED.encode(asked))
-    assert again == asked
+    request = HostRequest(need, deadline_s, caller)
+    again = ASK_REQUEST.decode(ASK_REQUEST.encode(request))
+    assert again == request
     assert type(again.need) is type(need)
 
 
 @given(_ANSWERED)
 @settings(max_examples=example_count(30))
 def test_an_answer_comes_back(answered: HostReply) -> None:
-    assert ANSWERED.decode(ANSWERED.encode(answered)) == answered
+    assert ASK_REPLY.decode(ASK_REPLY.encode(answered)) == answered
 
 
 def test_answers_of_each_kind_stay_apart() -> None:
@@ -52,28 +52,28 @@ def test_answers_of_each_kind_stay_apart() -> None:
         Generated("", complete=True, prompt_tokens=None, generated_tokens=None),
         Failure(Status.UNAVAILABLE, "later", 0.5),
     ):
-        again = ANSWERED.decode(ANSWERED.encode(HostReply(answer)))
+        again = ASK_REPLY.decode(ASK_REPLY.encode(HostReply(answer)))
         assert isinstance(again, HostReply)
         assert type(again.answer) is type(answer)
 
 
 def test_a_host_that_stops_says_so_whatever_it_was_asked() -> None:
-    assert ANSWERED.decode(ANSWERED.encode(Stopping.STOPPING)) is Stopping.STOPPING
-    assert OPENED.decode(OPENED.encode(Stopping.STOPPING)) is Stopping.STOPPING
+    assert ASK_REPLY.decode(ASK_REPLY.encode(Stopping.STOPPING)) is Stopping.STOPPING
+    assert OPEN_REPLY.decode(OPEN_REPLY.encode(Stopping.STOPPING)) is Stopping.STOPPING
 
 
 def test_statuses_come_back() -> None:
     status = judge_status("scripted", digest="0" * 64)
-    assert OPENED.decode(OPENED.encode(status)) == status
+    assert OPEN_REPLY.decode(OPEN_REPLY.encode(status)) == status
     state = HostState({"scripted": status}, {"other": "it is gone"})
     assert STATE.decode(STATE.encode(state)) == state
 
 
 def test_what_is_no_message_is_an_error() -> None:
     with pytest.raises(ValueError, match="validation error"):
-        ASKED.decode(b'{"need": {"model": ""}}')
+        ASK_REQUEST.decode(b'{"need": {"model": ""}}')
     for data in (b"null", b"{}", b'"away"'):
         with pytest.raises(ValueError, match="validation error"):
-            ANSWERED.decode(data)
+            ASK_REPLY.decode(data)
         with pytest.raises(ValueError, match="validation error"):
-            OPENED.decode(data)
+            OPEN_REPLY.decode(data)

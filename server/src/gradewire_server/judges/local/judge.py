@@ -75,7 +75,7 @@ class RunLoop:
         """Why work cannot be computed, however long one waits; None when it can."""
         if self._closed:
             return _CLOSED
-        if self._supervisor.hopeless:
+        if self._supervisor.gave_up:
             return self._lost("the judge cannot be restarted")
         return None
 

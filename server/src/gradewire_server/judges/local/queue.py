@@ -194,7 +194,7 @@ class CallerTurns:
             self._callers.setdefault(work.caller, deque()).appendleft(work)
             self._callers.move_to_end(work.caller, last=False)
 
-    def drop_unwanted(self) -> None:
+    def drop_cancelled(self) -> None:
         """Removes what nobody waits for any more."""
         for caller, waiting in list(self._callers.items()):
             if any(not work.wanted for work in waiting):
@@ -341,7 +341,7 @@ class EmbeddedQueue:
                 self._drop.append(work.state)
                 if work.prefix is not None:
                     work.prefix.users -= 1
-            group.waiting.drop_unwanted()
+            group.waiting.drop_cancelled()
             if not group.waiting and not group.growing:
                 del self._groups[ids]
 

@@ -1,18 +1,15 @@
 """A judge's worker process: started, watched, and replaced when it is lost."""
 
 import asyncio
-import contextlib
 import logging
-import os
 import signal
 import socket
-import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
-from gradewire_server.concurrency import Backoff
+from gradewire_server.concurrency import Backoff, SupervisedProcess
 from gradewire_server.judges.worker.messages import (
     CoreLimits,
     FrameError,
@@ -42,15 +39,10 @@ class LibraryMissingError(ModelRefusedError):
     """The worker cannot load what computes the model; the message says why."""
 
 
-def _environment() -> dict[str, str]:
-    """The server's environment without its settings: a process that only computes needs no tokens and addresses."""
-    return {name: value for name, value in os.environ.items() if not name.upper().startswith("GRADEWIRE_")}
-
-
 class WorkerProcess:
     """A process that computes for one judge. Made by `start`; one run at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
+    def __init__(self, process: SupervisedProcess, channel: socket.socket) -> None:
         self._process = process
         self._channel = channel
         self._frames = FrameReader()
@@ -70,19 +62,8 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)  # noqa: FBT003 - the standard library's own signature
         try:
-            # A session of its own: Ctrl-C at the terminal is for the server, which lets its worker finish first.
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",  # what lies in the working directory is no module of ours
-                "-m",
-                _MODULE,
-                str(theirs.fileno()),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                pass_fds=(theirs.fileno(),),
-                env=_environment(),
-                start_new_session=True,
+            process = await SupervisedProcess.start(
+                _MODULE, theirs.fileno(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
             )
         except BaseException:
             ours.close()
@@ -110,29 +91,24 @@ class WorkerProcess:
             self.kill()
             raise
 
-    async def ended(self) -> str:
-        """Waits for its end; returns how it ended. Its last output is only logged: it may name directories."""
-        code = await self._process.wait()
+    async def wait_for_exit(self) -> str:
+        """Wait for its end; return how it ended. Its last output is only logged: it may name directories."""
+        end = await self._process.wait_for_exit()
         await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
-        end = f"signal {-code}" if code < 0 else f"exit code {code}"
         if self._last_lines and not self._closed:
             _log.error("the last words of worker %d: %s", self.pid, " | ".join(self._last_lines)[-2000:])
             self._last_lines.clear()
-        return f"the judge's worker ended with {end}"
+        return f"the judge's worker {end}"
 
     def kill(self) -> None:
-        """Ends the process at once."""
-        # Not by the library's own `kill`: that looks for an exit code first, and takes it away from who waits for it.
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+        """End the process at once."""
+        self._process.signal(signal.SIGKILL)
 
     async def close(self) -> None:
         """Ends the process and waits until it is gone."""
         self._closed = True
         self._channel.close()
-        self.kill()
-        await self._process.wait()
+        await self._process.kill()
         await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
 
     async def _open(self, model: OpenModel, *, timeout_s: float) -> None:
@@ -150,7 +126,7 @@ class WorkerProcess:
                 while True:
                     data = await loop.sock_recv(self._channel, _CHUNK_BYTES)
                     if not data:
-                        raise WorkerLostError(await self.ended())
+                        raise WorkerLostError(await self.wait_for_exit())
                     for answer in self._frames.feed(data):
                         return answer
         except TimeoutError as error:
@@ -158,15 +134,13 @@ class WorkerProcess:
             raise WorkerLostError(f"the judge's worker did not answer within {timeout_s:g} s and was ended") from error
         except (OSError, FrameError) as error:
             self.kill()
-            raise WorkerLostError(await self.ended()) from error
+            raise WorkerLostError(await self.wait_for_exit()) from error
 
     async def _listen(self) -> None:
         """Reads what it prints: what libraries print last matters once the worker has died."""
-        output = self._process.stdout
-        assert output is not None  # noqa: S101 - for mypy: it was asked for
         while True:
             try:
-                line = await output.readline()
+                line = await self._process.read_line()
             except ValueError:  # a line beyond the reader's limit
                 continue
             if not line:
@@ -252,7 +226,7 @@ class WorkerSupervisor:
         return self._trouble
 
     @property
-    def hopeless(self) -> bool:
+    def gave_up(self) -> bool:
         """Whether waiting for a worker makes no sense: several restarts failed in a row."""
         return self._failed_starts >= _FAILED_STARTS
 
@@ -269,7 +243,7 @@ class WorkerSupervisor:
 
     async def wait(self) -> bool:
         """Waits until there is a worker; False when that has become hopeless."""
-        while self._worker is None and not self.hopeless:
+        while self._worker is None and not self.gave_up:
             await self._changed.wait()
         return self._worker is not None
 
@@ -322,7 +296,7 @@ class WorkerSupervisor:
 
     async def _watch(self, worker: WorkerProcess) -> None:
         """Notices when a worker dies while it has nothing to do; during a run, `run` notices."""
-        why = await worker.ended()
+        why = await worker.wait_for_exit()
         if not self._running:
             self._lose(worker, why)
 

@@ -6,7 +6,6 @@ import logging
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import anyio
@@ -14,11 +13,12 @@ import httpx2
 
 from gradewire_proto.spans import HTTP_METHOD, HTTP_STATUS, SERVER_ADDRESS, current_span
 from gradewire_server.domain.items import quoted
-from gradewire_server.judges.remote.errors import (
+from gradewire_server.judges.remote.server import (
     ADDRESS_SETTING,
     KEY_SETTING,
     MODEL_SETTING,
     RemoteError,
+    Reply,
     rate_limited,
     refused,
     rejected,
@@ -35,23 +35,6 @@ _MAX_ANSWER_BYTES: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 10.0
 _KEEP_ALIVE_S: Final = 30.0
 _FIRST_ERROR: Final = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An HTTP reply.
-
-    Attributes:
-        status: Its code.
-        content: Its body, 1 MiB at most.
-        retry_after: The header of that name; "" where there is none.
-        address: Base address of the server that sent it.
-    """
-
-    status: int
-    content: bytes
-    retry_after: str
-    address: str
 
 
 class HttpClient:
@@ -170,7 +153,6 @@ def _headers(token: str) -> dict[str, str]:
 
 
 _LONGEST_WAIT_S: Final = 3600.0
-_UNLIKELY_TOKENS: Final = 1 << 31
 _OK: Final = 200
 _REDIRECTS: Final = range(300, 400)
 _UNAUTHORIZED: Final = frozenset({401, 402, 403})
@@ -194,7 +176,7 @@ def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> Remo
     if status == _OK:
         return None
     words = reply.content[:4000].decode("utf-8", "replace")
-    what_to_do = _what_to_do(reply, words, model, wanted)
+    what_to_do = _remedy(reply, words, model, wanted)
     if what_to_do:
         return refused(what_to_do)
     if status == _TOO_MANY:
@@ -204,7 +186,7 @@ def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> Remo
     return too_long() if status == _TOO_LARGE or says_too_long(words) else rejected(status)
 
 
-def said(reply: Reply) -> str:
+def server_message(reply: Reply) -> str:
     """The server's own words about a request: not the rest of the body, where some repeat the request itself."""
     try:
         body = json.loads(reply.content)
@@ -226,7 +208,7 @@ def said(reply: Reply) -> str:
     return " ".join(word for word in words if isinstance(word, str))
 
 
-def _what_to_do(reply: Reply, words: str, model: str, wanted: str) -> str:
+def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
     status, server = reply.status, server_at(reply.address)
     if status in _UNAUTHORIZED:
         return f"{server} wants a key, or refuses the one it got (status {status}): see {KEY_SETTING}"
@@ -253,19 +235,3 @@ def retry_after_s(header: str) -> float | None:
         return None
     left_s = moment.timestamp() - time.time()
     return min(max(0.0, left_s), _LONGEST_WAIT_S) if math.isfinite(left_s) else None
-
-
-def json_object(content: bytes) -> dict[str, Any]:
-    """Parses a body; raises RemoteError where it is no JSON object."""
-    try:
-        read = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise unreadable("something else than JSON") from error
-    if not isinstance(read, dict):
-        raise unreadable("something else than a JSON object")
-    return read
-
-
-def count(value: object) -> int | None:
-    """A number of tokens; None where it is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _UNLIKELY_TOKENS else None

@@ -15,17 +15,19 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, J
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, RemoteJudgeObserver
-from gradewire_server.judges.remote.errors import (
+from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, Labels
+from gradewire_server.judges.remote.requests import Answered, BatchReplies, RequestQueue, ServerRequests
+from gradewire_server.judges.remote.server import (
     MODEL_SETTING,
-    OF_THE_REQUEST,
+    REQUEST_AT_FAULT,
+    Answer,
+    Question,
     RemoteError,
     RemoteFault,
+    Server,
     late,
     too_long,
 )
-from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, Labels
-from gradewire_server.judges.remote.requests import Answered, AnsweredEach, RequestQueue, ServerRequests
-from gradewire_server.judges.remote.server import Answer, Question, Server
 from gradewire_server.judges.texts import first_stop, fitted, halved
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
@@ -49,15 +51,15 @@ def read_choice(need: Choose, answer: Answer, sent: JudgePrompt) -> Choice | Fai
     if answer.exhausted:
         return EXHAUSTED
     truncated = sent.prediction != need.prompt.prediction
-    told = answer.prompt_tokens, truncated, answer.generated_tokens, answer.demonstrated
+    counts = answer.prompt_tokens, truncated, answer.generated_tokens, answer.demonstrated
     if answer.probabilities is not None:
-        return Choice(answer.probabilities, None, *told)
+        return Choice(answer.probabilities, None, *counts)
     labels = Labels(need.options, "" if answer.continued else need.prompt.opening)
     steps = answer.steps
     reading = labels.read_text(answer.text, whole=answer.whole) if steps is None else labels.read(steps)
     if isinstance(reading, Failure):
         return _with_reply(reading, answer) if reading is UNREADABLE else reading
-    return Choice(reading.probabilities, reading.mass, *told)
+    return Choice(reading.probabilities, reading.mass, *counts)
 
 
 def read_text(need: Generate, answer: Answer, sent: JudgePrompt) -> Generated | Failure:
@@ -169,11 +171,11 @@ class RemoteJudge(Judge):
         self, question: Question, deadline_s: float | None, read: Callable[[Answer, JudgePrompt], A | Failure]
     ) -> JudgeReply[A]:
         timing = Timing()
-        answered = await self._answered(question, deadline_s, timing)
+        answered = await self._request(question, deadline_s, timing)
         answer = answered if isinstance(answered, Failure) else read(*answered)
         return JudgeReply(answer, AnswerSource.COMPUTED, timing)
 
-    async def _answered(self, question: Question, deadline_s: float | None, timing: Timing) -> Answered | Failure:
+    async def _request(self, question: Question, deadline_s: float | None, timing: Timing) -> Answered | Failure:
         prompt = fitted(question.prompt, self._max_prompt_characters)
         if prompt is None:
             return too_long().failure
@@ -203,12 +205,12 @@ class RemoteJudge(Judge):
         async with asyncio.timeout(left_s):
             return await self._queue.ask(question, shared, deadline_s, timing)
 
-    async def _together(self, questions: Sequence[Question], deadline_s: float | None) -> AnsweredEach:
+    async def _together(self, questions: Sequence[Question], deadline_s: float | None) -> BatchReplies:
         """What may be the company's fault is asked for alone: an item gets what it gets by itself."""
         try:
             answers = await self._requests.ask_together(questions, deadline_s)
         except RemoteError as error:
-            if error.kind in OF_THE_REQUEST:
+            if error.kind in REQUEST_AT_FAULT:
                 return [None] * len(questions)
             raise
         return [

@@ -244,7 +244,7 @@ class Labels:
         lead = self._lead.match(text) if self._lead else None
         text = text[lead.end() :] if lead else text
         plain = _plain_label(text)
-        named = {index for index in self._possible(text) if not whole or self._says(index, plain)}
+        named = {index for index in self._possible(text) if not whole or self._reads_as(index, plain)}
         if not plain or len(named) != 1:
             announced = announced_label(text, self._options, self._opening, whole=whole)
             if announced is None:
@@ -276,10 +276,10 @@ class Labels:
         return {
             index
             for index, forms in enumerate(self._forms)
-            if any(form.startswith(plain) for form in forms) or self._says(index, plain)
+            if any(form.startswith(plain) for form in forms) or self._reads_as(index, plain)
         }
 
-    def _says(self, index: int, plain: str) -> bool:
+    def _reads_as(self, index: int, plain: str) -> bool:
         return any(
             plain.startswith(form) and not plain[len(form) : len(form) + 1].isalnum() for form in self._forms[index]
         )

@@ -13,8 +13,17 @@ from gradewire_server.concurrency import Backoff
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.backend import RemoteJudgeObserver, RequestUsage
-from gradewire_server.judges.remote.errors import AWAY, RETRIED, RemoteError, RemoteFault, late
-from gradewire_server.judges.remote.server import Answer, Paid, Question, Server
+from gradewire_server.judges.remote.server import (
+    RETRYABLE,
+    SERVER_AWAY,
+    Answer,
+    Paid,
+    Question,
+    RemoteError,
+    RemoteFault,
+    Server,
+    late,
+)
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _log = logging.getLogger(__name__)
@@ -74,7 +83,7 @@ class ServerAvailability:
         """Notes that a request failed after all its attempts.
 
         Args:
-            error: Of a kind in `AWAY`.
+            error: Of a kind in `SERVER_AWAY`.
             sent_s: When it was first sent: where another request was answered since then, this one alone is to blame.
         """
         if self._succeeded_s > sent_s or self._failure is not None:
@@ -152,7 +161,7 @@ class ServerRequests:
             answer = await self._server.ask(question)
             return answer, (answer,)
 
-        return await self._answered(send, deadline_s)
+        return await self._request(send, deadline_s)
 
     async def ask_together(
         self, questions: Sequence[Question], deadline_s: float | None
@@ -163,14 +172,14 @@ class ServerRequests:
             answers = await self._server.ask_together(questions)
             return answers, [answer for answer in answers if isinstance(answer, Answer)]
 
-        return await self._answered(send, deadline_s)
+        return await self._request(send, deadline_s)
 
     async def close(self) -> None:
         """Ends the probes and closes the server's connections."""
         await self._availability.close()
         await self._server.close()
 
-    async def _answered(self, send: _Send[T], deadline_s: float | None) -> T:
+    async def _request(self, send: _Send[T], deadline_s: float | None) -> T:
         first_s = time.monotonic()
         attempt = 0
         while True:
@@ -183,11 +192,11 @@ class ServerRequests:
             except RemoteError as error:
                 wait_s = self._backoff.wait_s(attempt, error.retry_after_s)
                 late_s = min(deadline_s or float("inf"), time.monotonic() + self._config.timeout_s)
-                if error.kind in RETRIED and attempt < self._config.attempts and time.monotonic() + wait_s < late_s:
+                if error.kind in RETRYABLE and attempt < self._config.attempts and time.monotonic() + wait_s < late_s:
                     self._observer.request_retried(error.kind.value)
                     await asyncio.sleep(wait_s)
                     continue
-                if error.kind in AWAY:
+                if error.kind in SERVER_AWAY:
                     self._availability.failed(error, sent_s=first_s)
                 raise RemoteError(error.kind, _with_hint(error.failure, wait_s)) from error
 
@@ -232,12 +241,12 @@ def _with_hint(failure: Failure, wait_s: float) -> Failure:
 
 Answered: TypeAlias = tuple[Answer, JudgePrompt]
 """What a server answered, and the prompt as it was sent."""
-AskAlone: TypeAlias = Callable[[Question, float | None], Awaitable[Answered]]
-AnsweredEach: TypeAlias = Sequence[Answered | None]
-AskTogether: TypeAlias = Callable[[Sequence[Question], float | None], Awaitable[AnsweredEach]]
+SendSingle: TypeAlias = Callable[[Question, float | None], Awaitable[Answered]]
+BatchReplies: TypeAlias = Sequence[Answered | None]
+SendBatch: TypeAlias = Callable[[Sequence[Question], float | None], Awaitable[BatchReplies]]
 
 
-class Takes(Protocol):
+class CanShareRequest(Protocol):
     """Says whether questions may share a request."""
 
     def __call__(self, questions: Sequence[Question]) -> bool:
@@ -280,7 +289,7 @@ class RequestQueue:
         takes: Whether questions may share a request.
     """
 
-    def __init__(self, max_in_flight: int, alone: AskAlone, together: AskTogether, takes: Takes) -> None:
+    def __init__(self, max_in_flight: int, alone: SendSingle, together: SendBatch, takes: CanShareRequest) -> None:
         self._free = max_in_flight
         self._alone = alone
         self._together = together
@@ -347,7 +356,7 @@ class RequestQueue:
             context = members[0].context
             request.task = asyncio.get_running_loop().create_task(self._run(request), context=context)
             self._running.add(request.task)
-            request.task.add_done_callback(functools.partial(self._ended, request))
+            request.task.add_done_callback(functools.partial(self._on_done, request))
             for one in members:
                 self._forget(one)
                 one.request = request
@@ -367,7 +376,7 @@ class RequestQueue:
                 members.append(other)
         return members
 
-    def _ended(self, request: _Request, task: asyncio.Task[None]) -> None:
+    def _on_done(self, request: _Request, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         for one in request.members:
             one.answer.cancel()  # does nothing where it is done
@@ -406,17 +415,17 @@ class RequestQueue:
         deadlines = [one.deadline_s for one in members if one.deadline_s is not None]
         latest_s = max(deadlines) if len(deadlines) == len(members) else None
         answers = await self._together([one.question for one in members], latest_s)
-        again: list[_Waiting] = []
+        retried: list[_Waiting] = []
         for one, answer in zip(members, answers, strict=True):
             if answer is None:
-                again.append(one)
+                retried.append(one)
             elif not one.answer.done():
                 one.answer.set_result(answer)
-        self._ask_apart(request, again)
+        self._ask_apart(request, retried)
 
-    def _ask_apart(self, request: _Request, again: Sequence[_Waiting]) -> None:
+    def _ask_apart(self, request: _Request, retried: Sequence[_Waiting]) -> None:
         """Has those of them who stayed wait again, before all others, each for a request that ends when it leaves."""
-        stayed = [one for one in again if one in request.members]
+        stayed = [one for one in retried if one in request.members]
         for one in stayed:
             request.members.remove(one)
             one.request, one.subject = None, None

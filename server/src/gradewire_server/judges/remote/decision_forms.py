@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gradewire_server.domain.judge import JudgePrompt, Role
-from gradewire_server.judges.remote.errors import unreadable
-from gradewire_server.judges.remote.server import Question
+from gradewire_server.judges.remote.server import Question, unreadable
 from gradewire_server.judges.texts import harmless, turns
 
 _INSTRUCTIONS: Final = "Choose the option that fits best."
@@ -33,7 +32,7 @@ def without_demonstrations(prompt: JudgePrompt) -> JudgePrompt:
     return replace(prompt, fixed=tuple(turn for turn in prompt.fixed if turn.role is Role.SYSTEM))
 
 
-def asked_of(question: Question) -> DecisionQuestion:
+def decision_question(question: Question) -> DecisionQuestion:
     """What is asked for a choice.
 
     What the judge said in earlier steps (all lines of the opening but the last) stands behind the instructions: it is
@@ -97,7 +96,7 @@ def _system_one_answers(reply: GivenProbabilities, count: int) -> list[object]:
     return [answers.get(name) for name in asked]
 
 
-def _system_one_given(answer: object) -> GivenProbabilities:
+def _system_one_probabilities(answer: object) -> GivenProbabilities:
     probabilities = _answer(answer).get("probabilities")
     if not isinstance(probabilities, dict):
         raise unreadable("a decision without probabilities")
@@ -130,7 +129,7 @@ def _decisions_answers(reply: GivenProbabilities, count: int) -> list[object]:
     return answers
 
 
-def _decisions_given(answer: object) -> GivenProbabilities:
+def _decisions_probabilities(answer: object) -> GivenProbabilities:
     entries = _answer(answer).get("probabilities")
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise unreadable("a decision without probabilities")
@@ -151,8 +150,8 @@ def _answer(answer: object) -> GivenProbabilities:
     return answer
 
 
-SYSTEM_ONE: Final = Form("systemone", _system_one_body, _system_one_answers, _system_one_given)
-DECISIONS: Final = Form("decisions", _decisions_body, _decisions_answers, _decisions_given)
-SYSTEM_ONE_AT_DECISIONS: Final = Form("decisions", _system_one_body, _system_one_answers, _system_one_given)
+SYSTEM_ONE: Final = Form("systemone", _system_one_body, _system_one_answers, _system_one_probabilities)
+DECISIONS: Final = Form("decisions", _decisions_body, _decisions_answers, _decisions_probabilities)
+SYSTEM_ONE_AT_DECISIONS: Final = Form("decisions", _system_one_body, _system_one_answers, _system_one_probabilities)
 FORMS: Final = (SYSTEM_ONE, DECISIONS, SYSTEM_ONE_AT_DECISIONS)
 """In the order in which a server is tried."""

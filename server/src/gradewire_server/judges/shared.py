@@ -1,14 +1,16 @@
-"""The backend `embedded` of one of several server processes: its way to the judge host."""
+"""The judges of this machine that several server processes share: messages to their process, and its client."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from grpc import StatusCode, aio
+from pydantic import TypeAdapter
 from typing_extensions import override
 
 from gradewire_proto.spans import current_span
@@ -16,22 +18,91 @@ from gradewire_server.concurrency import SingleFlight
 from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
-from gradewire_server.judges.shared.messages import (
-    ANSWERED,
-    ASKED,
-    NAME,
-    OPENED,
-    STATE,
-    UNBOUNDED,
-    HostReply,
-    HostRequest,
-    HostState,
-    Stopping,
-    path,
-)
 from gradewire_server.judges.wrappers import TIMED_OUT
+
+M = TypeVar("M")
+
+SERVICE: Final = "gradewire.internal.JudgeHost"
+UNBOUNDED: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
+"""Options of gRPC: what a caller may send was checked where it came in."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    """A question for a judge.
+
+    Attributes:
+        need: Its `model` is NAME@DIGEST.
+        deadline_s: In `time.monotonic()` seconds.
+        caller: Who asks: callers take turns in the judge's queue, whichever process they come through.
+    """
+
+    need: Choose | Generate
+    deadline_s: float | None
+    caller: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostReply:
+    """What came of a question; attributes as those of `JudgeReply`."""
+
+    answer: Choice | Generated | Failure
+    source: AnswerSource = AnswerSource.COMPUTED
+    timing: Timing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """What the host has open.
+
+    Attributes:
+        loaded: Its judges by name.
+        troubles: By name, why a judge cannot answer now; only of those that cannot.
+    """
+
+    loaded: Mapping[str, ModelStatus]
+    troubles: Mapping[str, str]
+
+
+class Stopping(Enum):
+    """What a host that is told to stop says to whatever it is asked: the next one is to be asked."""
+
+    STOPPING = "stopping"
+
+
+class Codec(Generic[M]):
+    """Messages of one kind to JSON and back.
+
+    Args:
+        kind: Type of the messages.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self._adapter: TypeAdapter[M] = TypeAdapter(kind)
+
+    def encode(self, message: M) -> bytes:
+        """Raises ValueError for text that is not Unicode."""
+        return self._adapter.dump_json(message)
+
+    def decode(self, data: bytes) -> M:
+        """Raises ValueError for what `encode` did not make."""
+        return self._adapter.validate_json(data)
+
+
+NAME: Final[Codec[str]] = Codec(str)
+OPEN_REPLY: Final[Codec[ModelStatus | Failure | Stopping]] = Codec(ModelStatus | Failure | Stopping)
+ASK_REQUEST: Final[Codec[HostRequest]] = Codec(HostRequest)
+ASK_REPLY: Final[Codec[HostReply | Stopping]] = Codec(HostReply | Stopping)
+STATE: Final[Codec[HostState]] = Codec(HostState)
+
+
+def path(method: str) -> str:
+    """As gRPC names a method."""
+    return f"/{SERVICE}/{method}"
+
 
 _log = logging.getLogger(__name__)
 
@@ -73,10 +144,10 @@ class HostClient:
         self._away_s = away_s
         self._channel = aio.insecure_channel(address, options=_OPTIONS)
         self._open = self._channel.unary_unary(
-            path("Open"), request_serializer=NAME.encode, response_deserializer=OPENED.decode
+            path("Open"), request_serializer=NAME.encode, response_deserializer=OPEN_REPLY.decode
         )
         self._ask = self._channel.unary_unary(
-            path("Ask"), request_serializer=ASKED.encode, response_deserializer=ANSWERED.decode
+            path("Ask"), request_serializer=ASK_REQUEST.encode, response_deserializer=ASK_REPLY.decode
         )
         self._watch = self._channel.unary_stream(
             path("Watch"), request_serializer=NAME.encode, response_deserializer=STATE.decode
@@ -100,11 +171,11 @@ class HostClient:
         """Has the host open a judge, or says why it does not; where it stops first, the next one is asked."""
         return await self._answer(lambda: self._open(name), None)
 
-    async def ask(self, asked: HostRequest) -> HostReply:
+    async def ask(self, request: HostRequest) -> HostReply:
         """Asks the host; where it stops before it has answered, the next one is asked, but where it dies none is."""
         span = current_span()
         metadata = None if span is None else span.metadata()
-        answer = await self._answer(lambda: self._ask(asked, metadata=metadata), asked.deadline_s)
+        answer = await self._answer(lambda: self._ask(request, metadata=metadata), request.deadline_s)
         return HostReply(answer) if isinstance(answer, Failure) else answer
 
     async def close(self) -> None:

@@ -11,36 +11,33 @@ from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.backend import RemoteJudgeObserver
-from gradewire_server.judges.decisions.forms import (
+from gradewire_server.judges.remote.decision_forms import (
     DECISIONS,
     FORMS,
     OTHER_LABELS,
     DecisionQuestion,
     Form,
     GivenProbabilities,
-    asked_of,
+    decision_question,
     without_demonstrations,
 )
-from gradewire_server.judges.remote.errors import (
+from gradewire_server.judges.remote.http_client import BAD_REQUEST, NOT_FOUND, HttpClient, checked, error_of
+from gradewire_server.judges.remote.judge import RemoteBackend
+from gradewire_server.judges.remote.server import (
     ADDRESS_SETTING,
     MODEL_SETTING,
+    Answer,
+    Paid,
+    Question,
     RemoteError,
+    Reply,
+    Server,
+    count,
+    json_object,
     refused,
     server_at,
     unreadable,
 )
-from gradewire_server.judges.remote.http_client import (
-    BAD_REQUEST,
-    NOT_FOUND,
-    HttpClient,
-    Reply,
-    checked,
-    count,
-    error_of,
-    json_object,
-)
-from gradewire_server.judges.remote.judge import RemoteBackend
-from gradewire_server.judges.remote.server import Answer, Paid, Question, Server
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _ROUNDING: Final = 0.005
@@ -188,7 +185,7 @@ class DecisionServer(Server):
 
     @override
     def subject(self, question: Question) -> str | None:
-        return None if self._most_questions == 1 else asked_of(question).state
+        return None if self._most_questions == 1 else decision_question(question).state
 
     @override
     def takes(self, questions: Sequence[Question]) -> bool:
@@ -196,15 +193,15 @@ class DecisionServer(Server):
 
     @override
     async def ask(self, question: Question) -> Answer:
-        asked = asked_of(question)
-        answer = answer_of(*await self._answered([asked]), asked)
+        asked = decision_question(question)
+        answer = answer_of(*await self._request([asked]), asked)
         paid, self._paid = self._paid, Paid()
         return paid.within(answer)
 
     @override
     async def ask_together(self, questions: Sequence[Question]) -> list[Answer | RemoteError]:
-        asked = [asked_of(question) for question in questions]
-        answers = answers_of(*await self._answered(asked), asked)
+        asked = [decision_question(question) for question in questions]
+        answers = answers_of(*await self._request(asked), asked)
         for place, answer in enumerate(answers):
             if isinstance(answer, Answer):
                 paid, self._paid = self._paid, Paid()
@@ -220,7 +217,7 @@ class DecisionServer(Server):
     async def close(self) -> None:
         await self._client.close()
 
-    async def _answered(self, asked: Sequence[DecisionQuestion]) -> tuple[Reply, Form]:
+    async def _request(self, asked: Sequence[DecisionQuestion]) -> tuple[Reply, Form]:
         form = self._form  # a probe may find another one meanwhile
         reply = await self._send(asked, form)
         error = error_of(reply, self._model, _WANTED)

@@ -11,20 +11,38 @@ from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.backend import RemoteJudgeObserver
-from gradewire_server.judges.openai.answers import answer_of, kind_of, sees_images
-from gradewire_server.judges.openai.dialect import Dialect, ServerKind, dialect_of, request_body
-from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, rate_limited, says_too_long, unreadable
 from gradewire_server.judges.remote.http_client import (
     BAD_REQUEST,
     NOT_FOUND,
     HttpClient,
-    Reply,
     checked,
     error_of,
-    said,
+    server_message,
 )
 from gradewire_server.judges.remote.judge import RemoteBackend
-from gradewire_server.judges.remote.server import Answer, Paid, Question, Server, body_with, refusal_of_pictures
+from gradewire_server.judges.remote.openai_dialect import (
+    Dialect,
+    ServerKind,
+    answer_of,
+    dialect_of,
+    kind_of,
+    request_body,
+    sees_images,
+)
+from gradewire_server.judges.remote.server import (
+    Answer,
+    Paid,
+    Question,
+    RemoteError,
+    RemoteFault,
+    Reply,
+    Server,
+    body_with,
+    rate_limited,
+    refusal_of_pictures,
+    says_too_long,
+    unreadable,
+)
 from gradewire_server.judges.texts import harmless
 from gradewire_server.settings.judge import Prefill, RemoteJudgeConfig
 
@@ -158,7 +176,7 @@ class Features:
             if error is not None and (reply.status not in BAD_REQUEST or error.kind is RemoteFault.TOO_LONG):
                 raise error
             if error is not None:
-                less = dialect.without(said(reply))
+                less = dialect.without(server_message(reply))
                 if less == dialect:
                     break
                 dialect = less
@@ -250,7 +268,7 @@ class OpenAIServer(Server):
                     return self._with_paid(answer)
             elif reply.status in BAD_REQUEST and error.kind is not RemoteFault.TOO_LONG:
                 self._note(reply)
-                if dialect.without(said(reply)) == dialect or not await self._features.confirm(dialect):
+                if dialect.without(server_message(reply)) == dialect or not await self._features.confirm(dialect):
                     raise self._of_pictures(reply, question) or error
             else:
                 raise self._of_pictures(reply, question) or error
@@ -284,9 +302,9 @@ class OpenAIServer(Server):
         return False
 
     def _of_pictures(self, reply: Reply, question: Question) -> RemoteError | None:
-        if not question.prompt.images or reply.status not in _OF_REQUESTS or says_too_long(said(reply)):
+        if not question.prompt.images or reply.status not in _OF_REQUESTS or says_too_long(server_message(reply)):
             return None
-        return refusal_of_pictures(said(reply), self._model, reply.status)
+        return refusal_of_pictures(server_message(reply), self._model, reply.status)
 
     def _with_paid(self, answer: Answer) -> Answer:
         paid, self._paid = self._paid.plus(self._features.take_paid()), Paid()

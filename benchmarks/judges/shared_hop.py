@@ -1,0 +1,119 @@
+"""What it costs to ask a judge in another process: CPU time of a question, both ends together.
+
+A judge that answers at once is asked directly, and through the judge host over its socket, in turn; both ends are in
+this process, so its CPU time is that of server process and host. Prints a table; needs no model.
+"""
+
+import argparse
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from typing_extensions import override
+
+from gradewire_server.domain.items import Timing
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
+from gradewire_server.domain.needs import AnswerSource
+from gradewire_server.domain.ports import JudgeReply, ModelStatus
+from gradewire_server.judge_host import JudgeHost
+from gradewire_server.judges.backend import Judge, JudgeBackend
+from gradewire_server.judges.shared import SharedJudges
+
+_STATUS: Final = ModelStatus("at-once", "0" * 64, "loaded", kind="judge")
+_AT_A_TIME: Final = 64
+"""As many as a request has open."""
+
+
+class _AtOnce(Judge):
+    """Gives every option the same probability, without looking."""
+
+    @property
+    @override
+    def status(self) -> ModelStatus:
+        return _STATUS
+
+    @override
+    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+        count = len(need.options)
+        return JudgeReply(Choice((1 / count,) * count, 1.0, 1), AnswerSource.COMPUTED, Timing())
+
+    @override
+    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
+        answer = Generated("", complete=True, prompt_tokens=1, generated_tokens=0)
+        return JudgeReply(answer, AnswerSource.COMPUTED, Timing())
+
+    @override
+    def trouble(self) -> str:
+        return ""
+
+    @override
+    async def close(self) -> None:
+        pass
+
+
+class _Judges(JudgeBackend):
+    @override
+    def listed(self) -> Sequence[ModelStatus]:
+        return (_STATUS,)
+
+    @override
+    async def open(self, name: str) -> Judge:
+        return _AtOnce()
+
+    @override
+    async def close(self) -> None:
+        pass
+
+
+def _question(number: int, characters: int) -> Choose:
+    fixed = (Turn(Role.SYSTEM, "Rate it. " * 30),)
+    return Choose("", JudgePrompt(fixed, "Answer: ", f"{number} " + "a" * characters, "", "Rating:"), ("1", "2", "3"))
+
+
+async def _cpu_us(judge: Judge, questions: int, characters: int) -> float:
+    """Microseconds of CPU for each question, 64 of them at a time."""
+    began_s = time.process_time()
+    for first in range(0, questions, _AT_A_TIME):
+        asked = (_question(number, characters) for number in range(first, first + _AT_A_TIME))
+        await asyncio.gather(*(judge.choose(each) for each in asked))
+    return (time.process_time() - began_s) * 1e6 / questions
+
+
+async def measure(questions: int, rounds: int, characters: int) -> tuple[float, float]:
+    """CPU microseconds of a question, directly and through the host; the least of all rounds."""
+    with tempfile.TemporaryDirectory() as directory:
+        address = f"unix:{Path(directory) / 'judges'}"
+        host = JudgeHost(_Judges(), max_queue_items=4096)
+        await host.start(address)
+        process = SharedJudges(address, _Judges())
+        shared, alone = await process.open(_STATUS.name), _AtOnce()
+        await _cpu_us(shared, _AT_A_TIME, characters)
+        found = [
+            (await _cpu_us(alone, questions, characters), await _cpu_us(shared, questions, characters))
+            for _ in range(rounds)
+        ]
+        await process.close()
+        await host.stop()
+    return min(direct for direct, _ in found), min(hop for _, hop in found)
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=2048, help="of each round (default: 2048)")
+    parser.add_argument("--rounds", type=int, default=5, help="the least of them counts (default: 5)")
+    given = parser.parse_args()
+    print("| characters of the answer | asked directly, CPU µs | through the judge host, both ends, CPU µs |")
+    print("|---:|---:|---:|")
+    for characters in (20, 2000):
+        direct, hop = asyncio.run(measure(given.questions, given.rounds, characters))
+        print(f"| {characters} | {direct:.0f} | {hop:.0f} |")
+    print(f"\nload average {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

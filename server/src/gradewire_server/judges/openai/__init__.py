@@ -1,1 +1,0 @@
-"""Judges behind OpenAI-compatible servers."""
