@@ -54,7 +54,7 @@ def texts_that_matter(row: Row) -> list[str]:
     if texts.held:
         return [texts.prediction, *texts.sentences]
     windows = chain.from_iterable(texts.candidates.values())
-    return [texts.prediction, *texts.sentences, *texts.asked_keywords, *windows]
+    return [texts.prediction, *texts.sentences, *texts.open_keywords, *windows]
 
 
 def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
