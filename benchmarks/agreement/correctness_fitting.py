@@ -12,9 +12,9 @@ from benchmarks.agreement.correctness_rows import ScoredRows, sha256_of, togethe
 
 from gradewire_models.catalog.loading import find_model
 from gradewire_server.metrics.correctness.features import Feature
-from gradewire_server.metrics.correctness.fit import CorrectnessFit, read_fit
+from gradewire_server.metrics.correctness.fitted import CorrectnessFit, read_fit
 from gradewire_server.metrics.correctness.metric import VERSION
-from gradewire_stats.calibration.probability import fit_correctness, fitted_form
+from gradewire_stats.calibration.fit_correctness import fit_correctness, fitted_form
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -28,7 +28,7 @@ from benchmarks.agreement.travel_figures import ReadSet, Way, changes_table, fig
 from benchmarks.common.document import write_block
 from benchmarks.common.rows import HEADLINE_MODELS, read_lines, require_files
 
-from gradewire_stats.calibration.probability import held_out_probabilities
+from gradewire_stats.calibration.fit_correctness import held_out_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

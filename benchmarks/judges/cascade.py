@@ -36,8 +36,8 @@ from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 from gradewire.metrics.choice import parse_metric_line
 from gradewire_models.catalog.loading import find_model
 from gradewire_stats.calibration.cascade import SHARES, fit_cascade, held_risks, judge_gains, judged_below
+from gradewire_stats.calibration.fit_correctness import BAND_FOLDS, held_out_probabilities
 from gradewire_stats.calibration.labelled_rows import FOLDS
-from gradewire_stats.calibration.probability import BAND_FOLDS, held_out_probabilities
 
 if TYPE_CHECKING:
     from gradewire_stats.calibration.cascade import CascadeRows

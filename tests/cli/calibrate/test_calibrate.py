@@ -20,7 +20,7 @@ from gradewire.api import embedded_transport
 from gradewire_cli.group import gradewire
 from gradewire_models.build import build_model
 from gradewire_models.repository.built import load_built
-from gradewire_stats.calibration import probability as correctness_fit
+from gradewire_stats.calibration import fit_correctness as correctness_fit
 
 NAME = "tiny-bert"
 Run = Callable[..., Result]

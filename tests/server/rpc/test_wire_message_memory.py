@@ -7,7 +7,7 @@ from tests.support.examples import example_count
 
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.requests.errors import InvalidRequestError
-from gradewire_server.rpc.wire import Counts, counts_in, memory_bytes, small_memory_bytes
+from gradewire_server.rpc.message_size import Counts, counts_in, memory_bytes, small_memory_bytes
 
 _SCORE = scoring_pb2.ScoreRequest.DESCRIPTOR
 _TEXTS = st.lists(st.text(max_size=8), max_size=200)

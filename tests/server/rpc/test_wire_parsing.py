@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.support.examples import example_count
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
-from gradewire_server.rpc import wire
-from gradewire_server.rpc.wire import parse
+from gradewire_server.rpc import message_size
+from gradewire_server.rpc.message_size import parse
 
 Request = scoring_pb2.ScoreRequest
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -34,8 +34,8 @@ streamed = st.builds(
 )
 def test_pieces_of_any_size_give_the_same_message(message: Any, at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire, "_BYTES_AT_ONCE", at_once)
-        patch.setattr(wire, "_FIELDS_AT_ONCE", 2)
+        patch.setattr(message_size, "_BYTES_AT_ONCE", at_once)
+        patch.setattr(message_size, "_FIELDS_AT_ONCE", 2)
         found = asyncio.run(parse(type(message), message.SerializeToString()))
     assert found == message
 

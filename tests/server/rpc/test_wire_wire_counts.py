@@ -10,8 +10,8 @@ from tests.support.examples import example_count
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 from gradewire_server.requests.errors import InvalidRequestError
-from gradewire_server.rpc import wire
-from gradewire_server.rpc.wire import Counts, MalformedError, count_fields, parse
+from gradewire_server.rpc import message_size
+from gradewire_server.rpc.message_size import Counts, MalformedError, count_fields, parse
 from gradewire_server.settings.limits import Limits
 
 _FEW = Limits(max_items_per_request=4, max_metrics_per_request=2)
@@ -107,7 +107,7 @@ def test_millions_of_empty_items_are_refused_without_being_read() -> None:
 def test_parsing_in_pieces_gives_the_same_message(request: scoring_pb2.ScoreRequest, at_once: int) -> None:
     streamed = scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=request.items))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire, "_BYTES_AT_ONCE", at_once)
+        patch.setattr(message_size, "_BYTES_AT_ONCE", at_once)
         for message in (request, streamed):
             assert asyncio.run(parse(type(message), message.SerializeToString())) == message
 

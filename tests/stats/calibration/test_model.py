@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gradewire_stats.calibration.probability import linear_form
+from gradewire_stats.calibration.fit_correctness import linear_form
 from gradewire_stats.calibration.stored_fit import FittedFeature, log_odds
 
 FEATURES = (FittedFeature("up", 1, 0.0), FittedFeature("down", -1, 0.0), FittedFeature("free", 0, 0.0))

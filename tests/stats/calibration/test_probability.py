@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gradewire_stats.calibration import probability
+from gradewire_stats.calibration import fit_correctness as probability
+from gradewire_stats.calibration.fit_correctness import CorrectnessFitResult, fit_correctness
 from gradewire_stats.calibration.labelled_rows import FOLDS, checked, fold_of
-from gradewire_stats.calibration.probability import CorrectnessFitResult, fit_correctness
 from gradewire_stats.calibration.stored_fit import FittedFeature, probabilities
 
 # A fit takes seconds; beside other programs its threads wait for each other.

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gradewire_server.metrics.correctness.features import INPUT_KIND, Feature
-from gradewire_server.metrics.correctness.fit import read_fit
-from gradewire_stats.calibration import probability, quality
+from gradewire_server.metrics.correctness.fitted import read_fit
+from gradewire_stats.calibration import fit_correctness as probability
+from gradewire_stats.calibration import quality
+from gradewire_stats.calibration.fit_correctness import fit_correctness, fitted_form
 from gradewire_stats.calibration.labelled_rows import InputKinds, LabelledFeatures, checked
-from gradewire_stats.calibration.probability import fit_correctness, fitted_form
 from gradewire_stats.calibration.quality import (
     accuracy_at_coverage,
     brier_score,

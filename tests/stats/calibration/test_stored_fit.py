@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gradewire_server.metrics.correctness.fit import FittedRows
+from gradewire_server.metrics.correctness.fitted import FittedRows
 from gradewire_stats.calibration.stored_fit import KEPT_ROWS, distances, neighbourhood, ramp, scales
 
 

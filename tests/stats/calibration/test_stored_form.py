@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gradewire_server.metrics.correctness.features import Feature
-from gradewire_server.metrics.correctness.fit import CorrectnessFit, read_fit
+from gradewire_server.metrics.correctness.fitted import CorrectnessFit, read_fit
 from gradewire_stats.calibration.stored_fit import (
     DistanceBand,
     FittedFeature,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_cli.calibrate.rows import LabelledScores
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_stats.agreement_table import AgreementReport
-    from gradewire_stats.calibration.probability import CorrectnessFitResult
+    from gradewire_stats.calibration.fit_correctness import CorrectnessFitResult
     from gradewire_stats.calibration.quality import TransferStatistics
     from gradewire_stats.calibration.stored_fit import FittedFeature
     from gradewire_stats.calibration.thresholds import Objective, WeightObjective
@@ -202,8 +202,8 @@ def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are d
         InputError: Scores without features, rows that cannot be fitted on, or scikit-learn is not installed.
     """
     try:
+        from gradewire_stats.calibration.fit_correctness import fit_correctness  # noqa: PLC0415 - the same extra
         from gradewire_stats.calibration.labelled_rows import InputKinds, checked  # noqa: PLC0415 - the extra `calibrate`
-        from gradewire_stats.calibration.probability import fit_correctness  # noqa: PLC0415 - the same extra
 
         rows, names = split.fitted, [feature.name for feature in features]
         values = _values(rows.results, (*names, *shape))

@@ -18,7 +18,7 @@ from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, OverloadedError
 from gradewire_server.requests.turns import Permits
 from gradewire_server.rpc.call import Method, RequestT, RpcCall, charge_stream
-from gradewire_server.rpc.wire import (
+from gradewire_server.rpc.message_size import (
     Counts,
     MalformedError,
     count_fields,

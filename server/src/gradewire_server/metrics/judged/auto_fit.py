@@ -12,7 +12,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from gradewire_proto.wire_rules import FORMER_NAMES
 from gradewire_server.domain.metric import Calibration, ModelMetadata
-from gradewire_server.metrics.correctness.fit import MAX_TEXT_CHARACTERS, fit_id
+from gradewire_server.metrics.correctness.fitted import MAX_TEXT_CHARACTERS, fit_id
 from gradewire_server.metrics.correctness.metric import Correctness, fit_of
 
 VERSION: Final = 1

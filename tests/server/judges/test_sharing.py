@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.server.judges.bench import choose, generate
-from tests.server.judges.shared.house import House, gate_of, until
+from tests.server.judges.house import House, gate_of, until
 from tests.support.judges.scripted import Script, ScriptedJudges, by_hash, judge_status
 
 from gradewire_proto.spans import CURRENT

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from tests.server.judges.bench import choose
-from tests.server.judges.shared.house import House, gate_of, until
+from tests.server.judges.house import House, gate_of, until
 from tests.support.judges.scripted import ScriptedJudges, by_hash, judge_status
 
 from gradewire_server.domain.items import Failure, Status

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
-from tests.server.encoders.local.conftest import bound_on_cpu
+from tests.server.encoders.conftest import bound_on_cpu
 from tests.support.examples import example_count
 
 from gradewire_models.repository.built import BuiltModel
