@@ -228,7 +228,7 @@ def test_how_it_held_on_other_rows() -> None:
         assert found.wrong == (accepted & (other.verdicts != other.right)).sum()
         assert found.held == (found.wrong <= found.risk * found.accepted)
         asked = judged_rows(fit, other, fitted.accepts_from)
-        assert found.asked == asked.sum() <= found.rows - found.accepted
+        assert found.judged == asked.sum() <= found.rows - found.accepted
         verdicts = np.where(asked, other.judge_verdicts == 1, other.verdicts)
         assert found.accuracy == pytest.approx((verdicts == other.right).mean())
 

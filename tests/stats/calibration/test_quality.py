@@ -184,7 +184,7 @@ def test_a_server_says_the_same_of_rows_near_and_far() -> None:
     padded = np.zeros((len(shapes), len(INPUT_KIND)))
     padded[:, : len(NAMES)] = shapes
     for row in range(0, len(values), 9):
-        place = served.place(padded[row])
+        place = served.position_of(padded[row])
         assert served(values[row], place) == pytest.approx(found[row], abs=1e-10)
         assert served.band(0.9, place).holds(found[row]) == flags[row]
 
@@ -253,4 +253,4 @@ def test_sources_of_one_kind_give_a_distance_that_a_server_reads() -> None:
     form = fitted_form(replace(rows, shapes=InputKinds(NAMES, alike)), PROVENANCE)
     known = [Feature(each.name, each.monotone, each.width) for each in FEATURES]
     served = read_fit(json.dumps(form), known, version=1)
-    assert served.place(np.zeros(len(INPUT_KIND))) is not None
+    assert served.position_of(np.zeros(len(INPUT_KIND))) is not None

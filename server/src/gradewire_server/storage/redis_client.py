@@ -210,12 +210,20 @@ class RedisClient:
 
     async def hash_length(self, key: bytes) -> int:
         """How many fields a hash has, 0 where there is none; errors as `get`."""
-        return int(await self._read(lambda: self._client.hlen(key)))
+
+        async def work() -> int:
+            return int(await self._client.hlen(key))  # inside, so that a reply of another type is the server's fault
+
+        return await self._read(work)
 
     async def hash_page(self, key: bytes, cursor: int, count: int) -> tuple[int, dict[bytes, bytes]]:
         """About `count` fields of a hash, and the next cursor: 0 begins and ends; errors as `get`."""
-        next_cursor, fields = await self._read(lambda: self._client.hscan(key, cursor, count=count))
-        return int(next_cursor), dict(fields)
+
+        async def work() -> tuple[int, dict[bytes, bytes]]:
+            next_cursor, fields = await self._client.hscan(key, cursor, count=count)
+            return int(next_cursor), dict(fields)
+
+        return await self._read(work)
 
     async def hash_get(self, key: bytes, fields: Sequence[bytes]) -> list[object]:
         """Values of a hash by field; errors as `get`."""
