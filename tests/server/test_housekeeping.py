@@ -31,7 +31,7 @@ class Node:
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Fills with garbage that was left whenever it was looked for."""
-    monkeypatch.setattr(housekeeping, "_EVERY_S", 0.01)
+    monkeypatch.setattr(housekeeping, "_COLLECT_EVERY_S", 0.01)
     seen: list[int] = []
     usual = housekeeping.collect_and_keep
 
@@ -92,7 +92,7 @@ async def test_it_waits_for_the_end_of_calls(looks: list[int]) -> None:
 async def test_what_became_garbage_after_a_look_is_found_in_the_end(
     looks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(housekeeping, "_ALL_EVERY_S", 0.1)
+    monkeypatch.setattr(housekeeping, "_COLLECT_ALL_EVERY_S", 0.1)
     node: Node | None = Node()
     collect_and_keep()
     node = None

@@ -32,6 +32,55 @@ QUOTA_KEY: Final = "gradewire-quota"
 
 _BEARER: Final = "Bearer "
 
+MAX_MARKS: Final = 30
+"""Combining marks in a row; no language needs more than a few."""
+_LONG_RUN: Final = "M" * (MAX_MARKS + 1)
+# Neither letter nor space and from where the marks begin: they are all in it. The look-behind starts a run at its first
+# character only, so that runs just below the bound are not tried again from each of their characters.
+_SYMBOL: Final = r"[^\w\s\x00-\u02ff]"
+_SYMBOLS: Final = re.compile(rf"{_SYMBOL}(?<!{_SYMBOL}{_SYMBOL}){_SYMBOL}{{{MAX_MARKS},}}")
+
+MAX_PROMPT_BYTES: Final = 65_536
+"""Longest prompt file."""
+MAX_DOTS_IN_LINE: Final = 64
+"""A TOML parser's work grows with the square of a dotted key's parts: half a minute for one that fills the file."""
+
+MAX_MODEL_BYTES: Final = 256
+"""A model: NAME, or NAME@DIGEST."""
+MAX_FIT_BYTES: Final = 64
+"""The identity of a fit: 64 hex digits."""
+MAX_ID_BYTES: Final = 1024
+"""Item.id, which comes back beside every result of a stream."""
+MAX_SPEC_BYTES: Final = 96 << 10
+"""A metric with all its parameters: an inline prompt file, and room for fields of a later version."""
+
+PARAMETER_BYTES: Final = {
+    "model": MAX_MODEL_BYTES,
+    "judge_model": MAX_MODEL_BYTES,
+    "grader": MAX_MODEL_BYTES,
+    "fit": MAX_FIT_BYTES,
+    "prompt": MAX_PROMPT_BYTES,
+}
+"""String parameters of metrics, and of SyntheticGeneration, by the names of their fields."""
+
+_EXACT_CHARACTERS: Final = 1 << 20
+
+MAX_NAME_BYTES: Final = 256
+"""A name in UTF-8; it becomes part of a key."""
+_DIGEST_BYTES: Final = 16
+_PINNED: Final = re.compile(rf"(?P<name>.*)@(?P<digest>[0-9a-fA-F]{{8,{2 * _DIGEST_BYTES}}})", re.DOTALL)
+
+DIGEST_PREFIX_CHARS: Final = 12
+"""Hex digits of a digest in a line: enough to tell models and prompts apart, short enough to read."""
+LINE: Final = re.compile(
+    r"(?P<name>[A-Za-z_]\w*)(?::(?P<preset>\w+))?(?:/(?P<version>[0-9]+))?(?:\?(?P<parameters>.*))?", re.ASCII
+)
+FORMER_NAMES: Final = {"calibrated": "correctness"}
+"""Names that metrics had, and the names they have: what carries an old one is read as if it had the new one."""
+_FORMER: Final = re.compile(rf"({'|'.join(FORMER_NAMES)})(?!\w)")
+# What stays readable in a value.
+_SAFE: Final = {"prompt": "@/"}
+
 
 def bearer(token: str) -> str:
     """The value of `authorization` for a token."""
@@ -42,15 +91,6 @@ def token_of(authorization: str) -> str:
     """The token of a value of `authorization`; empty where it is no bearer token. The scheme may be in any case."""
     scheme, token = authorization[: len(_BEARER)], authorization[len(_BEARER) :]
     return token if scheme.lower() == _BEARER.lower() else ""
-
-
-MAX_MARKS: Final = 30
-"""Combining marks in a row; no language needs more than a few."""
-_LONG_RUN: Final = "M" * (MAX_MARKS + 1)
-# Neither letter nor space and from where the marks begin: they are all in it. The look-behind starts a run at its first
-# character only, so that runs just below the bound are not tried again from each of their characters.
-_SYMBOL: Final = r"[^\w\s\x00-\u02ff]"
-_SYMBOLS: Final = re.compile(rf"{_SYMBOL}(?<!{_SYMBOL}{_SYMBOL}){_SYMBOL}{{{MAX_MARKS},}}")
 
 
 class TooManyMarksError(ValueError):
@@ -76,44 +116,10 @@ def has_long_run(text: str) -> bool:
     )
 
 
-MAX_PROMPT_BYTES: Final = 65_536
-"""Longest prompt file."""
-MAX_DOTS_IN_LINE: Final = 64
-"""A TOML parser's work grows with the square of a dotted key's parts: half a minute for one that fills the file."""
-
-
-MAX_MODEL_BYTES: Final = 256
-"""A model: NAME, or NAME@DIGEST."""
-MAX_FIT_BYTES: Final = 64
-"""The identity of a fit: 64 hex digits."""
-MAX_ID_BYTES: Final = 1024
-"""Item.id, which comes back beside every result of a stream."""
-MAX_SPEC_BYTES: Final = 96 << 10
-"""A metric with all its parameters: an inline prompt file, and room for fields of a later version."""
-
-PARAMETER_BYTES: Final = {
-    "model": MAX_MODEL_BYTES,
-    "judge_model": MAX_MODEL_BYTES,
-    "grader": MAX_MODEL_BYTES,
-    "fit": MAX_FIT_BYTES,
-    "prompt": MAX_PROMPT_BYTES,
-}
-"""String parameters of metrics, and of SyntheticGeneration, by the names of their fields."""
-
-
-_EXACT_CHARACTERS: Final = 1 << 20
-
-
 def byte_count(text: str) -> int:
     """Bytes of a text in UTF-8; of one of more than a million characters, which is over any bound, its characters."""
     exact = not text.isascii() and len(text) <= _EXACT_CHARACTERS
     return len(text.encode(errors="surrogatepass")) if exact else len(text)
-
-
-MAX_NAME_BYTES: Final = 256
-"""A name in UTF-8; it becomes part of a key."""
-_DIGEST_BYTES: Final = 16
-_PINNED: Final = re.compile(rf"(?P<name>.*)@(?P<digest>[0-9a-fA-F]{{8,{2 * _DIGEST_BYTES}}})", re.DOTALL)
 
 
 class EntryTexts(Protocol):
@@ -187,18 +193,6 @@ def digest_entries(entries: Iterable[EntryTexts]) -> str:
         entry_name(entry_payload(nfc(entry.question), sorted({nfc(text) for text in entry.references})))
         for entry in entries
     )
-
-
-DIGEST_PREFIX_CHARS: Final = 12
-"""Hex digits of a digest in a line: enough to tell models and prompts apart, short enough to read."""
-LINE: Final = re.compile(
-    r"(?P<name>[A-Za-z_]\w*)(?::(?P<preset>\w+))?(?:/(?P<version>[0-9]+))?(?:\?(?P<parameters>.*))?", re.ASCII
-)
-FORMER_NAMES: Final = {"calibrated": "correctness"}
-"""Names that metrics had, and the names they have: what carries an old one is read as if it had the new one."""
-_FORMER: Final = re.compile(rf"({'|'.join(FORMER_NAMES)})(?!\w)")
-# What stays readable in a value.
-_SAFE: Final = {"prompt": "@/"}
 
 
 def current(text: str) -> str:

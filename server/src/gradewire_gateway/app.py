@@ -35,6 +35,8 @@ from gradewire_gateway.twins import StreamTwin, UnaryTwin
 from gradewire_gateway.wire import all_methods
 from gradewire_proto.wire_rules import REQUEST_ID_KEY
 
+_log = logging.getLogger(__name__)
+
 _WAIT_S: Final = 2.0
 _ANSWERED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
@@ -136,7 +138,6 @@ async def _refused(request: Request, error: Exception) -> Response:
     return Problem(status, record.code, details.get(status, "refused"), headers=headers).response(record.request_id)
 
 
-_log = logging.getLogger(__name__)
 _DEFECT: Final = Problem(500, "internal", "internal error; the gateway's log has the details under the request id")
 _HEADERS: Final = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
 

@@ -13,11 +13,40 @@ from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import check_ok, invalid
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.twins import call_unary, json_body
-from gradewire_gateway.wire import count_of, list_of, method_at, object_of, read_object, text_of
+from gradewire_gateway.wire import DEFAULT_MODEL, count_of, list_of, method_at, object_of, read_object, text_of
 from gradewire_proto.v1 import judging_pb2, models_pb2, types_pb2
 from gradewire_proto.wire_rules import JUDGING, MODELS
 
 _USABLE = (models_pb2.MODEL_STATE_LOADED, models_pb2.MODEL_STATE_BUILT)
+
+_MAX_TOKENS: Final = 4096
+_ROLES: Final = {
+    "system": judging_pb2.CHAT_ROLE_SYSTEM,
+    "developer": judging_pb2.CHAT_ROLE_SYSTEM,
+    "user": judging_pb2.CHAT_ROLE_USER,
+    "assistant": judging_pb2.CHAT_ROLE_ASSISTANT,
+}
+_ONLY: Final[Mapping[str, tuple[Any, ...]]] = {
+    "temperature": (0,),
+    "top_p": (1,),
+    "n": (1,),
+    "stream": (False,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "logit_bias": ({},),
+    "tools": ([],),
+    "functions": ([],),
+    "tool_choice": ("none", "auto"),
+    "response_format": ({"type": "text"},),
+    "modalities": (["text"],),
+    "audio": (),
+}
+"""Fields that would change the answer, with the values that change nothing; null is one always."""
+
+CHAT_PATH: Final = "/v1/chat/completions"
+MODELS_PATH: Final = "/v1/models"
 
 
 def write_completion(reply: judging_pb2.CompleteResponse, request_id: str) -> dict[str, Any]:
@@ -54,35 +83,6 @@ def models_body(reply: models_pb2.ListModelsResponse) -> dict[str, Any]:
         "object": "list",
         "data": [{"id": each.name, "object": "model", "created": 0, "owned_by": "gradewire"} for each in judges],
     }
-
-
-DEFAULT_MODEL: Final = "default"
-"""Stands for the server's default judge, for clients that must name one."""
-_MAX_TOKENS: Final = 4096
-_ROLES: Final = {
-    "system": judging_pb2.CHAT_ROLE_SYSTEM,
-    "developer": judging_pb2.CHAT_ROLE_SYSTEM,
-    "user": judging_pb2.CHAT_ROLE_USER,
-    "assistant": judging_pb2.CHAT_ROLE_ASSISTANT,
-}
-_ONLY: Final[Mapping[str, tuple[Any, ...]]] = {
-    "temperature": (0,),
-    "top_p": (1,),
-    "n": (1,),
-    "stream": (False,),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "logit_bias": ({},),
-    "tools": ([],),
-    "functions": ([],),
-    "tool_choice": ("none", "auto"),
-    "response_format": ({"type": "text"},),
-    "modalities": (["text"],),
-    "audio": (),
-}
-"""Fields that would change the answer, with the values that change nothing; null is one always."""
 
 
 def read_completion(body: Mapping[str, Any]) -> judging_pb2.CompleteRequest:
@@ -145,10 +145,6 @@ def _stops(given: object) -> list[str]:
     if isinstance(given, str):
         return [text_of(given, "stop")]
     return [text_of(each, f"stop[{index}]") for index, each in enumerate(list_of(given, "stop"))]
-
-
-CHAT_PATH: Final = "/v1/chat/completions"
-MODELS_PATH: Final = "/v1/models"
 
 
 class ChatCompletions:

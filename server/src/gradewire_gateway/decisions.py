@@ -15,13 +15,23 @@ from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import check_ok, invalid
 from gradewire_gateway.twins import call_unary, json_body
 from gradewire_gateway.upstream import CallOptions
-from gradewire_gateway.wire import list_of, method_at, object_of, read_object, text_of
+from gradewire_gateway.wire import DEFAULT_MODEL, list_of, method_at, object_of, read_object, text_of
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import JUDGING, SCORING
 
 MAX_QUESTIONS: Final = 64
 MAX_OPTIONS: Final = 26
 NOUL: Final = (("false", "the statement does not hold for the state"), ("true", "the statement holds for the state"))
+
+_KEYS: Final = {"question", "references", "answer"}
+
+_PREDICATE: Final = "predicate"
+_TEXT_PARTS: Final = ("input_text", "output_text")
+
+CORRECTNESS: Final = "correctness"
+
+SYSTEM_ONE_PATH: Final = "/v1/systemone"
+DECISIONS_PATH: Final = "/v1/decisions"
 
 
 class QuestionType(StrEnum):
@@ -99,9 +109,6 @@ class Decisions:
     prompt_tokens: int
 
 
-_KEYS: Final = {"question", "references", "answer"}
-
-
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
     """A request.
@@ -159,10 +166,6 @@ def checked(questions: tuple[Question, ...]) -> tuple[Question, ...]:
         if len(set(labels)) < len(labels):
             raise invalid(f"{question.at}: an option is there twice", question.at)
     return questions
-
-
-_PREDICATE: Final = "predicate"
-_TEXT_PARTS: Final = ("input_text", "output_text")
 
 
 def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
@@ -356,10 +359,6 @@ def _system_one_answer(question: Question, decided: Decided) -> dict[str, Any]:
             }
 
 
-CORRECTNESS: Final = "correctness"
-DEFAULT_MODEL: Final = "default"
-
-
 async def decide(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
     """Answers all questions of a request.
 
@@ -404,10 +403,6 @@ async def _graded(gateway: Gateway, request: DecisionRequest, options: CallOptio
     check_ok(result, request.at)
     answer = Decided((1 - result.score, result.score))
     return Decisions(CORRECTNESS, [answer] * len(request.questions), 0)
-
-
-SYSTEM_ONE_PATH: Final = "/v1/systemone"
-DECISIONS_PATH: Final = "/v1/decisions"
 
 
 class DecisionEndpoint:

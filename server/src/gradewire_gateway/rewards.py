@@ -30,6 +30,19 @@ from gradewire_gateway.upstream import CallOptions, UpstreamTransport
 from gradewire_gateway.wire import read_object
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, bearer
 
+OPENRLHF_PATH: Final = "/get_reward"
+SLIME_PATH: Final = "/slime/reward"
+VERIFY_PATH: Final = "/verify"
+SEED_PATH: Final = "/seed_session"
+AGGREGATE_PATH: Final = "/aggregate_metrics"
+
+_BASIC: Final = "basic "
+
+_MOST_IDLE: Final = 256
+"""Each takes some kilobytes; a caller who comes back later gets another one."""
+
+T = TypeVar("T")
+
 
 class RewardMetrics:
     """Counts rewards: a sample that a framework masks has a reply of 200, so that statuses of HTTP do not tell it.
@@ -50,16 +63,6 @@ class RewardMetrics:
         """Counts the rewards of a post."""
         for status, count in Counter(reward.status for reward in rewards).items():
             self._rewards.labels(route, str(status)).inc(count)
-
-
-OPENRLHF_PATH: Final = "/get_reward"
-SLIME_PATH: Final = "/slime/reward"
-VERIFY_PATH: Final = "/verify"
-SEED_PATH: Final = "/seed_session"
-AGGREGATE_PATH: Final = "/aggregate_metrics"
-
-
-_BASIC: Final = "basic "
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +147,6 @@ def _printable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-_MOST_IDLE: Final = 256
-"""Each takes some kilobytes; a caller who comes back later gets another one."""
-
-
 def make_scorer(settings: RewardPostSettings, transport: Transport | None = None) -> RewardScorer:
     """A scorer with the settings of a gateway.
 
@@ -164,7 +163,7 @@ def make_scorer(settings: RewardPostSettings, transport: Transport | None = None
 
 
 @dataclass(slots=True)
-class _Lent:
+class _CallerScorer:
     scorer: RewardScorer
     users: int = 0
 
@@ -180,7 +179,7 @@ class CallerScorers:
     def __init__(self, make: Callable[[Any], RewardScorer], most_idle: int = _MOST_IDLE) -> None:
         self._make = make
         self._most_idle = most_idle
-        self._lent: OrderedDict[Hashable, _Lent] = OrderedDict()
+        self._lent: OrderedDict[Hashable, _CallerScorer] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._lent)
@@ -190,7 +189,7 @@ class CallerScorers:
         """The scorer of a caller, for as long as the context lasts."""
         lent = self._lent.get(caller)
         if lent is None:
-            lent = self._lent[caller] = _Lent(self._make(caller))
+            lent = self._lent[caller] = _CallerScorer(self._make(caller))
         self._lent.move_to_end(caller)
         lent.users += 1
         try:
@@ -252,9 +251,6 @@ PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
     AGGREGATE_PATH: posts.aggregate_metrics,
 }
 """Those that are answered without a server."""
-
-
-T = TypeVar("T")
 
 
 def reward_endpoints(gateway: Gateway) -> dict[str, ASGIApp]:

@@ -17,7 +17,7 @@ from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.tracing import calling
-from gradewire_gateway.upstream import CallEndedError, CallOptions, done_writing, write
+from gradewire_gateway.upstream import CallClosedError, CallOptions, done_writing, write
 from gradewire_gateway.wire import RpcMethod, read_message
 
 JSON_TYPE = "application/json"
@@ -202,7 +202,7 @@ class _Writer:
             self._end(DisconnectedError())
         except (ProblemError, DisconnectedError) as error:
             self._end(error)
-        except CallEndedError:
+        except CallClosedError:
             pass  # its reader knows how
 
     def _end(self, why: Exception) -> None:

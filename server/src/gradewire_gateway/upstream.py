@@ -125,16 +125,16 @@ class Upstream:
         return self._pool.least_loaded()
 
 
-class CallEndedError(Exception):
+class CallClosedError(Exception):
     """The call takes no more messages; reading it tells how it ended."""
 
 
 async def write(call: "aio.StreamStreamCall[Any, Any]", message: Message) -> None:
-    """Write a message; raises CallEndedError where the call has ended."""
+    """Write a message; raises CallClosedError where the call has ended."""
     try:
         await call.write(message)
     except (aio.AioRpcError, asyncio.InvalidStateError) as error:
-        raise CallEndedError from error
+        raise CallClosedError from error
 
 
 async def done_writing(call: "aio.StreamStreamCall[Any, Any]") -> None:
@@ -142,7 +142,7 @@ async def done_writing(call: "aio.StreamStreamCall[Any, Any]") -> None:
     try:
         await call.done_writing()
     except (aio.AioRpcError, aio.InternalError, asyncio.InvalidStateError) as error:
-        raise CallEndedError from error
+        raise CallClosedError from error
 
 
 def _tls(settings: UpstreamSettings) -> Tls | None:

@@ -23,6 +23,9 @@ from gradewire_gateway.problems import invalid
 RpcMethod: TypeAlias = transport.RpcMethod[Any, Any]
 """A method of any service."""
 
+DEFAULT_MODEL: Final = "default"
+"""Stands for the server's default judge, for clients that must name one."""
+
 
 @cache
 def all_methods() -> tuple[RpcMethod, ...]:

@@ -160,8 +160,9 @@ class SingleFlight(Generic[K, R]):
         await self.wait()
 
 
-_BACKOFF: Final = Backoff(base_s=0.5, cap_s=30.0)
-_STEADY_AFTER_S: Final = 60.0
+RESTART_BACKOFF: Final = Backoff(base_s=0.5, cap_s=30.0)
+"""Waits before a process is started that replaces a lost one."""
+STEADY_AFTER_S: Final = 60.0
 """Seconds that one must have run for its loss to count as the first."""
 
 
@@ -270,10 +271,10 @@ async def keep_running(run_one: Callable[[], Awaitable[None]]) -> None:
     while True:
         began_s = asyncio.get_running_loop().time()
         await run_one()
-        if asyncio.get_running_loop().time() - began_s > _STEADY_AFTER_S:
+        if asyncio.get_running_loop().time() - began_s > STEADY_AFTER_S:
             losses = 0
         losses += 1
-        await asyncio.sleep(_BACKOFF.wait_s(losses))
+        await asyncio.sleep(RESTART_BACKOFF.wait_s(losses))
 
 
 class Phase(StrEnum):

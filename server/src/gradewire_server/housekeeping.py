@@ -21,10 +21,50 @@ from gradewire_server.rpc.log import FloodFilter
 from gradewire_server.rpc.messages import Receiver
 from gradewire_server.rpc.sockets import Sockets
 
+_log = logging.getLogger(__name__)
+
 _FORGOTTEN_S: Final = 60.0
 """Seconds after which no message is on its way that was so before."""
-_PAUSE_S: Final = 1.0
+_NO_LOOK_S: Final = 1.0
 """Without a look for so long, nobody knows what was thrown away meanwhile."""
+
+_CHECK_EVERY_S: Final = 0.025
+_CHECK_OFTEN_EVERY_S: Final = 0.005
+"""While messages may be on their way that take too much."""
+_WATCHED_SHARE: Final = 0.1
+"""Of the memory beside what the server itself takes; below it nothing but the resident size is looked at."""
+_CUT_SHARE: Final = 0.25
+"""Above it connections are cut, which waits for nobody."""
+_FULL_SHARE: Final = 0.45
+"""Above it large messages are refused, and nothing large may be on its way."""
+_ON_THEIR_WAY_SHARE: Final = 0.1
+"""Messages that are on their way get this part of the same memory."""
+_LEAST_ROOM_BYTES: Final = 128 << 20
+"""With less beside itself the server refuses requests of ordinary sizes."""
+_TRIM_EVERY_S: Final = 1.0
+_LEAST_BLAMED_BYTES: Final = 256 * 1024
+"""A connection that has less than this on its way is never at fault."""
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_STATM: Final = "/proc/self/statm"
+_STATM_BYTES: Final = 256
+
+_OBSERVE_EVERY_S: Final = 0.25
+"""Less than a judge's process takes to restart, so that health shows each restart."""
+_LASTING_S: Final = 5.0
+"""Seconds of overload from which on it is no burst, and health tells of it."""
+
+_COLLECT_OLD_AFTER: Final = 100
+"""Looks at younger objects until old ones are looked at in any case, in place of 10: some 700 000 new objects."""
+_COLLECT_EVERY_S: Final = 10.0
+_COLLECT_ALL_EVERY_S: Final = 3600.0
+"""Then everything is looked at once more: what is in use now may be garbage by then."""
+
+_M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
+"""Numbers of glibc's malloc.h."""
+_MAPPED_FROM_BYTES: Final = 4 << 20
+"""More than an encoder's run allocates at once: only messages are larger, and their memory goes back when they do."""
+_ARENAS: Final = 4
 
 
 class Unfinished:
@@ -47,7 +87,7 @@ class Unfinished:
             now_s: Monotonic seconds.
         """
         unexplained = {peer: count - delivered.get(peer, 0) for peer, count in received.items()}
-        if now_s - self._looked_s > _PAUSE_S:
+        if now_s - self._looked_s > _NO_LOOK_S:
             self._bases = dict(unexplained)
             self._next_bases, self._renewed_s = dict(unexplained), now_s
         elif now_s - self._renewed_s > _FORGOTTEN_S:
@@ -59,29 +99,6 @@ class Unfinished:
             bases[peer] = min(self._bases.get(peer, 0), count) if peer in waiting else count
         self._bases = bases
         return {peer: count - bases[peer] for peer, count in unexplained.items() if count > bases[peer]}
-
-
-_log = logging.getLogger(__name__)
-
-_CHECK_EVERY_S: Final = 0.025
-_CHECK_OFTEN_EVERY_S: Final = 0.005
-"""While messages may be on their way that take too much."""
-_WATCHED_SHARE: Final = 0.1
-"""Of the memory beside what the server itself takes; below it nothing but the resident size is looked at."""
-_CUT_SHARE: Final = 0.25
-"""Above it connections are cut, which waits for nobody."""
-_FULL_SHARE: Final = 0.45
-"""Above it large messages are refused, and nothing large may be on its way."""
-_ON_THEIR_WAY_SHARE: Final = 0.1
-"""Messages that are on their way get this part of the same memory."""
-_LEAST_ROOM_BYTES: Final = 128 << 20
-"""With less beside itself the server refuses requests of ordinary sizes."""
-_TRIM_EVERY_S: Final = 1.0
-_LEAST_BYTES: Final = 256 * 1024
-"""A connection that has less than this on its way is never at fault."""
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-_STATM: Final = "/proc/self/statm"
-_STATM_BYTES: Final = 256
 
 
 def resident_bytes() -> int:
@@ -150,7 +167,7 @@ class MemoryGuard:
         self._receiver.memory_is_short = taken > room * _FULL_SHARE
         if taken < room * _WATCHED_SHARE:
             return False
-        received = self._sockets.received(_LEAST_BYTES)
+        received = self._sockets.received(_LEAST_BLAMED_BYTES)
         sizes = {peer: each.size_bytes for peer, each in received.items()}
         allowed = 0 if taken > room * _FULL_SHARE else int(room * _ON_THEIR_WAY_SHARE)
         at_fault = self.at_fault(sizes, allowed)
@@ -172,7 +189,7 @@ class MemoryGuard:
         found = self._unfinished.look(
             received, dict(self._receiver.delivered), self._receiver.waiting(), time.monotonic()
         )
-        unfinished = {peer: count for peer, count in found.items() if count > _LEAST_BYTES}
+        unfinished = {peer: count for peer, count in found.items() if count > _LEAST_BLAMED_BYTES}
         total = sum(unfinished.values())
         at_fault = []
         for peer in sorted(unfinished, key=unfinished.__getitem__, reverse=True):
@@ -250,12 +267,6 @@ async def guarded(
         memory.close()
 
 
-_OBSERVE_EVERY_S: Final = 0.25
-"""Less than a judge's process takes to restart, so that health shows each restart."""
-_LASTING_S: Final = 5.0
-"""Seconds of overload from which on it is no burst, and health tells of it."""
-
-
 async def observe(  # noqa: PLR0913 - whose state is shown, and where; the last by name
     backends: Backends,
     lifecycle: Lifecycle,
@@ -309,13 +320,6 @@ async def observe_once(
     )
 
 
-_OLD_AFTER: Final = 100
-"""Looks at younger objects until old ones are looked at in any case, in place of 10: some 700 000 new objects."""
-_EVERY_S: Final = 10.0
-_ALL_EVERY_S: Final = 3600.0
-"""Then everything is looked at once more: what is in use now may be garbage by then."""
-
-
 def collect_and_keep() -> None:
     """Frees what is garbage. What is in use is not looked at again, and freed as ever when it is let go.
 
@@ -336,7 +340,7 @@ async def collect_when_idle(idle: Callable[[], Awaitable[None]]) -> AsyncIterato
         idle: Waits until no call is in flight.
     """
     thresholds = gc.get_threshold()
-    gc.set_threshold(*thresholds[:2], _OLD_AFTER)
+    gc.set_threshold(*thresholds[:2], _COLLECT_OLD_AFTER)
     looking = asyncio.create_task(_look(idle))
     try:
         yield
@@ -348,22 +352,14 @@ async def collect_when_idle(idle: Callable[[], Awaitable[None]]) -> AsyncIterato
 
 async def _look(idle: Callable[[], Awaitable[None]]) -> None:
     clock = asyncio.get_running_loop().time
-    all_due_s = clock() + _ALL_EVERY_S
+    all_due_s = clock() + _COLLECT_ALL_EVERY_S
     while True:
-        await asyncio.sleep(_EVERY_S)
+        await asyncio.sleep(_COLLECT_EVERY_S)
         await idle()
         if clock() >= all_due_s:
             gc.unfreeze()
-            all_due_s = clock() + _ALL_EVERY_S
+            all_due_s = clock() + _COLLECT_ALL_EVERY_S
         collect_and_keep()
-
-
-_M_MMAP_THRESHOLD: Final = -3
-_M_ARENA_MAX: Final = -8
-"""Numbers of glibc's malloc.h."""
-_MAPPED_FROM_BYTES: Final = 4 << 20
-"""More than an encoder's run allocates at once: only messages are larger, and their memory goes back when they do."""
-_ARENAS: Final = 4
 
 
 def return_large_blocks() -> None:

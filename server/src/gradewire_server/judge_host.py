@@ -48,6 +48,8 @@ from gradewire_server.settings.server import Settings
 from gradewire_server.settings.surface import SettingsError
 from gradewire_server.tracing import CallTracer, TraceHeaders, open_call_tracer
 
+_log = logging.getLogger(__name__)
+
 _LOOK_EVERY_S: Final = 0.1
 """Less than a judge's worker takes to restart, so that health shows each restart."""
 _LAST_REPLIES_S: Final = 1.0
@@ -191,9 +193,6 @@ class JudgeHost:
                 self._changed.set()
                 self._changed = asyncio.Event()
             await asyncio.sleep(_LOOK_EVERY_S)
-
-
-_log = logging.getLogger(__name__)
 
 
 class _Readiness(Reporting):

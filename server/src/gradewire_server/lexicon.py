@@ -15,6 +15,8 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import Synonyms
 from gradewire_server.domain.ports import Lexicon
 
+_log = logging.getLogger(__name__)
+
 # Suffix that is cut, suffix that is put in its place: the rules of detachment of morphy(7WN), and NLTK's "ves".
 _ENDINGS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "noun": (
@@ -168,8 +170,6 @@ _ADVICE: Final = (
     "install them on the server (Debian: apt-get install wordnet-base) or name their directory in the setting "
     "wordnet_directory; synonyms=none gives METEOR's lower score without synonyms"
 )
-
-_log = logging.getLogger(__name__)
 
 
 def usual_directory() -> Path:

@@ -1,4 +1,4 @@
-"""What an image's health check runs: asks the server of this container whether it is ready, with TLS or without.
+"""The health check of an image: asks the server of this container whether it is ready, with TLS or without.
 
     python -m gradewire_server.probe
 

@@ -70,7 +70,7 @@ async def test_it_can_be_started_again_on_the_same_store(tmp_path: Path, setting
 async def test_garbage_is_looked_for_while_no_call_is_in_flight(
     tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(housekeeping, "_EVERY_S", 0.02)
+    monkeypatch.setattr(housekeeping, "_COLLECT_EVERY_S", 0.02)
     looked: list[int] = []
 
     def note(phase: str, info: dict[str, int]) -> None:

@@ -184,7 +184,7 @@ async def test_a_restart_replaces_once_and_lets_callers_go_elsewhere() -> None:
 
 
 async def test_a_loss_during_a_restart_is_replaced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradewire_server.concurrency._BACKOFF", Backoff(base_s=0.01))
+    monkeypatch.setattr("gradewire_server.concurrency.RESTART_BACKOFF", Backoff(base_s=0.01))
     starts = _Starts()
     async with _running(starts) as worker:
         starts.processes[0].losing.set()  # both are seen in the same turn of the loop

@@ -174,7 +174,7 @@ async def _running_supervisor(
 ) -> AsyncIterator["asyncio.Task[None]"]:
     """The supervisor, with both processes started."""
     patch.setattr("gradewire_server.processes.supervisor.ServerProcess.start", server.start)
-    patch.setattr("gradewire_server.concurrency._BACKOFF", Backoff(base_s=0.01))
+    patch.setattr("gradewire_server.concurrency.RESTART_BACKOFF", Backoff(base_s=0.01))
     supervising = server.supervise(settings)
     try:
         async with asyncio.timeout(30):

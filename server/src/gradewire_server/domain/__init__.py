@@ -1,1 +1,1 @@
-"""What every room of the server speaks: items, needs, answers, results. Pure types, no I/O."""
+"""The common language of all rooms of the server: items, needs, answers, results. Pure types, no I/O."""

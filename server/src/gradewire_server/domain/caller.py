@@ -115,8 +115,8 @@ class Turn:
         """So many of them were computed; not those of texts that nobody waited for any more, or that failed."""
 
 
-_NOBODYS: Final = Turn()
-_turn: Final[ContextVar[Turn]] = ContextVar("turn", default=_NOBODYS)
+_NO_CALLERS_TURN: Final = Turn()
+_turn: Final[ContextVar[Turn]] = ContextVar("turn", default=_NO_CALLERS_TURN)
 
 
 def current_turn() -> Turn:

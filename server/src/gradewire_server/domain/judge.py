@@ -1,4 +1,4 @@
-"""What metrics ask of a judge (a language model), and what it answers."""
+"""Needs of a judge (a language model), and its answers."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What scoring and requests ask of the rest of the server: the seam before encoders, judges, stores and lexicon."""
+"""Ports of scoring and requests to the rest of the server: the seam before encoders, judges, stores and lexicon."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""From what metrics need to vectors: in-process cache, single flight, second level, batcher, encoder."""
+"""Encoders, from needs of metrics to vectors: in-process cache, single flight, second level, batcher, encoder."""

@@ -20,6 +20,16 @@ from gradewire_server.domain.items import Failure
 from gradewire_server.encoders.fair_queue import LaneQueue, plan_runs
 from gradewire_server.settings.engine import ComputeConfig, allowed_cores
 
+_log = logging.getLogger(__name__)
+
+_QUANTUM_TOKENS: Final = 64
+_SMALLEST_SHARE_TOKENS: Final = 12
+_PARTS_OF_COMPETING_CALLS: Final = 2
+_PARTS_BESIDE_INTERACTIVE: Final = 4
+"""Of the largest batch, what bulk work gets at a time while interactive calls come: they wait for what is at work."""
+_INTERACTIVE_FOR_S: Final = 1.0
+"""Seconds after an interactive call for which another one is expected."""
+
 
 class RunError(Exception):
     """A run failed, or will not come.
@@ -56,11 +66,11 @@ class WantedJob(Protocol):
         """Whether somebody still waits for it."""
 
 
-J = TypeVar("J", bound=WantedJob)
-R = TypeVar("R")
+JobT = TypeVar("JobT", bound=WantedJob)
+ResultT = TypeVar("ResultT")
 
 
-class FinishedJobs(NamedTuple, Generic[J, R]):
+class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
     """Jobs of one call that finished in one run.
 
     Attributes:
@@ -70,12 +80,12 @@ class FinishedJobs(NamedTuple, Generic[J, R]):
             when their turn came.
     """
 
-    jobs: Sequence[J]
-    results: Sequence[R] | None = None
+    jobs: Sequence[JobT]
+    results: Sequence[ResultT] | None = None
     error: Exception | None = None
 
 
-class Submission(Generic[J, R]):
+class Submission(Generic[JobT, ResultT]):
     """The jobs of one call; iterating over it gives every job once. Lives on one event loop.
 
     Args:
@@ -90,14 +100,14 @@ class Submission(Generic[J, R]):
         self.lane = lane
         self.span = current_span()
         self._left = count
-        self._parts: list[FinishedJobs[J, R]] = []
+        self._parts: list[FinishedJobs[JobT, ResultT]] = []
         self._waiting: asyncio.Future[None] | None = None
 
-    def queued(self, jobs: Sequence[J]) -> "list[Queued[J, R]]":
+    def queued(self, jobs: Sequence[JobT]) -> "list[Queued[JobT, ResultT]]":
         """Its jobs as a queue takes them. They know the submission; it does not keep them, or both were a cycle."""
         return [Queued(job, self) for job in jobs]
 
-    def put(self, part: FinishedJobs[J, R]) -> None:
+    def put(self, part: FinishedJobs[JobT, ResultT]) -> None:
         """Takes note of how some of its jobs ended."""
         self._parts.append(part)
         if self._waiting is not None and not self._waiting.done():
@@ -106,7 +116,7 @@ class Submission(Generic[J, R]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> FinishedJobs[J, R]:
+    async def __anext__(self) -> FinishedJobs[JobT, ResultT]:
         if not self._parts:
             if not self._left:
                 raise StopAsyncIteration
@@ -117,12 +127,12 @@ class Submission(Generic[J, R]):
         return part
 
 
-class Queued(Generic[J, R]):
+class Queued(Generic[JobT, ResultT]):
     """One job in a queue, and where it belongs."""
 
     __slots__ = ("job", "length", "submission")
 
-    def __init__(self, job: J, submission: Submission[J, R]) -> None:
+    def __init__(self, job: JobT, submission: Submission[JobT, ResultT]) -> None:
         self.job = job
         self.length = job.length
         self.submission = submission
@@ -132,12 +142,12 @@ class Queued(Generic[J, R]):
         return self.job.is_wanted(now_s)
 
 
-def jobs_of(run: Sequence[Queued[J, R]]) -> list[J]:
+def jobs_of(run: Sequence[Queued[JobT, ResultT]]) -> list[JobT]:
     """The jobs of a run."""
     return [each.job for each in run]
 
 
-def record_run(run: Sequence[Queued[J, R]], *, start_ns: int, end_ns: int) -> None:
+def record_run(run: Sequence[Queued[JobT, ResultT]], *, start_ns: int, end_ns: int) -> None:
     """Tells the traces of all calls in a run of it; times in nanoseconds since 1970."""
     if any(each.submission.span is not None for each in run):
         attributes = {TEXTS: len(run), TOKENS: sum(each.length for each in run)}
@@ -145,7 +155,7 @@ def record_run(run: Sequence[Queued[J, R]], *, start_ns: int, end_ns: int) -> No
         record_batch(BATCH, waiting, start_ns=start_ns, end_ns=end_ns, attributes=attributes)
 
 
-def finish(run: Sequence[Queued[J, R]], results: Sequence[R]) -> None:
+def finish(run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT]) -> None:
     """Gives every call its part of a run that went well."""
     start = 0
     for submission, jobs in _by_submission(run):
@@ -153,19 +163,16 @@ def finish(run: Sequence[Queued[J, R]], results: Sequence[R]) -> None:
         start += len(jobs)
 
 
-def end(run: Sequence[Queued[J, R]], error: Exception | None = None) -> None:
+def end(run: Sequence[Queued[JobT, ResultT]], error: Exception | None = None) -> None:
     """Tells every call that jobs of it failed, or, without an error, that nobody wanted them any more."""
     for submission, jobs in _by_submission(run):
         submission.put(FinishedJobs(jobs, error=error))
 
 
-def _by_submission(run: Sequence[Queued[J, R]]) -> Iterator[tuple[Submission[J, R], list[J]]]:
+def _by_submission(run: Sequence[Queued[JobT, ResultT]]) -> Iterator[tuple[Submission[JobT, ResultT], list[JobT]]]:
     # Jobs of one call mostly stand next to each other; where they do not, it gets several parts.
     for submission, group in groupby(run, key=attrgetter("submission")):
         yield submission, [each.job for each in group]
-
-
-_log = logging.getLogger(__name__)
 
 
 def lower_priority(nice: int) -> None:
@@ -213,26 +220,18 @@ def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> Thread
     return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin)
 
 
-_QUANTUM_TOKENS: Final = 64
-_SMALLEST_SHARE_TOKENS: Final = 12
-_PARTS_OF_COMPETING_CALLS: Final = 2
-_PARTS_BESIDE_INTERACTIVE: Final = 4
-"""Of the largest batch, what bulk work gets at a time while interactive calls come: they wait for what is at work."""
-_INTERACTIVE_FOR_S: Final = 1.0
-"""Seconds after an interactive call for which another one is expected."""
-
-J_contra = TypeVar("J_contra", contravariant=True)
-R_co = TypeVar("R_co", covariant=True)
+JobT_contra = TypeVar("JobT_contra", contravariant=True)
+ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 
-class RunJobs(Protocol[J_contra, R_co]):
+class RunJobs(Protocol[JobT_contra, ResultT_co]):
     """Computes one run; called in a worker thread."""
 
-    def __call__(self, jobs: Sequence[J_contra], /, *, exclusive: bool) -> Sequence[R_co]:
+    def __call__(self, jobs: Sequence[JobT_contra], /, *, exclusive: bool) -> Sequence[ResultT_co]:
         """One result per job. `exclusive`: no other run was at work or waiting when it left."""
 
 
-class Batcher(Generic[J, R]):
+class Batcher(Generic[JobT, ResultT]):
     """Queue, workers and what runs on them. Lives on one event loop.
 
     Args:
@@ -241,18 +240,18 @@ class Batcher(Generic[J, R]):
         name: For thread names.
     """
 
-    def __init__(self, run: RunJobs[J, R], compute: ComputeConfig, *, name: str) -> None:
+    def __init__(self, run: RunJobs[JobT, ResultT], compute: ComputeConfig, *, name: str) -> None:
         self._run = run
         self._compute = compute
         self._idle = self._workers = compute.worker_count
-        self._queue: LaneQueue[Queued[J, R]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
+        self._queue: LaneQueue[Queued[JobT, ResultT]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
         pinned = compute.pin_workers and compute.intra_op_threads == 1
         self._pool = worker_pool(self._idle, name=f"encode-{name}", pinned=pinned, nice=compute.nice)
         self._loop = asyncio.get_running_loop()
         self._interactive_s = -math.inf
         self._closed: Failure | None = None
 
-    def submit(self, jobs: Sequence[J], /) -> Submission[J, R]:
+    def submit(self, jobs: Sequence[JobT], /) -> Submission[JobT, ResultT]:
         """Queues the jobs of one call; see `RunQueue.submit`.
 
         A queue below its bound takes a call whole, so every call can be served when it is alone.
@@ -261,7 +260,7 @@ class Batcher(Generic[J, R]):
             raise RunError(self._closed)
         if self._queue.tokens >= self._compute.max_queue_tokens:
             raise QueueFullError
-        submission: Submission[J, R] = Submission(len(jobs), current_turn().lane)
+        submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
         if submission.lane is Lane.INTERACTIVE:
             self._interactive_s = self._loop.time()
         self._queue.push(submission.queued(jobs), submission.lane)
@@ -305,7 +304,7 @@ class Batcher(Generic[J, R]):
             parts = _PARTS_BESIDE_INTERACTIVE
         return -(-self._compute.max_batch_tokens // parts)
 
-    def _work(self, runs: Sequence[Sequence[Queued[J, R]]], *, exclusive: bool) -> None:
+    def _work(self, runs: Sequence[Sequence[Queued[JobT, ResultT]]], *, exclusive: bool) -> None:
         # In a worker thread. Each run is delivered at once: a short call in the batch need not wait for the rest.
         for run in runs:
             start_ns = time.time_ns()
@@ -318,7 +317,9 @@ class Batcher(Generic[J, R]):
                 self._loop.call_soon_threadsafe(self._finish, run, results, start_ns, time.time_ns())
         self._loop.call_soon_threadsafe(self._freed)
 
-    def _finish(self, run: Sequence[Queued[J, R]], results: Sequence[R], start_ns: int, end_ns: int) -> None:
+    def _finish(
+        self, run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT], start_ns: int, end_ns: int
+    ) -> None:
         record_run(run, start_ns=start_ns, end_ns=end_ns)
         finish(run, results)
 

@@ -32,6 +32,8 @@ from gradewire_server.storage.codec import (
     with_tier,
 )
 
+_log = logging.getLogger(__name__)
+
 
 class Entry(NamedTuple):
     """What the first level holds of a text under a name."""
@@ -172,7 +174,6 @@ async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[
     return found
 
 
-_log = logging.getLogger(__name__)
 _SLICE: Final = 1024
 """Texts looked up before others get the event loop: about 1 ms."""
 _SLICE_CHARACTERS: Final = 2_000_000

@@ -17,9 +17,32 @@ from gradewire_models.runtime import onnxruntime
 from gradewire_server.encoders.outputs import RunOutput
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 
+_log = logging.getLogger(__name__)
+
 TOKENS: Final = (8, 16, 32, 64, 128, 256, 512)
 ROWS: Final = (1, 4, 16, 64, 256)
 """`benchmarks/gpu/buckets.py` compares grids on real texts: with so many shapes none pads less in as few runs."""
+
+CUDA_PROVIDER: Final = "CUDAExecutionProvider"
+CPU_PROVIDER: Final = "CPUExecutionProvider"
+
+_INSTALL: Final = (
+    "pip uninstall onnxruntime, then pip install 'gradewire[gpu]' and pip install --force-reinstall --no-deps "
+    "onnxruntime-gpu (docs/operate/gpu.md)"
+)
+_SMALLEST_GRAPH: Final = bytes.fromhex(
+    "08093a370a100a017812017922084964656e746974791201675a0f0a0178120a0a08080112040a020801620f0a0179120a0a"
+    "08080112040a02080142040a001014"
+)
+"""An ONNX graph of one operator, Identity: what starts a provider, and shows whether it is there."""
+
+_GRAPH_ID: Final = "gpu_graph_id"
+_NO_GRAPH: Final = "-1"
+
+_FEEDERS: Final = 2
+"""Workers that tokenize, pad and read results: while the GPU computes for one, the other gets the next run ready."""
+_RUN_OVERHEAD_TOKENS: Final = 512
+"""A guess, not measured: the tokens that a GPU computes in the time in which it starts a run's kernels."""
 
 
 class Bucket(NamedTuple):
@@ -129,22 +152,6 @@ def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64]
     return padded, mask
 
 
-CUDA_PROVIDER: Final = "CUDAExecutionProvider"
-CPU_PROVIDER: Final = "CPUExecutionProvider"
-
-_INSTALL: Final = (
-    "pip uninstall onnxruntime, then pip install 'gradewire[gpu]' and pip install --force-reinstall --no-deps "
-    "onnxruntime-gpu (docs/operate/gpu.md)"
-)
-_SMALLEST_GRAPH: Final = bytes.fromhex(
-    "08093a370a100a017812017922084964656e746974791201675a0f0a0178120a0a08080112040a020801620f0a0179120a0a"
-    "08080112040a02080142040a001014"
-)
-"""An ONNX graph of one operator, Identity: what starts a provider, and shows whether it is there."""
-
-_log = logging.getLogger(__name__)
-
-
 class DeviceError(OSError):
     """The GPU that was asked for cannot be used; the message says why and what to do."""
 
@@ -173,7 +180,7 @@ def find_gpu(config: GpuConfig) -> Gpu:
     problem = _problem(config.index)
     if not problem:
         return Gpu(config.index)
-    if config.asked:
+    if config.required:
         raise DeviceError(f"device {config.device} cannot be used: {problem}")
     _log.info("encoders run on the CPU (device auto): %s", problem)
     return Gpu(None, problem)
@@ -220,10 +227,6 @@ def provider_options(config: GpuConfig, index: int, *, precision: str) -> dict[s
     if config.memory_limit_bytes:
         options["gpu_mem_limit"] = str(config.memory_limit_bytes)
     return options
-
-
-_GRAPH_ID: Final = "gpu_graph_id"
-_NO_GRAPH: Final = "-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,12 +347,6 @@ def is_out_of_memory(error: Exception) -> bool:
     """Whether a run failed for want of memory: ONNX Runtime and CUDA say so in words alone."""
     said = str(error).lower()
     return any(sign in said for sign in ("failed to allocate memory", "out of memory", "alloc_failed"))
-
-
-_FEEDERS: Final = 2
-"""Workers that tokenize, pad and read results: while the GPU computes for one, the other gets the next run ready."""
-_RUN_OVERHEAD_TOKENS: Final = 512
-"""A guess, not measured: the tokens that a GPU computes in the time in which it starts a run's kernels."""
 
 
 class BoundRuns(Protocol):

@@ -12,10 +12,10 @@ from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure
 from gradewire_server.encoders.batcher import (
     DeadlinePassedError,
-    J,
+    JobT,
     Queued,
     QueueFullError,
-    R,
+    ResultT,
     RunError,
     Submission,
     end,
@@ -65,7 +65,7 @@ class DispatchLimits:
     max_queue_tokens: int
 
 
-class AsyncDispatcher(Generic[J, R]):
+class AsyncDispatcher(Generic[JobT, ResultT]):
     """Queue and runs under way. Lives on one event loop.
 
     Args:
@@ -73,12 +73,12 @@ class AsyncDispatcher(Generic[J, R]):
         limits: How much at a time.
     """
 
-    def __init__(self, remote: RemoteRuns[J, R], limits: DispatchLimits) -> None:
+    def __init__(self, remote: RemoteRuns[JobT, ResultT], limits: DispatchLimits) -> None:
         self._remote = remote
         self._limits = limits
-        self._queue: LaneQueue[Queued[J, R]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
-        self._planned: deque[Sequence[Queued[J, R]]] = deque()
-        self._running: dict[asyncio.Task[None], Sequence[Queued[J, R]]] = {}
+        self._queue: LaneQueue[Queued[JobT, ResultT]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
+        self._planned: deque[Sequence[Queued[JobT, ResultT]]] = deque()
+        self._running: dict[asyncio.Task[None], Sequence[Queued[JobT, ResultT]]] = {}
         self._loop = asyncio.get_running_loop()
         self._sweeping: asyncio.TimerHandle | None = None
         self._closed: Failure | None = None
@@ -88,7 +88,7 @@ class AsyncDispatcher(Generic[J, R]):
         """Runs on their way."""
         return len(self._running)
 
-    def submit(self, jobs: Sequence[J], /) -> Submission[J, R]:
+    def submit(self, jobs: Sequence[JobT], /) -> Submission[JobT, ResultT]:
         """Queues the jobs of one call; see `RunQueue.submit`."""
         if self._closed is not None:
             raise RunError(self._closed)
@@ -97,7 +97,7 @@ class AsyncDispatcher(Generic[J, R]):
         refusal = self._remote.refusal()
         if refusal is not None:
             raise refusal
-        submission: Submission[J, R] = Submission(len(jobs), current_turn().lane)
+        submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
         self._queue.push(submission.queued(jobs), submission.lane)
         self._dispatch()
         return submission
@@ -143,14 +143,14 @@ class AsyncDispatcher(Generic[J, R]):
                 taken, max_tokens=limits.max_run_tokens, overhead_tokens=limits.run_overhead_tokens
             )
 
-    def _still_wanted(self, run: Sequence[Queued[J, R]]) -> list[Queued[J, R]]:
+    def _still_wanted(self, run: Sequence[Queued[JobT, ResultT]]) -> list[Queued[JobT, ResultT]]:
         now_s = self._loop.time()
         wanted = [each for each in run if each.is_wanted(now_s)]
         if len(wanted) < len(run):
             end([each for each in run if each not in wanted])
         return wanted
 
-    def _drain(self) -> list[Queued[J, R]]:
+    def _drain(self) -> list[Queued[JobT, ResultT]]:
         waiting = [each for run in self._planned for each in run]
         self._planned.clear()
         return waiting + self._queue.drain()
@@ -169,7 +169,7 @@ class AsyncDispatcher(Generic[J, R]):
                 task.cancel()
         self._sweeping = self._loop.call_later(_SWEEP_S, self._sweep) if self._running else None
 
-    async def _work(self, run: Sequence[Queued[J, R]]) -> None:
+    async def _work(self, run: Sequence[Queued[JobT, ResultT]]) -> None:
         start_ns = time.time_ns()
         try:
             jobs = jobs_of(run)
@@ -191,7 +191,7 @@ class AsyncDispatcher(Generic[J, R]):
             self._give_back(run)
         self._dispatch()
 
-    def _give_back(self, run: Sequence[Queued[J, R]]) -> None:
+    def _give_back(self, run: Sequence[Queued[JobT, ResultT]]) -> None:
         wanted = self._still_wanted(run)
         error = self._remote.refusal() if self._closed is None else RunError(self._closed)
         if error is not None:

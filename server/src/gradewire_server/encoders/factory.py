@@ -74,4 +74,4 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
 
 def _default_on_gpu(config: EngineConfig) -> str:
     """Who asks for a GPU wants the default encoder on it, and not on the CPU beside it; empty: nobody asks."""
-    return f"{default_model().name}-{_GPU_CLASS}" if config.triton is None and config.gpu.asked else ""
+    return f"{default_model().name}-{_GPU_CLASS}" if config.triton is None and config.gpu.required else ""

@@ -28,6 +28,31 @@ from gradewire_server.encoders.tokenizer import TextTokenizer
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 from gradewire_server.storage.codec import ModelSpaces
 
+_log = logging.getLogger(__name__)
+
+_PADDING_COST: Final = 0.15
+"""Of a token of padding in a graph that has it in attention only (docs/research/encoders.md)."""
+
+_MARGIN: Final = 1.5
+"""Of the largest error that is measured: texts to come may have a larger one (docs/research/encoders.md)."""
+_LONGEST_WINDOW: Final = 4
+_TEXTS_A_RUN: Final = 32
+_SENTENCES: Final = (
+    "The capital of Australia is Canberra, although many people believe that it is Sydney",
+    "In 1969 Neil Armstrong became the first person to walk on the moon",
+    "Two brown dogs and a striped kitten are asleep on the old red sofa",
+    "William Shakespeare wrote Hamlet, Macbeth and King Lear around 1600",
+    "Water boils at 100 degrees Celsius, that is 212 degrees Fahrenheit, at sea level",
+    "The mitochondria produce most of the chemical energy of a eukaryotic cell",
+    "No, the photograph shows a woman with an umbrella waiting for the tram",
+    "Dmitri Mendeleev arranged sixty three elements by their atomic weight",
+    "The Treaty of Versailles was signed by Germany and the Allied Powers in June",
+    "Zinedine Zidane scored twice against Brazil and France won three goals to nil",
+    "Johann Sebastian Bach composed the Brandenburg Concertos for the margrave Christian Ludwig",
+    "It depends on the interest rate, the term of the loan and the monthly payment",
+)
+"""Ordinary answers; their windows are what errors are measured on. To change one changes the bound."""
+
 
 class EncoderSession:
     """The graph of one model, loaded.
@@ -117,12 +142,6 @@ def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
     return replace(model, digest=digest)
 
 
-_PADDING_COST: Final = 0.15
-"""Of a token of padding in a graph that has it in attention only (docs/research/encoders.md)."""
-
-_log = logging.getLogger(__name__)
-
-
 class Session(Protocol):
     """A model that is loaded; called from worker threads, several at a time."""
 
@@ -130,14 +149,14 @@ class Session(Protocol):
         """See `EncoderSession.run`."""
 
 
-class Opened(NamedTuple):
+class OpenSession(NamedTuple):
     """A loaded model, and how its batches are cut."""
 
     session: Session
     compute: ComputeConfig
 
 
-def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> Opened:
+def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> OpenSession:
     """Loads a model where its digest says that its vectors are made.
 
     Args:
@@ -152,10 +171,10 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
     """
     if model.numeric_class == BF16_CLASS:
         # It cuts runs by padded length itself.
-        return Opened(_open_bf16(model, compute), replace(compute, padding_cost=0.0))
+        return OpenSession(_open_bf16(model, compute), replace(compute, padding_cost=0.0))
     if model.on_cpu:
         cost = _PADDING_COST if _takes_padding_out(model) else compute.padding_cost
-        return Opened(EncoderSession(model, compute), replace(compute, padding_cost=cost))
+        return OpenSession(EncoderSession(model, compute), replace(compute, padding_cost=cost))
     if not model.numeric_class.endswith("-cuda") or gpu.index is None:
         # Its digest stands for vectors that a GPU made; the same graph on a CPU gives others.
         why = f" ({gpu.problem})" if model.numeric_class.endswith("-cuda") else ""
@@ -166,7 +185,7 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
     buckets = Buckets(model.max_tokens, config.batch_tokens)
     thread = gpu_thread(gpu.index)
     bound = thread.submit(open_bound, model, config, gpu.index, buckets).result()
-    return Opened(BucketSession(bound, model, buckets, thread), gpu_compute(compute, config))
+    return OpenSession(BucketSession(bound, model, buckets, thread), gpu_compute(compute, config))
 
 
 def _takes_padding_out(model: BuiltModel) -> bool:
@@ -183,27 +202,6 @@ def _open_bf16(model: BuiltModel, compute: ComputeConfig) -> Bf16Session:
         raise UnusableError(
             f"model {model.name!r} computes in bf16, which cannot be had here: {error}; use {model.base} here"
         ) from error
-
-
-_MARGIN: Final = 1.5
-"""Of the largest error that is measured: texts to come may have a larger one (docs/research/encoders.md)."""
-_LONGEST_WINDOW: Final = 4
-_TEXTS_A_RUN: Final = 32
-_SENTENCES: Final = (
-    "The capital of Australia is Canberra, although many people believe that it is Sydney",
-    "In 1969 Neil Armstrong became the first person to walk on the moon",
-    "Two brown dogs and a striped kitten are asleep on the old red sofa",
-    "William Shakespeare wrote Hamlet, Macbeth and King Lear around 1600",
-    "Water boils at 100 degrees Celsius, that is 212 degrees Fahrenheit, at sea level",
-    "The mitochondria produce most of the chemical energy of a eukaryotic cell",
-    "No, the photograph shows a woman with an umbrella waiting for the tram",
-    "Dmitri Mendeleev arranged sixty three elements by their atomic weight",
-    "The Treaty of Versailles was signed by Germany and the Allied Powers in June",
-    "Zinedine Zidane scored twice against Brazil and France won three goals to nil",
-    "Johann Sebastian Bach composed the Brandenburg Concertos for the margrave Christian Ludwig",
-    "It depends on the interest rate, the term of the loan and the monthly payment",
-)
-"""Ordinary answers; their windows are what errors are measured on. To change one changes the bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +273,7 @@ def _vectors(session: Session, ids: Sequence[NDArray[np.int32]]) -> NDArray[np.f
     return np.concatenate([session.run(part, layers=(), exclusive=False).sentences for part in parts])
 
 
-class _Opened(NamedTuple):
+class _OpenModel(NamedTuple):
     """A model that is ready to run; `rough` makes approximate vectors of it, or says why nothing does though asked."""
 
     model: BuiltModel
@@ -324,7 +322,7 @@ class SessionSource(ModelSource):
             opening.shutdown(wait=False)
         return self._encoder(opened, namespace)
 
-    def _encoder(self, opened: _Opened, namespace: str) -> Encoder:
+    def _encoder(self, opened: _OpenModel, namespace: str) -> Encoder:
         model, rough = opened.model, opened.rough
         spaces = ModelSpaces.of_model(namespace, model)
         if model.numeric_class == BF16_CLASS:
@@ -341,7 +339,7 @@ class SessionSource(ModelSource):
 
     def _running(  # noqa: PLR0913 - the opened model and one of its sessions, and two that have defaults
         self,
-        opened: _Opened,
+        opened: _OpenModel,
         session: Session,
         spaces: ModelSpaces,
         *,
@@ -362,7 +360,7 @@ class SessionSource(ModelSource):
     async def close(self) -> None:
         return
 
-    def _open(self, name: str) -> _Opened:
+    def _open(self, name: str) -> _OpenModel:
         model = load_built(self._repository, name)
         tokenizer = open_tokenizer(model)
         opened = open_session(model, self._compute, self._gpu_config, self._gpu)
@@ -371,7 +369,7 @@ class SessionSource(ModelSource):
             for exclusive in (False, True):
                 opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)
         rough = open_rough(model, self._compute, opened.session, tokenizer)
-        return _Opened(model, tokenizer, opened.session, opened.compute, rough)
+        return _OpenModel(model, tokenizer, opened.session, opened.compute, rough)
 
 
 class _SessionRuns:

@@ -1,4 +1,4 @@
-"""How models are listed: those that are here, and those that only the catalog knows."""
+"""The list of models: those that are here, and those that only the catalog knows."""
 
 from dataclasses import fields
 from pathlib import Path

@@ -33,6 +33,15 @@ from gradewire_server.storage.codec import (
 
 _NOT_FINITE: Final = Failure(Status.INTERNAL, "the encoder answered with a vector that is zero or not finite")
 
+_LOGIT_NOT_FINITE: Final = Failure(Status.INTERNAL, "the grader answered with a logit that is not finite")
+
+_WARM_UP: Final = ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it")
+
+_INLINE_BYTES: Final = 1 << 20
+"""Of token vectors: half a millisecond of reading."""
+
+_NOTHING = encode_logit(0.0, truncated=False, pieces=1)
+
 
 @dataclass(frozen=True, slots=True)
 class RunOutput:
@@ -110,9 +119,6 @@ def token_ids(texts: Sequence[PendingText]) -> list[NDArray[np.int32]]:
     return [row for text in texts if text.tokens is not None for row in text.tokens.rows]
 
 
-_LOGIT_NOT_FINITE: Final = Failure(Status.INTERNAL, "the grader answered with a logit that is not finite")
-
-
 class GraderRunReader(RunReader):
     """Reads the runs of one grader; in any thread."""
 
@@ -129,9 +135,6 @@ class GraderRunReader(RunReader):
             blob = encode_logit(logit, truncated=text.tokens.truncated, pieces=pieces)
             made.append({SENTENCE: blob} if np.isfinite(logit) else _LOGIT_NOT_FINITE)
         return made
-
-
-_WARM_UP: Final = ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it")
 
 
 def open_tokenizer(model: BuiltModel) -> TextTokenizer:
@@ -151,10 +154,6 @@ def warm_up_ids(model: BuiltModel, tokenizer: TextTokenizer) -> list[NDArray[np.
     """Token ids of a short and of a longer text, for runs that nobody waits for."""
     texts = [joined((text, text, text)) for text in _WARM_UP] if model.kind == "grader" else _WARM_UP
     return [text.ids for text in tokenizer.encode(texts)]
-
-
-_INLINE_BYTES: Final = 1 << 20
-"""Of token vectors: half a millisecond of reading."""
 
 
 def failures_of(call: VectorCall) -> dict[int, Failure]:
@@ -196,9 +195,6 @@ async def tokens_reply(call: VectorCall, dims: int) -> TokensReply:
 
 def _token_vectors(results: Sequence[bytes | Failure], dims: int) -> tuple[TokenVectors | Failure, ...]:
     return tuple(result if isinstance(result, Failure) else decode_tokens(result, dims) for result in results)
-
-
-_NOTHING = encode_logit(0.0, truncated=False, pieces=1)
 
 
 def grade_reply(call: VectorCall, failures: Mapping[int, Failure]) -> GradeReply:

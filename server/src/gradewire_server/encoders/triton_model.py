@@ -17,6 +17,8 @@ from gradewire_server.encoders.outputs import RunOutput
 from gradewire_server.encoders.prometheus import TritonTelemetry
 from gradewire_server.triton import OVERLOAD, Fault, TritonClient, TritonError
 
+_log = logging.getLogger(__name__)
+
 _STEPS: Final = ((64, 8), (128, 16), (512, 32))
 _LARGEST_STEP: Final = 64
 
@@ -46,8 +48,6 @@ def pad(ids: Sequence[NDArray[np.int32]], *, max_tokens: int) -> tuple[NDArray[n
     padded[mask] = np.concatenate(ids)
     return padded, mask.astype(np.int64)
 
-
-_log = logging.getLogger(__name__)
 
 _FAILURES_TO_OPEN: Final = 3
 _FAILURE_WINDOW_S: Final = 10.0

@@ -15,6 +15,8 @@ from gradewire_server.encoders.triton_source import TritonSource
 from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.triton import OVERLOAD, Counts, Fault, TritonClient, TritonError
 
+_log = logging.getLogger(__name__)
+
 _MISSING_PATIENCE_S: Final = 3.0
 """Whoever replaces a model by hand unloads it first and loads it soon: it is not for us to come in between."""
 _ENOUGH: Final = 3
@@ -157,8 +159,6 @@ class ModelHealth:
         self.evidence.clear()
         self._stuck, self._completed, self._counted, self._missing_since_s = 0, None, None, None
 
-
-_log = logging.getLogger(__name__)
 
 _SPREAD_S: Final = 1.0
 """Replicas that see the same illness at the same time wait for a random part of this, and look again."""

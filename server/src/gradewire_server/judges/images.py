@@ -27,11 +27,6 @@ from gradewire_server.settings.judge import ImageConfig
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
 
-
-class ImageError(ValueError):
-    """A picture cannot be shown; the message says why and what to do, without the field's name."""
-
-
 _MAX_ADDRESS_CHARACTERS: Final = 2048
 _DATA: Final = re.compile(r"data:(image/[\w.+-]{1,64});base64,", re.IGNORECASE)
 _HTTPS: Final = "https://"
@@ -41,6 +36,36 @@ _PLACE: Final = re.compile(r"(?P<host>[0-9A-Za-z_-][0-9A-Za-z._-]*)(?::(?P<port>
 """A host by its name, and a port. No address in brackets: Python's reader of URLs overlooks what stands before one."""
 _HTTPS_PORT: Final = 443
 _WHITE_SPACE: Final = re.compile(r"[ \t\r\n\f]+")
+
+_BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+}
+_OTHERS: Final[Mapping[str, re.Pattern[bytes]]] = {
+    "SVG, a document": re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:svg|\?xml|!DOCTYPE svg|!--)", re.IGNORECASE),
+    "AVIF or HEIC": re.compile(rb"....ftyp(?:avif|avis|heic|heix|mif1|msf1)", re.DOTALL),
+    "TIFF": re.compile(rb"II\*\x00|MM\x00\*"),
+    "BMP": re.compile(rb"BM"),
+    "PDF": re.compile(rb"%PDF"),
+    "HTML": re.compile(rb"\s*<(?:!DOCTYPE html|html)", re.IGNORECASE),
+}
+_TAKEN: Final = "send PNG, JPEG, WebP or GIF"
+_MAX_JPEG_SCANS: Final = 64
+"""A usual progressive file has ten. Each scan is decoded over all pixels, however few bytes it has."""
+
+_REMEMBERED: Final = 4096
+_NO_PILLOW: Final = Failure(
+    Status.MODEL_UNAVAILABLE,
+    "this server cannot check pictures, for Pillow is not installed on it: pip install 'gradewire[judge]'",
+)
+
+N = TypeVar("N", Choose, Generate)
+
+
+class ImageError(ValueError):
+    """A picture cannot be shown; the message says why and what to do, without the field's name."""
 
 
 def is_address(image: Image) -> bool:
@@ -119,25 +144,6 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
 
 def _too_large(size: int, max_bytes: int) -> ImageError:
     return ImageError(f"has {size} bytes, at most {max_bytes} are allowed (max_image_bytes): scale it down")
-
-
-_BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
-    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
-    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
-    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
-    "image/gif": re.compile(rb"GIF8[79]a"),
-}
-_OTHERS: Final[Mapping[str, re.Pattern[bytes]]] = {
-    "SVG, a document": re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:svg|\?xml|!DOCTYPE svg|!--)", re.IGNORECASE),
-    "AVIF or HEIC": re.compile(rb"....ftyp(?:avif|avis|heic|heix|mif1|msf1)", re.DOTALL),
-    "TIFF": re.compile(rb"II\*\x00|MM\x00\*"),
-    "BMP": re.compile(rb"BM"),
-    "PDF": re.compile(rb"%PDF"),
-    "HTML": re.compile(rb"\s*<(?:!DOCTYPE html|html)", re.IGNORECASE),
-}
-_TAKEN: Final = "send PNG, JPEG, WebP or GIF"
-_MAX_JPEG_SCANS: Final = 64
-"""A usual progressive file has ten. Each scan is decoded over all pixels, however few bytes it has."""
 
 
 def media_type_of(content: bytes) -> str:
@@ -235,13 +241,6 @@ def _webp_size(content: bytes) -> tuple[int, int]:
     raise ImageError("is damaged or cut short: its WebP header cannot be read")
 
 
-_REMEMBERED: Final = 4096
-_NO_PILLOW: Final = Failure(
-    Status.MODEL_UNAVAILABLE,
-    "this server cannot check pictures, for Pillow is not installed on it: pip install 'gradewire[judge]'",
-)
-
-
 class ImageChecks:
     """Checks pictures, one at a time: a decoded one takes far more memory than its file.
 
@@ -295,9 +294,6 @@ class ImageChecks:
 
 def _invalid(message: str) -> Failure:
     return Failure(Status.INVALID_INPUT, message)
-
-
-N = TypeVar("N", Choose, Generate)
 
 
 class SeeingJudge(Judge):

@@ -23,6 +23,8 @@ from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
 from gradewire_server.judges.wrappers import TIMED_OUT
 
+_log = logging.getLogger(__name__)
+
 M = TypeVar("M")
 
 SERVICE: Final = "gradewire.internal.JudgeHost"
@@ -103,8 +105,6 @@ def path(method: str) -> str:
     """As gRPC names a method."""
     return f"/{SERVICE}/{method}"
 
-
-_log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
@@ -316,7 +316,7 @@ class SharedJudges(JudgeBackend):
         self._files = files
         self._opened: dict[str, SharedJudge] = {}
         self._opening: SingleFlight[str, ModelStatus | Failure] = SingleFlight()
-        self._host = HostClient(address, self._found, self._told, away_s=away_s)
+        self._host = HostClient(address, self._reopen, self._renew, away_s=away_s)
 
     @override
     def listed(self) -> Sequence[ModelStatus]:
@@ -337,13 +337,13 @@ class SharedJudges(JudgeBackend):
         await self._host.close()
         await self._files.close()
 
-    def _found(self) -> None:
+    def _reopen(self) -> None:
         """Has a new host open what the one before it had."""
         for name in self._opened:
             if name not in self._opening:
                 self._opening.begin(name, partial(self._host.open, name))
 
-    def _told(self, state: HostState) -> None:
+    def _renew(self, state: HostState) -> None:
         """Takes what the host has loaded: at the request of any process, perhaps after failed attempts."""
         for name, status in state.loaded.items():
             if name in self._opened:

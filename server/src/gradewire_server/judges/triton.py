@@ -41,6 +41,17 @@ from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.settings.judge import RemoteJudgeConfig
 from gradewire_server.triton import Fault, TritonClient, TritonError
 
+_log = logging.getLogger(__name__)
+
+TOP_LOGPROBS: Final = 20
+"""vLLM's own limit unless it is told otherwise (max_logprobs)."""
+FLAGS: Final = ("return_finish_reason", "return_logprobs", "return_num_input_tokens", "return_num_output_tokens")
+
+_REFUSING_FAULTS: Final = frozenset({Fault.FAILED, Fault.REFUSED})
+_LOGGED: Final = frozenset({Fault.FAILED, Fault.REFUSED, Fault.WRONG_ANSWER})
+QWEN_PLACEHOLDER: Final = "<|vision_start|><|image_pad|><|vision_end|>"
+_NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_output")
+
 
 def chat_text(prompt: JudgePrompt, template: str = "chatml", *, image_placeholder: str = "") -> str:
     """A prompt as its model was trained to read it, up to where the judge goes on.
@@ -61,10 +72,6 @@ def chat_text(prompt: JudgePrompt, template: str = "chatml", *, image_placeholde
     parts += [*kind.before[Role.ASSISTANT], harmless(prompt.opening)]
     return "".join(part.token if isinstance(part, Markup) else part for part in parts)
 
-
-TOP_LOGPROBS: Final = 20
-"""vLLM's own limit unless it is told otherwise (max_logprobs)."""
-FLAGS: Final = ("return_finish_reason", "return_logprobs", "return_num_input_tokens", "return_num_output_tokens")
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -159,14 +166,6 @@ def _bytes(*texts: str) -> NDArray[Any]:
     return np.array([text.encode("utf-8", "replace") for text in texts], dtype=np.object_)
 
 
-_log = logging.getLogger(__name__)
-
-_OF_REQUESTS: Final = frozenset({Fault.FAILED, Fault.REFUSED})
-_LOGGED: Final = frozenset({Fault.FAILED, Fault.REFUSED, Fault.WRONG_ANSWER})
-QWEN_PLACEHOLDER: Final = "<|vision_start|><|image_pad|><|vision_end|>"
-_NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_output")
-
-
 class TritonServer(Server):
     """One model on Triton's vLLM backend.
 
@@ -249,7 +248,7 @@ class TritonServer(Server):
             # What it says may quote the request, and that a user's text.
             _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
             _log.debug("judge %s in Triton: %.300s", self._model, words)
-        if pictures and error.kind in _OF_REQUESTS and (refusal := refusal_of_pictures(words, self._model, 400)):
+        if pictures and error.kind in _REFUSING_FAULTS and (refusal := refusal_of_pictures(words, self._model, 400)):
             return refusal
         return {
             Fault.UNREACHABLE: unreachable(self._address),

@@ -19,8 +19,21 @@ from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge
 from gradewire_server.judges.verdict_cache import VerdictCache, answer_problem
 
+_log = logging.getLogger(__name__)
+
 Ask: TypeAlias = Callable[[float | None], Awaitable[JudgeReply[Any]]]
 """Asks the judge behind a wrapper; takes a deadline in `time.monotonic()` seconds."""
+
+_SHORTEST_RETRY_S: Final = 1.0
+_LONGEST_RETRY_S: Final = 60.0
+_MEASURED: Final = 64
+
+_DEFECT: Final = Failure(Status.INTERNAL, "the judge failed on this item; the server's log has the details")
+_NONSENSE: Final = Failure(Status.INTERNAL, "the judge's answer makes no sense; the server's log says why")
+
+TIMED_OUT: Final = Failure(
+    Status.TIMEOUT, "the deadline passed before the judge was done; allow more time or send less"
+)
 
 
 class JudgeWrapper(Judge, ABC):
@@ -63,11 +76,6 @@ class JudgeWrapper(Judge, ABC):
             ask: Asks the judge behind it.
             deadline_s: In `time.monotonic()` seconds.
         """
-
-
-_SHORTEST_RETRY_S: Final = 1.0
-_LONGEST_RETRY_S: Final = 60.0
-_MEASURED: Final = 64
 
 
 class QueueLimit:
@@ -125,11 +133,6 @@ class QueueLimit:
         return min(max(waiting / 2 * each_s, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
 
 
-_log = logging.getLogger(__name__)
-_DEFECT: Final = Failure(Status.INTERNAL, "the judge failed on this item; the server's log has the details")
-_NONSENSE: Final = Failure(Status.INTERNAL, "the judge's answer makes no sense; the server's log says why")
-
-
 class CheckedJudge(JudgeWrapper):
     """A judge whose answers are always valid: right number of probabilities, sum 1, Unicode text."""
 
@@ -146,11 +149,6 @@ class CheckedJudge(JudgeWrapper):
             _log.error("judge %s: %s", self.status.name, wrong)
             return replace(reply, answer=_NONSENSE)
         return reply
-
-
-TIMED_OUT: Final = Failure(
-    Status.TIMEOUT, "the deadline passed before the judge was done; allow more time or send less"
-)
 
 
 class _Pending:

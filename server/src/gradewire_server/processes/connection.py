@@ -12,6 +12,8 @@ from typing import Any, Final, TypeAlias
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
+_log = logging.getLogger(__name__)
+
 MetricsJson: TypeAlias = list[Any]
 """Families as JSON has them: name, documentation, type, unit, and samples as name, labels, value."""
 _LARGEST: Final = frozenset(
@@ -100,7 +102,6 @@ def _key(sample: Sample) -> _Key:
     return sample.name, tuple(sorted(sample.labels.items()))
 
 
-_log = logging.getLogger(__name__)
 _MAX_LINE_BYTES: Final = 16 << 20
 _BEAT: Final = "beat"
 _METRICS: Final = "metrics"

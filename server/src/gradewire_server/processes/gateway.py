@@ -17,6 +17,8 @@ from gradewire_server.concurrency import SupervisedProcess, keep_running
 from gradewire_server.rpc.sockets import bound_socket
 from gradewire_server.settings.server import Settings
 
+_log = logging.getLogger(__name__)
+
 _MAX_PATH_BYTES: Final = 96
 """Of a socket's name; the system takes a few more."""
 _BACKLOG: Final = 512
@@ -131,9 +133,6 @@ class GatewayProcess(SupervisedProcess):
         except TimeoutError:
             raise GatewayLostError(f"the HTTP gateway has been silent for {timeout_s:g} s and was ended") from None
         raise GatewayLostError(f"the HTTP gateway {await self.wait_for_exit()}")
-
-
-_log = logging.getLogger(__name__)
 
 
 class GatewaySupervisor:

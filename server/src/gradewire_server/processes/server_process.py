@@ -18,15 +18,23 @@ from gradewire_server.processes.this_process import Position, StartMessage
 if TYPE_CHECKING:
     from gradewire_server.processes.connection import MetricsJson
 
+_log = logging.getLogger(__name__)
+
 
 SILENT_S: Final = 30.0
 """Seconds without a beat after which a process hangs."""
 START_S: Final = 120.0
 """As `SILENT_S`, until its first beat: before that it reads Python's libraries, on a disk or a machine that is slow."""
-_LOOK_EVERY_S: Final = 0.1
+_PAUSE_CHECK_EVERY_S: Final = 0.1
 _PAUSED_S: Final = 1.0
 """Seconds by which a look is late, from which on they do not count as silence."""
 _ASK_S: Final = 1.0
+
+_EXIT_CHECK_EVERY_S: Final = 0.05
+LOAD_S: Final = 1800.0
+"""Seconds that a new process may load in a restart. It beats meanwhile, or it is lost: large models on slow disks."""
+READY_S: Final = 120.0
+"""Seconds from when it serves until it is ready: it has loaded by then, and waits for servers that it asks."""
 
 
 class ServerProcess:
@@ -105,9 +113,9 @@ class ServerProcess:
         looked_s = clock()
         try:
             while not ending.done():
-                await asyncio.wait((ending,), timeout=_LOOK_EVERY_S)
+                await asyncio.wait((ending,), timeout=_PAUSE_CHECK_EVERY_S)
                 now_s = clock()
-                if (late_s := now_s - looked_s - _LOOK_EVERY_S) > _PAUSED_S:
+                if (late_s := now_s - looked_s - _PAUSE_CHECK_EVERY_S) > _PAUSED_S:
                     # The supervisor stood still too (a paused container): nobody can have been heard meanwhile.
                     self._heard_s = min(now_s, self._heard_s + late_s)
                 looked_s = now_s
@@ -156,14 +164,6 @@ class ServerProcess:
             self.metrics, self._has_counted = report["metrics"], True
         else:
             self.report = report
-
-
-_log = logging.getLogger(__name__)
-_LOOK_AT_PROCESS_EVERY_S: Final = 0.05
-LOAD_S: Final = 1800.0
-"""Seconds that a new process may load in a restart. It beats meanwhile, or it is lost: large models on slow disks."""
-READY_S: Final = 120.0
-"""Seconds from when it serves until it is ready: it has loaded by then, and waits for servers that it asks."""
 
 
 class RestartError(Exception):
@@ -248,7 +248,7 @@ class Worker:
                 while not holds():
                     if self._losses > losses:
                         raise RestartError(self._loss)  # `trouble` may tell of the next one by now
-                    await asyncio.sleep(_LOOK_AT_PROCESS_EVERY_S)
+                    await asyncio.sleep(_EXIT_CHECK_EVERY_S)
         except TimeoutError:
             raise RestartError(f"{self.name} {late()}") from None
 
@@ -262,7 +262,7 @@ class Worker:
         if old is not None:
             self._replace.set()
             while self.process is old:  # noqa: ASYNC110 - it ends in its own time
-                await asyncio.sleep(_LOOK_AT_PROCESS_EVERY_S)
+                await asyncio.sleep(_EXIT_CHECK_EVERY_S)
         await self.until_serving(LOAD_S)
         await self.until_ready(READY_S)
 

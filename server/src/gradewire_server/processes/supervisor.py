@@ -31,6 +31,8 @@ from gradewire_server.settings.server import Settings
 from gradewire_server.tenants.tenant import TokensFileError
 from gradewire_server.tenants.tokens import Authentication, TokensFile
 
+_log = logging.getLogger(__name__)
+
 
 @contextmanager
 def reserved_port(host: str, port: int) -> Iterator[int]:
@@ -62,9 +64,6 @@ def reserved_port(host: str, port: int) -> Iterator[int]:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         yield int(bound.getsockname()[1])
-
-
-_log = logging.getLogger(__name__)
 
 
 async def restart_whenever(wanted: asyncio.Event, state: SupervisorState) -> None:

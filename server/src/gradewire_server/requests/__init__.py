@@ -1,1 +1,1 @@
-"""What a request does, without a transport: its plan, its items, its reply."""
+"""Requests without a transport: its plan, its items, its reply."""

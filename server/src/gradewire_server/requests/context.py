@@ -22,10 +22,15 @@ from gradewire_server.requests.plan import MetricPlan, Planner
 from gradewire_server.scoring import Scorer
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
+_log = logging.getLogger(__name__)
+
 CountResult: TypeAlias = Callable[[str, Status], None]
 """Called for every result with its metric and status."""
 CountSynthetic: TypeAlias = Callable[[int, int], None]
 """Called with how many references have got a sentence of a judge, and how many stand for themselves."""
+
+_INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
+"""Shorter ones are names, or read at once; longer ones are refused."""
 
 
 def count_no_results(_metric: str, _status: Status) -> None:
@@ -34,10 +39,6 @@ def count_no_results(_metric: str, _status: Status) -> None:
 
 def count_no_answers(_generated: int, _fallback: int) -> None:
     """Counter that does nothing."""
-
-
-_INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
-"""Shorter ones are names, or read at once; longer ones are refused."""
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
@@ -53,9 +54,6 @@ async def read_prompt_ahead(prompts: PromptLibrary, metric: str, prompt: str) ->
     if len(prompt) in _INLINE_CHARACTERS:
         with contextlib.suppress(PromptError):  # planning raises it again, with the path of the field
             await asyncio.to_thread(prompts.find, metric, prompt)
-
-
-_log = logging.getLogger(__name__)
 
 
 class PromptDirectoryError(OSError):

@@ -10,11 +10,60 @@ from typing import Final
 from gradewire_server.domain.caller import Lane
 
 _UNKNOWN_TOKENS_PER_BYTE: Final = 1.0
-_WEIGHT: Final = 0.1
+_COST_WEIGHT: Final = 0.1
 """Weight of the newest request of a kind."""
 _MAX_CALLERS: Final = 1024
 _MAX_KINDS: Final = 32
 """Of one caller, so that nobody can make the server forget what requests of others cost."""
+
+_RATE_WINDOW_S: Final = 0.25
+_RATE_RISE: Final = 0.5
+_RATE_FALL: Final = 0.1
+"""Weights of the newest window: a rate that is thought too low turns callers away, so it rises faster than it falls."""
+_LEAST_COMPUTED_SHARE: Final = 0.25
+"""Of the tokens that were expected; where fewer were computed, the time went elsewhere: caches, words, failures."""
+
+_SATURATED_S: Final = 0.05
+"""Seconds of work that are in the server all through a window in which it does what it can."""
+
+BULK_AHEAD_S: Final = 0.25
+"""Seconds of bulk work that are let in at a time: enough to keep the encoder busy, and what one waits for behind it."""
+FREE_TOKENS: Final = 4
+"""A request that costs no more waits for nothing: its answer and its references are in the cache."""
+_STANDING_WAIT_S: Final = 0.1
+_STANDING_REQUESTS: Final = 8
+"""Longest wait where requests come faster than they are done: so long, or what so many of this kind take. More in work
+would score nothing sooner."""
+_BURST: Final = 2.0
+"""So many times as long they may wait, and come faster, before it counts as that."""
+_CALM: Final = 0.5
+"""They have not come faster than they are done if no more than this part of the standing wait is waiting."""
+_MIN_IN_WORK_TOKENS: Final = 320
+"""Tokens of small requests, eight short rows, that are in work at a time where they may wait so long: with fewer the
+encoder's batches would be small, the rate would fall, and still fewer would be let in. An encoder is at 97 % of its
+speed with batches of 112 tokens, and 320 give two workers such a batch and what follows it."""
+
+_SOON_S: Final = 0.01
+"""A call that waits no longer for its first step, two rounds of the loop, is done within about 60 ms of loop time."""
+_FIRST_STEPS_A_CALL: Final = 6
+"""A call that is in the cache takes about so many times as long as its first step."""
+_PATIENCE_S: Final = 0.1
+"""A backlog of less is a burst."""
+_SHORT_PATIENCE_S: Final = 0.02
+"""The same while calls are refused anyway."""
+_PATIENT_AGAIN_S: Final = 1.0
+"""Without a refusal for so long, the next burst has the usual patience."""
+_FEW_UNDER_WAY: Final = 160
+"""With fewer calls under way the loop is late for another reason, such as other programs, and refusing them would mend
+nothing. One connection may have 128 open."""
+_LET_IN_WINDOW_S: Final = 0.25
+_LET_IN_WEIGHT: Final = 0.3
+
+_OVERLOAD_PAUSE_S: Final = 2.0
+"""Without a refusal for so long, overload is over."""
+
+_ROUNDS_TO_FIRST_STEP: Final = 2
+"""A call waits so many for its first step after gRPC has taken it in."""
 
 
 class CostEstimates:
@@ -44,22 +93,10 @@ class CostEstimates:
         self._callers.move_to_end(caller)
         measured = tokens / size_bytes
         known = kinds.get(kind)
-        kinds[kind] = measured if known is None else known + _WEIGHT * (measured - known)
+        kinds[kind] = measured if known is None else known + _COST_WEIGHT * (measured - known)
         kinds.move_to_end(kind)
         if len(kinds) > _MAX_KINDS:
             kinds.popitem(last=False)
-
-
-_WINDOW_S: Final = 0.25
-_RISE: Final = 0.5
-_FALL: Final = 0.1
-"""Weights of the newest window: a rate that is thought too low turns callers away, so it rises faster than it falls."""
-_LEAST_SHARE: Final = 0.25
-"""Of the tokens that were expected; where fewer were computed, the time went elsewhere: caches, words, failures."""
-
-
-_SATURATED_S: Final = 0.05
-"""Seconds of work that are in the server all through a window in which it does what it can."""
 
 
 class ServiceRate:
@@ -109,39 +146,21 @@ class ServiceRate:
         self._pending_tokens = 0
         self._expected_tokens += expected_tokens
         self._least_in_work = min(self._least_in_work, in_work_tokens)
-        if self._busy_s >= _WINDOW_S:
+        if self._busy_s >= _RATE_WINDOW_S:
             self._learn(self._computed_tokens / self._busy_s)
             self._busy_s = self._computed_tokens = self._expected_tokens = 0.0
             self._least_in_work = math.inf
 
     def _learn(self, measured: float) -> None:
-        computing = self._computed_tokens > 0 and self._computed_tokens >= _LEAST_SHARE * self._expected_tokens
+        computing = self._computed_tokens > 0 and self._computed_tokens >= _LEAST_COMPUTED_SHARE * self._expected_tokens
         # By what was measured, not by the rate: one that is far too high would call no server busy, and never fall.
         saturated = self._least_in_work > _SATURATED_S * measured
         if not self._tokens_per_s:
             self._tokens_per_s = measured if computing else 0.0
         elif measured > self._tokens_per_s:
-            self._tokens_per_s += _RISE * (measured - self._tokens_per_s)
+            self._tokens_per_s += _RATE_RISE * (measured - self._tokens_per_s)
         elif saturated and computing:
-            self._tokens_per_s += _FALL * (measured - self._tokens_per_s)
-
-
-BULK_AHEAD_S: Final = 0.25
-"""Seconds of bulk work that are let in at a time: enough to keep the encoder busy, and what one waits for behind it."""
-FREE_TOKENS: Final = 4
-"""A request that costs no more waits for nothing: its answer and its references are in the cache."""
-_STANDING_WAIT_S: Final = 0.1
-_STANDING_REQUESTS: Final = 8
-"""Longest wait where requests come faster than they are done: so long, or what so many of this kind take. More in work
-would score nothing sooner."""
-_BURST: Final = 2.0
-"""So many times as long they may wait, and come faster, before it counts as that."""
-_CALM: Final = 0.5
-"""They have not come faster than they are done if no more than this part of the standing wait is waiting."""
-_MIN_IN_WORK_TOKENS: Final = 320
-"""Tokens of small requests, eight short rows, that are in work at a time where they may wait so long: with fewer the
-encoder's batches would be small, the rate would fall, and still fewer would be let in. An encoder is at 97 % of its
-speed with batches of 112 tokens, and 320 give two workers such a batch and what follows it."""
+            self._tokens_per_s += _RATE_FALL * (measured - self._tokens_per_s)
 
 
 class EncoderBacklog:
@@ -238,23 +257,6 @@ class EncoderBacklog:
         self._rate.computed(tokens)
 
 
-_SOON_S: Final = 0.01
-"""A call that waits no longer for its first step, two rounds of the loop, is done within about 60 ms of loop time."""
-_TURNS: Final = 6
-"""A call that is in the cache takes about so many times as long as its first step."""
-_PATIENCE_S: Final = 0.1
-"""A backlog of less is a burst."""
-_SHORT_PATIENCE_S: Final = 0.02
-"""The same while calls are refused anyway."""
-_PAUSE_S: Final = 1.0
-"""Without a refusal for so long, the next burst has the usual patience."""
-_FEW: Final = 160
-"""With fewer calls under way the loop is late for another reason, such as other programs, and refusing them would mend
-nothing. One connection may have 128 open."""
-_RATE_WINDOW_S: Final = 0.25
-_RATE_WEIGHT: Final = 0.3
-
-
 class LoopBacklog:
     """Learns from calls; belongs to one event loop.
 
@@ -265,7 +267,7 @@ class LoopBacklog:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._seen_s = self._soon_s = self._window_s = clock()
-        self._refused_s = -_PAUSE_S
+        self._refused_s = -_PATIENT_AGAIN_S
         self._turn_s = 0.0
         self._under_way = 0
         self._let_in = 0
@@ -274,15 +276,15 @@ class LoopBacklog:
     @property
     def wait_s(self) -> float:
         """Seconds that a call takes for the loop's sake, by the last one that began."""
-        return self._turn_s * _TURNS
+        return self._turn_s * _FIRST_STEPS_A_CALL
 
     @property
     def is_late(self) -> bool:
         """Whether many calls are under way, and such have been taken up late for a while."""
         if self._clock() - self._seen_s > self._turn_s + _PATIENCE_S:
             return False  # nobody came lately
-        patience_s = _SHORT_PATIENCE_S if self._seen_s - self._refused_s < _PAUSE_S else _PATIENCE_S
-        return self._under_way >= _FEW and self._seen_s - self._soon_s > patience_s
+        patience_s = _SHORT_PATIENCE_S if self._seen_s - self._refused_s < _PATIENT_AGAIN_S else _PATIENCE_S
+        return self._under_way >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > patience_s
 
     @property
     def calls_per_s(self) -> float:
@@ -306,9 +308,9 @@ class LoopBacklog:
         self._under_way += 1
         self._let_in += 1
         now_s = self._clock()
-        if now_s - self._window_s >= _RATE_WINDOW_S:
+        if now_s - self._window_s >= _LET_IN_WINDOW_S:
             measured = self._let_in / (now_s - self._window_s)
-            self._let_in_per_s += (_RATE_WEIGHT if self._let_in_per_s else 1.0) * (measured - self._let_in_per_s)
+            self._let_in_per_s += (_LET_IN_WEIGHT if self._let_in_per_s else 1.0) * (measured - self._let_in_per_s)
             self._let_in, self._window_s = 0, now_s
 
     def left(self) -> None:
@@ -318,10 +320,6 @@ class LoopBacklog:
     def refused(self) -> None:
         """A call was refused for it."""
         self._refused_s = self._clock()
-
-
-_OVERLOAD_PAUSE_S: Final = 2.0
-"""Without a refusal for so long, overload is over."""
 
 
 class OverloadWatch:
@@ -349,10 +347,6 @@ class OverloadWatch:
         return now_s - self._first_s if now_s - self._last_s <= _OVERLOAD_PAUSE_S else 0.0
 
 
-_ROUNDS: Final = 2
-"""A call waits so many for its first step after gRPC has taken it in."""
-
-
 class Rounds:
     """Rounds of one event loop, measured one at a time and only while calls begin.
 
@@ -367,7 +361,7 @@ class Rounds:
     @property
     def waited_s(self) -> float | None:
         """Seconds that a call which begins now has waited for its first step; None until a round was measured."""
-        return None if self._round_s is None else _ROUNDS * self._round_s
+        return None if self._round_s is None else _ROUNDS_TO_FIRST_STEP * self._round_s
 
     def measure(self) -> None:
         """Measure the round that begins now, unless one is being measured."""

@@ -26,6 +26,21 @@ LEAST_BOUND_BYTES: Final = min(PARAMETER_BYTES.values())
 """In a message of no more than this nothing is too long."""
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 
+USABLE_STATES: Final = frozenset({"loaded", "built"})
+
+_MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
+
+_NO_REQUEST: Final = (
+    "a stream has no request corpus, for its items are scored as they come; prepare a set (References.Prepare with "
+    "this metric and a prepared corpus) and name it as reference_set, or use Score with all items in one call"
+)
+
+_CACHE_ENTRIES: Final = 256
+_MAX_CACHE_BYTES: Final = 4 << 20
+"""Of specs: an inline prompt file is worth remembering, for reading it takes longer than all the rest."""
+_MAX_REASONS_CHARACTERS: Final = 700
+"""Of an error of the call: what the metrics lack, so that what is here has room behind it."""
+
 
 def check_strings(message: Message) -> None:
     """Raises ParameterError where a string is longer than its kind may be; the error names field, size and bound.
@@ -46,9 +61,6 @@ def _bounds(descriptor: Descriptor) -> tuple[tuple[str, int], ...]:
     return tuple((name, PARAMETER_BYTES[name]) for name in strings)
 
 
-USABLE_STATES: Final = frozenset({"loaded", "built"})
-
-
 def unusable_reason(status: ModelStatus) -> str:
     """Why a model cannot be used and what to do; without the server's paths, which its log has. Empty when it can."""
     if status.state in USABLE_STATES:
@@ -57,9 +69,6 @@ def unusable_reason(status: ModelStatus) -> str:
         return status.message
     state = "not built here; get it" if status.state == "missing" else f"{status.state} here; replace it"
     return f"model {status.name} is {state} with: {status.how_to_get}"
-
-
-_MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +131,6 @@ def _unusable_reason(name: str, failure: Failure, known: Sequence[ModelStatus]) 
         if status.name == name or (status.is_default and not name):
             return unusable_reason(status) or failure.message
     return failure.message
-
-
-_NO_REQUEST: Final = (
-    "a stream has no request corpus, for its items are scored as they come; prepare a set (References.Prepare with "
-    "this metric and a prepared corpus) and name it as reference_set, or use Score with all items in one call"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +208,6 @@ def failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_
     provenance.metric.DiscardUnknownFields()
     getattr(provenance.metric, metric.info.name).SetInParent()
     return provenance
-
-
-_CACHE_ENTRIES: Final = 256
-_MAX_CACHE_BYTES: Final = 4 << 20
-"""Of specs: an inline prompt file is worth remembering, for reading it takes longer than all the rest."""
-_MAX_REASONS_CHARACTERS: Final = 700
-"""Of an error of the call: what the metrics lack, so that what is here has room behind it."""
 
 
 class Planner:

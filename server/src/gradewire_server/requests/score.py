@@ -23,6 +23,8 @@ from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.scoring.scorer import RECALLED_AT_ONCE, Emitted
 
+_log = logging.getLogger(__name__)
+
 _FRAME_BYTES: Final = 2
 """Of a message within another: its tag, and its length where that is small."""
 _LARGE_FRAME_BYTES: Final = 5
@@ -31,6 +33,18 @@ _SMALL: Final = 128
 """Bytes from which a length takes more than one."""
 _LEAST_ITEM_BYTES: Final = 4
 """The frame of an item, and `complete`."""
+
+ITEMS_PER_SLICE: Final = 64
+"""Items handed to the scorer together: enough to share texts, few enough that others soon get their turn."""
+
+_PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
+
+_LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before the score was done; allow more time or send less")
+_LEAST_MARGIN_S: Final = 0.05
+_MARGIN_SHARE: Final = 0.05
+_MARGIN_PER_PAIR_S: Final = 0.0005
+_MAX_MARGIN_S: Final = 1.0
+_MAX_MARGIN_SHARE: Final = 0.2
 
 
 class ReplySize:
@@ -102,9 +116,6 @@ class ReplySize:
         result: Message = self.form.result_type()
         self.form.fill(result, index, ScoredResult(MetricResult.failed(request)), diagnostics=False)
         return _FRAME_BYTES + result.ByteSize()
-
-
-_log = logging.getLogger(__name__)
 
 
 def log_internal(metric: str, result: MetricResult) -> None:
@@ -200,10 +211,6 @@ class ItemReplies:
                 self.on_overflow()
 
 
-ITEMS_PER_SLICE: Final = 64
-"""Items handed to the scorer together: enough to share texts, few enough that others soon get their turn."""
-
-
 class ItemScoring:
     """The items of one request, and where their results go."""
 
@@ -213,7 +220,7 @@ class ItemScoring:
         self._scorer = scorer
         self._replies = replies
         self._requests = requests
-        self._told: Emitted | None = None
+        self._remembered: Emitted | None = None
         self._corpora = scorer.corpora_of(replies.items, reference_set=named.name, corpus_digest=named.corpus_digest)
 
     def recall(self) -> bool:
@@ -221,8 +228,8 @@ class ItemScoring:
         items, metrics = len(self._replies.items), len(self._requests)
         if not 0 < items * metrics <= RECALLED_AT_ONCE:
             return False
-        self._told = self._scorer.recall(self._replies.items, self._requests, emit=self._replies.emit)
-        return len(self._told) == items * metrics
+        self._remembered = self._scorer.recall(self._replies.items, self._requests, emit=self._replies.emit)
+        return len(self._remembered) == items * metrics
 
     async def at_once(self, deadline_s: float) -> None:
         """Scores all items together; what is not computed at `deadline_s`, `time.monotonic()` seconds, is TIMEOUT."""
@@ -250,21 +257,13 @@ class ItemScoring:
             self._requests,
             deadline_s=deadline_s,
             corpora=self._corpora,
-            emitted=self._told,
+            emitted=self._remembered,
             emit=emit,
         )
 
 
 RequestT = TypeVar("RequestT", scoring_pb2.ScoreRequest, judging_pb2.CompareRequest)
 ReplyT = TypeVar("ReplyT", bound=Message)
-_PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
-
-_LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before the score was done; allow more time or send less")
-_LEAST_MARGIN_S: Final = 0.05
-_MARGIN_SHARE: Final = 0.05
-_MARGIN_PER_PAIR_S: Final = 0.0005
-_MAX_MARGIN_S: Final = 1.0
-_MAX_MARGIN_SHARE: Final = 0.2
 
 
 class ScoreHandler(Generic[RequestT, ReplyT]):

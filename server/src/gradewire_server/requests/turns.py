@@ -14,6 +14,26 @@ from gradewire_server.domain.caller import Caller, Lane
 from gradewire_server.requests.errors import OverloadedError
 from gradewire_server.requests.load import EncoderBacklog, LoopBacklog
 
+_MIN_PARTS: Final = 2
+"""Parts that are let in however large they are: while one's texts are computed, another one is read."""
+
+_ACTIVE_S: Final = 1.0
+"""A caller that was let in or refused so lately keeps its share free, also while it has nothing in work."""
+_FORGET_EVERY_S: Final = 0.1
+_LATELY_S: Final = 1.0
+"""What a caller had so long ago counts for a third of what it has now."""
+_LITTLE: Final = 0.5
+"""Of its share of what all have had; who has had less asks for less than it may."""
+
+_MIN_RETRY_S: Final = 0.05
+_UNKNOWN_RETRY_S: Final = 0.2
+_MAX_RETRY_S: Final = 5.0
+_NEWEST_RATE_WEIGHT: Final = 0.2
+"""Weight of the newest measurement in the moving average of items (or bytes) finished per second."""
+
+_PARTS_OF_LIMIT: Final = 4
+"""Of the bytes of slowed messages; one tenant holds one part at the most, or one message."""
+
 
 @dataclass(slots=True, eq=False)
 class Waiter:
@@ -115,10 +135,6 @@ class FairWaiting:
             self.tokens = 0.0  # sums of fractions never quite come back to it
 
 
-_MIN_PARTS: Final = 2
-"""Parts that are let in however large they are: while one's texts are computed, another one is read."""
-
-
 class BulkTurns:
     """Who waits for a turn. Lives on one event loop.
 
@@ -171,15 +187,6 @@ class BulkTurns:
         if self._loop.is_late:
             return not self._encoders.bulk_parts
         return self._encoders.bulk_parts < _MIN_PARTS or self._encoders.fits_bulk(tokens)
-
-
-_ACTIVE_S: Final = 1.0
-"""A caller that was let in or refused so lately keeps its share free, also while it has nothing in work."""
-_FORGET_EVERY_S: Final = 0.1
-_LATELY_S: Final = 1.0
-"""What a caller had so long ago counts for a third of what it has now."""
-_LITTLE: Final = 0.5
-"""Of its share of what all have had; who has had less asks for less than it may."""
 
 
 @dataclass(slots=True, eq=False)
@@ -310,13 +317,6 @@ def _faded(amount: float, passed_s: float) -> float:
     return amount * math.exp(-passed_s / _LATELY_S)
 
 
-_MIN_RETRY_S: Final = 0.05
-_UNKNOWN_RETRY_S: Final = 0.2
-_MAX_RETRY_S: Final = 5.0
-_RATE_WEIGHT: Final = 0.2
-"""Weight of the newest measurement in the moving average of items (or bytes) finished per second."""
-
-
 class Permits:
     """Counts one kind of thing in flight; used on one event loop only.
 
@@ -399,15 +399,11 @@ class Permits:
         elapsed_s = now - self._rate_since
         if elapsed_s >= 1.0:
             rate = self._finished / elapsed_s
-            self._rate_per_s += (rate - self._rate_per_s) * (_RATE_WEIGHT if self._rate_per_s else 1.0)
+            self._rate_per_s += (rate - self._rate_per_s) * (_NEWEST_RATE_WEIGHT if self._rate_per_s else 1.0)
             self._finished, self._rate_since = 0, now
         if not self._rate_per_s:
             return _UNKNOWN_RETRY_S
         return min(_MAX_RETRY_S, max(_MIN_RETRY_S, 0.5 * self._taken / self._rate_per_s))
-
-
-_SHARE: Final = 4
-"""One tenant holds a quarter of it, at the most, or one message."""
 
 
 class SlowedMessages:
@@ -419,7 +415,7 @@ class SlowedMessages:
 
     def __init__(self, limit_bytes: int) -> None:
         self._all = Permits(limit_bytes, "bytes of messages that wait for quotas")
-        self._share_bytes = max(1, limit_bytes // _SHARE)
+        self._share_bytes = max(1, limit_bytes // _PARTS_OF_LIMIT)
         self._by_tenant: dict[str, Permits] = {}
 
     @property

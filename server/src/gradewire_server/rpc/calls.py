@@ -87,9 +87,20 @@ from gradewire_server.tracing import CallTracer, TraceHeaders
 if TYPE_CHECKING:
     from gradewire_proto.otel import OtelSpan
 
+_log = logging.getLogger(__name__)
+
 COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
 """Services that are of no use without the engine."""
 ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
+
+_KEYS: Final = frozenset({TRACEPARENT_KEY, TRACESTATE_KEY, EVENTS_KEY, EVALUATED_KEY})
+_FAULTS: Final = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
+"""Codes that are errors of a server, as OpenTelemetry has it; the others are the caller's."""
+
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
+_PRIVATE: Final = "unix:"
+"""Peers on a socket that only the server's own gateway can reach."""
+_CHECKS: Final = 10
 
 
 class Lifecycle:
@@ -194,11 +205,6 @@ class Lifecycle:
         self._telemetry.serving.set(0 if self._broken else 1)
 
 
-_KEYS: Final = frozenset({TRACEPARENT_KEY, TRACESTATE_KEY, EVENTS_KEY, EVALUATED_KEY})
-_FAULTS: Final = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
-"""Codes that are errors of a server, as OpenTelemetry has it; the others are the caller's."""
-
-
 def trace_headers(context: GrpcContext) -> TraceHeaders:
     """Reads them; what is no text counts as not there."""
     found = {
@@ -224,13 +230,6 @@ def end_call_span(span: "OtelSpan", record: CallRecord) -> None:
         span.fail(record.code)
     span.end()
 
-
-_log = logging.getLogger(__name__)
-
-_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
-_PRIVATE: Final = "unix:"
-"""Peers on a socket that only the server's own gateway can reach."""
-_CHECKS: Final = 10
 
 ResultT = TypeVar("ResultT")
 

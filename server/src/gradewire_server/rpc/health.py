@@ -17,6 +17,8 @@ from gradewire_server.rpc.errors import UnauthenticatedError, abort
 from gradewire_server.rpc.messages import GrpcContext
 from gradewire_server.tenants.tokens import Authentication
 
+_log = logging.getLogger(__name__)
+
 _Response = health_pb2.HealthCheckResponse
 
 
@@ -114,7 +116,6 @@ def _refusing(handler: "grpc.RpcMethodHandler[Any, Any]", details: str) -> "grpc
     return make(refuse)
 
 
-_log = logging.getLogger(__name__)
 _MAX_MESSAGE_BYTES: Final = 4096
 """Names of services and symbols are far shorter; a watcher of health holds its request for as long as it stays."""
 

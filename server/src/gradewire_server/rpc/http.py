@@ -106,7 +106,7 @@ class HttpSide(ThreadingTCPServer):
         self._thread.join()
         self.server_close()
 
-    def has_asked(self, connection: socket.socket) -> None:
+    def keep_open(self, connection: socket.socket) -> None:
         """Note that a connection makes room for no other one any more."""
         with self._lock:
             self._asking.pop(connection, None)
@@ -207,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer GET and HEAD."""
         side = cast("HttpSide", self.server)
-        side.has_asked(self.connection)
+        side.keep_open(self.connection)
         path = self.path.partition("?")[0]
         if path == "/metrics":
             self._metrics(side)

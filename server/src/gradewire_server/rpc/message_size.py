@@ -22,6 +22,38 @@ _BYTES: Final = 2
 _FIXED_32: Final = 5
 _MAX_VARINT_BYTES: Final = 10
 
+_LIMIT_OF: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "items": "max_items_per_request",
+        "pairs": "max_items_per_request",
+        "entries": "max_items_per_request",
+        "metrics": "max_metrics_per_request",
+    }
+)
+
+_PER_BYTE: Final = 6
+"""The message as it came, as protobuf holds it, as texts, and what metrics make of them: words, windows, forms."""
+_PER_STRING: Final = 120
+"""A string or picture of a list, however short it is: in protobuf, as a text and its place in a tuple."""
+_PER_ITEM: Final = 1500
+_PER_RESULT: Final = 1200
+"""A result with its parts, its timing and where they come from."""
+_MAX_STRINGS: Final = 500_000
+"""Of one message: far more than people send, and 60 MB."""
+_SMALL_BYTES: Final = 4096
+_SLICE_BYTES: Final = 1 << 20
+_LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)
+"""Tags of lists of strings and of pictures in items and entries, and the last byte of a tag that is written longer than
+it needs."""
+_STRINGS_AT_ONCE: Final = 16_384
+
+_BYTES_AT_ONCE: Final = 512 * 1024
+"""Parsed in 5 ms at the most, unless a single text or picture is larger."""
+_FIELDS_AT_ONCE: Final = 4096
+"""Looked at in some milliseconds."""
+
+M = TypeVar("M", bound=Message)
+
 
 class MalformedError(ValueError):
     """The bytes are no protobuf message."""
@@ -40,16 +72,6 @@ class CountedFields:
     limits: Mapping[int, str] = field(default_factory=dict)
     paths: Mapping[int, str] = field(default_factory=dict)
     inner: Mapping[int, "CountedFields"] = field(default_factory=dict)
-
-
-_LIMIT_OF: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "items": "max_items_per_request",
-        "pairs": "max_items_per_request",
-        "entries": "max_items_per_request",
-        "metrics": "max_metrics_per_request",
-    }
-)
 
 
 @dataclass(slots=True)
@@ -241,23 +263,6 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
     raise MalformedError
 
 
-_PER_BYTE: Final = 6
-"""The message as it came, as protobuf holds it, as texts, and what metrics make of them: words, windows, forms."""
-_PER_STRING: Final = 120
-"""A string or picture of a list, however short it is: in protobuf, as a text and its place in a tuple."""
-_PER_ITEM: Final = 1500
-_PER_RESULT: Final = 1200
-"""A result with its parts, its timing and where they come from."""
-_MAX_STRINGS: Final = 500_000
-"""Of one message: far more than people send, and 60 MB."""
-_SMALL_BYTES: Final = 4096
-_SLICE_BYTES: Final = 1 << 20
-_LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)
-"""Tags of lists of strings and of pictures in items and entries, and the last byte of a tag that is written longer than
-it needs."""
-_STRINGS_AT_ONCE: Final = 16_384
-
-
 async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> int:
     """About the most that a message and the answer to it take.
 
@@ -324,14 +329,6 @@ async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
 
 def _byte(value: int) -> bytes:
     return bytes((value,))
-
-
-_BYTES_AT_ONCE: Final = 512 * 1024
-"""Parsed in 5 ms at the most, unless a single text or picture is larger."""
-_FIELDS_AT_ONCE: Final = 4096
-"""Looked at in some milliseconds."""
-
-M = TypeVar("M", bound=Message)
 
 
 async def parse(kind: type[M], data: bytes) -> M:

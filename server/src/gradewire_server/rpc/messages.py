@@ -38,6 +38,16 @@ _RETRY_AFTER_S: Final = 1.0
 _CLOCK_S: Final = 0.001
 """The loop calls a timer up to so much before its time."""
 
+_STREAM_SHARE: Final = 8
+"""One stream holds an eighth of what all may hold, at the most."""
+
+_RESULTS_AT_ONCE: Final = 4096
+"""Take a few milliseconds."""
+_ITEMS_TAG: Final = bytes((scoring_pb2.ScoreResponse.ITEMS_FIELD_NUMBER << 3 | 2,))
+
+_SMALL_MESSAGE_BYTES: Final = 2048
+"""At most 1 024 fields, each of two bytes or more: about 0.1 MB parsed, whatever they are."""
+
 
 @dataclass(slots=True, eq=False)
 class _Expected:
@@ -181,10 +191,6 @@ def _memory_is_short() -> OverloadedError:
     )
 
 
-_STREAM_SHARE: Final = 8
-"""One stream holds an eighth of what all may hold, at the most."""
-
-
 class StreamMemory:
     """What one stream holds of the memory of all streams. Lives on one event loop.
 
@@ -238,11 +244,6 @@ class StreamMemory:
         self._shared.release(size_bytes)
 
 
-_RESULTS_AT_ONCE: Final = 4096
-"""Take a few milliseconds."""
-_ITEMS_TAG: Final = bytes((scoring_pb2.ScoreResponse.ITEMS_FIELD_NUMBER << 3 | 2,))
-
-
 async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> bytes:
     """The bytes of a reply; only the first ones of a reply that is larger than `max_bytes`, but more than that."""
     metrics = max(1, len(reply.provenance))
@@ -271,9 +272,6 @@ def _varint(value: int) -> bytes:
     encoded.append(value)
     return bytes(encoded)
 
-
-_SMALL_MESSAGE_BYTES: Final = 2048
-"""At most 1 024 fields, each of two bytes or more: about 0.1 MB parsed, whatever they are."""
 
 GrpcContext: TypeAlias = aio.ServicerContext[bytes, bytes]
 

@@ -13,6 +13,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+_log = logging.getLogger(__name__)
+
 
 class BindError(OSError):
     """The address cannot be listened on."""
@@ -67,8 +69,6 @@ def bound_socket(host: str, port: int, flag: str, *, backlog: int) -> socket.soc
         raise bind_error(f"{host}:{port}", flag) from error
     return listening
 
-
-_log = logging.getLogger(__name__)
 
 _KEPT_FOR_OTHERS: Final = 128
 """Stores, models, HTTP, threads and the event loop need fewer."""

@@ -35,7 +35,7 @@ from gradewire_proto.spans import (
     Value,
 )
 from gradewire_server.domain.items import CacheHits, Failure, Status, Timing
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.judge import Choice, Choose, Generated, JudgeNeed
 from gradewire_server.domain.needs import (
     Answer,
     AnswerSource,
@@ -236,9 +236,6 @@ def record_timing(span: Span, timing: Timing) -> None:
 def rows_of(positions: Positions) -> slice | list[int]:
     """Positions as numpy takes them: a range as a slice, which copies nothing."""
     return slice(positions.start, positions.stop) if isinstance(positions, range) else positions
-
-
-JudgeNeed: TypeAlias = Choose | Generate
 
 
 class JudgeCall(PortCall[JudgeNeed]):

@@ -24,6 +24,33 @@ from gradewire_server.metrics.overlap.cider import document_frequencies
 _DIGEST_BYTES = 6
 _WITH_QUESTION = b"with_question"
 
+_MAX_REMEMBERED: Final = 4096
+"""Sets whose digest is remembered."""
+_MAX_HELD_ENTRIES: Final = 20_000
+_MAX_HELD_CHARACTERS: Final = 8_000_000
+"""Largest set that is kept after it was read, for a count that follows: about 20 MB with the entries."""
+_OFF_LOOP_ENTRIES: Final = 512
+
+MAX_REMEMBERED_TERMS: Final = 2_000_000
+"""Terms of all remembered corpora together; about 250 bytes each. The one that was counted last stays in any case."""
+_OFF_LOOP_CHARS: Final = 8_000
+"""Characters of a corpus above which it is counted on a thread: about 5 ms of work."""
+T = TypeVar("T")
+
+_UNNAMED: Final = Failure(
+    Status.NOT_PREPARED,
+    "reference_set: a prepared corpus needs the name of a set; call References.Prepare with this metric first "
+    "(`gradewire prepare FILE` with this metric)",
+)
+_EMPTY: Final = Failure(
+    Status.INVALID_INPUT, "references: no item of the request has references that a corpus could be counted over"
+)
+_NO_QUESTION: Final = Failure(
+    Status.NOT_PREPARED,
+    "reference_set: none of its entries has a question, and this metric counts references behind their questions; call "
+    "References.Prepare with questions (`gradewire prepare FILE` with this metric)",
+)
+
 
 def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """A question and its distinct references in order: how often and where one stands makes no other document."""
@@ -65,12 +92,6 @@ def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
     return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
 
 
-_MAX_REMEMBERED: Final = 4096
-"""Sets whose digest is remembered."""
-_MAX_HELD_ENTRIES: Final = 20_000
-_MAX_HELD_CHARACTERS: Final = 8_000_000
-"""Largest set that is kept after it was read, for a count that follows: about 20 MB with the entries."""
-_OFF_LOOP_ENTRIES: Final = 512
 _Name: TypeAlias = tuple[str, str]
 """Namespace and set."""
 
@@ -166,27 +187,8 @@ def _characters(entries: ReferenceEntries) -> int:
     return sum(len(question) + sum(map(len, references)) for question, references in entries)
 
 
-MAX_REMEMBERED_TERMS: Final = 2_000_000
-"""Terms of all remembered corpora together; about 250 bytes each. The one that was counted last stays in any case."""
-_OFF_LOOP_CHARS: Final = 8_000
-"""Characters of a corpus above which it is counted on a thread: about 5 ms of work."""
-T = TypeVar("T")
 _Key: TypeAlias = tuple[str, str, CorpusStatistics]
 """Namespace, set, and what is counted."""
-
-_UNNAMED: Final = Failure(
-    Status.NOT_PREPARED,
-    "reference_set: a prepared corpus needs the name of a set; call References.Prepare with this metric first "
-    "(`gradewire prepare FILE` with this metric)",
-)
-_EMPTY: Final = Failure(
-    Status.INVALID_INPUT, "references: no item of the request has references that a corpus could be counted over"
-)
-_NO_QUESTION: Final = Failure(
-    Status.NOT_PREPARED,
-    "reference_set: none of its entries has a question, and this metric counts references behind their questions; call "
-    "References.Prepare with questions (`gradewire prepare FILE` with this metric)",
-)
 
 
 class Corpora:

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from gradewire_proto.spans import current_span
 from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure, Status
-from gradewire_server.domain.judge import Choose, Generate
+from gradewire_server.domain.judge import Choose, Generate, JudgeNeed
 from gradewire_server.domain.needs import (
     Answer,
     CorpusStatistics,
@@ -34,7 +34,6 @@ from gradewire_server.scoring.calls import (
     EmbedCall,
     GradeCall,
     JudgeCall,
-    JudgeNeed,
     K,
     PortCall,
     PreparedCall,

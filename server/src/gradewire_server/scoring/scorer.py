@@ -24,6 +24,25 @@ from gradewire_server.scoring.prepare import PreparedChunk, Preparer
 from gradewire_server.scoring.program_runner import LoopSlice, LoopTurns, ProgramRunner
 from gradewire_server.scoring.synthetic import WritingSettings
 
+_MAX_CHARACTERS: Final = 4_096
+"""Of an item: a longer one is rarely met again, and would push many short ones out."""
+_MAX_REQUESTS: Final = 1_024
+"""Metrics with their parameters whose results can be found; those used last."""
+ENTRY_BYTES: Final = 1_600
+"""What an entry takes beside its texts, at its worst; a test traces it."""
+_NUMBER_BYTES: Final = 32
+_TEXT_BYTES: Final = 24
+"""Of a text beside its own object: its place in a tuple, and what the allocator rounds up."""
+_MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
+
+_PREFIX = "gradewire_remembered_results"
+
+_LARGE_CHARACTERS: Final = 8_192
+"""Of an item: metrics that read words take up to 0.4 µs for each of them, `correctness` up to 1 µs."""
+
+RECALLED_AT_ONCE: Final = 64
+"""Results that are looked up without a turn of the event loop: less than a millisecond."""
+
 
 @dataclass(frozen=True, slots=True)
 class MetricRequest:
@@ -39,17 +58,6 @@ class MetricRequest:
     parameters: Parameters
     metadata: ModelMetadata
 
-
-_MAX_CHARACTERS: Final = 4_096
-"""Of an item: a longer one is rarely met again, and would push many short ones out."""
-_MAX_REQUESTS: Final = 1_024
-"""Metrics with their parameters whose results can be found; those used last."""
-ENTRY_BYTES: Final = 1_600
-"""What an entry takes beside its texts, at its worst; a test traces it."""
-_NUMBER_BYTES: Final = 32
-_TEXT_BYTES: Final = 24
-"""Of a text beside its own object: its place in a tuple, and what the allocator rounds up."""
-_MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
 
 _Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
@@ -196,9 +204,6 @@ def _parts_bytes(result: MetricResult) -> int:
     return mappings + sum(_text_bytes(value) for value in values if isinstance(value, str))
 
 
-_PREFIX = "gradewire_remembered_results"
-
-
 class RememberedTelemetry(Collector):
     """What is remembered of results, read when it is asked for.
 
@@ -223,16 +228,11 @@ class RememberedTelemetry(Collector):
         )
 
 
-_LARGE_CHARACTERS: Final = 8_192
-"""Of an item: metrics that read words take up to 0.4 µs for each of them, `correctness` up to 1 µs."""
-
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
 """Called with each result when it is done: item index, metric index, result."""
 
 Emitted: TypeAlias = set[tuple[int, int]]
 """Item and metric indices of results that were emitted."""
-RECALLED_AT_ONCE: Final = 64
-"""Results that are looked up without a turn of the event loop: less than a millisecond."""
 
 
 class Scorer:

@@ -37,6 +37,42 @@ _STARTER: Final = re.compile(
 )
 """Words that, with a capital, begin a new sentence even behind an initial or an abbreviation."""
 
+MAX_REFERENCE_WORDS: Final = 16
+"""A longer reference is as long as an answer of a model: it stands for itself."""
+MAX_REFERENCE_CHARACTERS: Final = 200
+"""The same in characters, for words without end and scripts without blanks."""
+MAX_SENTENCE_WORDS: Final = 48
+"""Words of a sentence beside those of its reference."""
+
+_ARTICLES: Final = frozenset({"a", "an", "the"})
+_QUESTION_MARKS: Final = "?\uff1f\u061f\u037e"
+_ASKING: Final = frozenset({"who", "whom", "whose", "what", "when", "where", "which", "why", "how"})
+_BEGINNING: Final = re.compile(r"is|are|was|were|do|does|did|can|could|will|would|has|have|had|should|may|might")
+_CLOSING: Final = " \t\"'\u201d\u2019)]"
+_LEAST_COPY_WORDS: Final = 3
+
+LEAST_RUN_WORDS: Final = 4
+LEAST_RUN_LETTERS: Final = 12
+"""A shorter run of words is no repetition, above all in scripts whose words are single letters."""
+_LEAST_FOREIGN_WORDS: Final = 2
+_LEAST_STEM_LETTERS: Final = 3
+
+# Words that say nothing of what a question is about.
+_FUNCTION_WORDS: Final = frozenset(
+    """
+    a about after all also an and any are as at be been before being both but by can could did do does doing for from
+    had has have having he her hers him his how i if in into is it its many may me might more most much must my no
+    nor not of on one or other our out over s shall she should so some such t than that the their them then there
+    these they this those to too under up very was we were what when where which who whom whose why will with would
+    yes you your
+    """.split()  # noqa: SIM905 - as a list it would take a line for each
+)
+
+FIRST = "sentence"
+RETRY = "again"
+_STOP = ("\n",)
+_OPENING = '([{"\u201c\u2018\u00ab$\u20ac\u00a3#&+-'
+
 
 def first_sentence(text: str, *, keep: str = "") -> tuple[str, bool]:
     """The first sentence of the first line that is not blank, without quotes around it.
@@ -79,21 +115,6 @@ def _ends_here(line: str, match: re.Match[str]) -> bool:
     initial = len(last) == 1 and last.isalpha()
     number = last.lower() == "no" and word[0].isdigit()
     return not (initial or number or _ABBREVIATION.fullmatch(last))
-
-
-MAX_REFERENCE_WORDS: Final = 16
-"""A longer reference is as long as an answer of a model: it stands for itself."""
-MAX_REFERENCE_CHARACTERS: Final = 200
-"""The same in characters, for words without end and scripts without blanks."""
-MAX_SENTENCE_WORDS: Final = 48
-"""Words of a sentence beside those of its reference."""
-
-_ARTICLES: Final = frozenset({"a", "an", "the"})
-_QUESTION_MARKS: Final = "?\uff1f\u061f\u037e"
-_ASKING: Final = frozenset({"who", "whom", "whose", "what", "when", "where", "which", "why", "how"})
-_BEGINNING: Final = re.compile(r"is|are|was|were|do|does|did|can|could|will|would|has|have|had|should|may|might")
-_CLOSING: Final = " \t\"'\u201d\u2019)]"
-_LEAST_COPY_WORDS: Final = 3
 
 
 class Flaw(StrEnum):
@@ -181,24 +202,6 @@ def _has_run(words: list[str], run: list[str]) -> bool:
         return False
     # Words hold no blank, so a run of them is a piece of the text between two.
     return re.search(rf"(?:^| ){re.escape(' '.join(run))}(?: |$)", " ".join(words)) is not None
-
-
-LEAST_RUN_WORDS: Final = 4
-LEAST_RUN_LETTERS: Final = 12
-"""A shorter run of words is no repetition, above all in scripts whose words are single letters."""
-_LEAST_FOREIGN_WORDS: Final = 2
-_LEAST_STEM_LETTERS: Final = 3
-
-# Words that say nothing of what a question is about.
-_FUNCTION_WORDS: Final = frozenset(
-    """
-    a about after all also an and any are as at be been before being both but by can could did do does doing for from
-    had has have having he her hers him his how i if in into is it its many may me might more most much must my no
-    nor not of on one or other our out over s shall she should so some such t than that the their them then there
-    these they this those to too under up very was we were what when where which who whom whose why will with would
-    yes you your
-    """.split()  # noqa: SIM905 - as a list it would take a line for each
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,12 +299,6 @@ def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[st
         answers = (split_words(reference) for reference in demonstration.references)
         found.append((whole, whole.difference(*answers)))
     return tuple(found)
-
-
-FIRST = "sentence"
-RETRY = "again"
-_STOP = ("\n",)
-_OPENING = '([{"\u201c\u2018\u00ab$\u20ac\u00a3#&+-'
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,12 @@ from gradewire_server.settings.surface import (
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
+_DEVICE: Final = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
+
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+_PORTS: Final = 65_536
+
 
 def _user_cache() -> Path:
     return platformdirs.user_cache_path("gradewire")
@@ -141,16 +147,10 @@ class CacheConfig:
             )
 
 
-_DEVICE: Final = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
-
-
 def _check_device(device: str) -> str:
     if _DEVICE.fullmatch(device) is None:
         raise ValueError("device is auto, cpu, cuda or cuda:N, N being the number of a GPU from 0")
     return device
-
-
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def allowed_cores() -> list[int]:
@@ -252,7 +252,7 @@ class GpuConfig:
     ] = True
 
     @property
-    def asked(self) -> bool:
+    def required(self) -> bool:
         """Whether the server shall not start without a GPU."""
         return self.device.startswith("cuda")
 
@@ -260,9 +260,6 @@ class GpuConfig:
     def index(self) -> int:
         """Number of the GPU, from 0."""
         return int(self.device.partition(":")[2] or 0)
-
-
-_PORTS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)

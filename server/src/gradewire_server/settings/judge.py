@@ -55,7 +55,7 @@ class ImageConfig:
 Backend = Literal["none", "embedded", "triton", "openai", "decisions"]
 Form = Literal["auto", "int8", "gguf"]
 Prefill = Literal["auto", "yes", "no"]
-Eyes = Literal["auto", "yes", "no"]
+SeesImages = Literal["auto", "yes", "no"]
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
@@ -136,7 +136,7 @@ class RemoteJudgeConfig:
     ] = 0
     """Beside those of the answer. A judge that thinks is neither begun for nor held to the labels."""
     sees_images: Annotated[
-        Eyes,
+        SeesImages,
         Setting(
             "judge_sees_images",
             "Whether the model on the judge's server sees pictures; auto: what its list of models says, else no.",

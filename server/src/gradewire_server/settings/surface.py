@@ -28,6 +28,22 @@ from typing_extensions import override
 GROUP: Final = ConfigDict(hide_input_in_errors=True)
 """Of every group: what was given may hold a password."""
 
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+_TOKEN: Final = re.compile(r"[!-~]{1,1024}")
+_BLANK_PROBLEM: Final = (
+    "holds an empty token, which would leave the server open to anybody: give a token that is not blank, or "
+    "leave the setting out"
+)
+
+ENV_PREFIX: Final = "GRADEWIRE_"
+
+G = TypeVar("G")
+
+STARS: Final = "*****"
+
+_KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number", str: "text"}
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -43,15 +59,6 @@ class Setting:
     name: str
     help: str
     default: Callable[[], Any] | None = None
-
-
-MIB: Final = 1 << 20
-GIB: Final = 1 << 30
-_TOKEN: Final = re.compile(r"[!-~]{1,1024}")
-_OPEN_DOOR: Final = (
-    "holds an empty token, which would leave the server open to anybody: give a token that is not blank, or "
-    "leave the setting out"
-)
 
 
 class _ByteUnits:
@@ -78,13 +85,13 @@ def _split_tokens(value: Any) -> Any:
     """As `_split`; a text must hold a token: a secret that turned out empty must not leave the server open."""
     found = _split(value)
     if isinstance(value, str) and not found:
-        raise ValueError(_OPEN_DOOR)
+        raise ValueError(_BLANK_PROBLEM)
     return found
 
 
 def _check_tokens(tokens: tuple[str, ...]) -> tuple[str, ...]:
     if any(not token.strip() for token in tokens):
-        raise ValueError(_OPEN_DOOR)
+        raise ValueError(_BLANK_PROBLEM)
     if any(_TOKEN.fullmatch(token) is None for token in tokens):
         raise ValueError("a token is 1 to 1024 printable ASCII characters without blanks, which a header can carry")
     return tokens
@@ -169,11 +176,6 @@ def _walk(group: type) -> Iterator[SettingField]:
         for part in (hint, *get_args(hint)):
             if isinstance(part, type) and is_dataclass(part):
                 yield from _walk(part)
-
-
-ENV_PREFIX: Final = "GRADEWIRE_"
-
-G = TypeVar("G")
 
 
 class SettingsError(ValueError):
@@ -291,9 +293,6 @@ def _explain(error: ErrorDetails) -> str:
     return f"{name}: {message} (flag --{name.replace('_', '-')}, variable {ENV_PREFIX}{name.upper()})"
 
 
-STARS: Final = "*****"
-
-
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
     """One setting, for whoever makes command line flags or documentation of them.
@@ -318,9 +317,6 @@ class SettingInfo:
     help: str
     secret: bool
     choices: tuple[str, ...] = ()
-
-
-_KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number", str: "text"}
 
 
 def setting_info(each: SettingField) -> SettingInfo:

@@ -1,4 +1,4 @@
-"""Where the server listens, who may call it, what it logs and traces, and how it stops."""
+"""Settings of transport: addresses, tokens, log, tracing, and the end."""
 
 from dataclasses import field
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Where vectors, verdicts, synthetic answers and corpora are kept: memory, disk, Redis."""
+"""Stores of vectors, verdicts, synthetic answers and corpora: memory, disk, Redis."""

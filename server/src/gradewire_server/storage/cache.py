@@ -16,8 +16,21 @@ from gradewire_server.concurrency import BreakerState
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.storage.codec import EntryKind, pack
 
+_log = logging.getLogger(__name__)
+
 ENTRY_OVERHEAD_BYTES = 240
 """What a dictionary with order spends on an entry at its worst, beside key and value; tested by tracing."""
+
+_SECONDS: Final = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+_PREFIX: Final = "gradewire_engine"
+_STORE_OPERATION: Final = ("store", "operation")
+
+CHUNK_KEYS = {EntryKind.SENTENCE: 256, EntryKind.TOKENS: 16, EntryKind.VERDICT: 256, EntryKind.LOGIT: 256}
+"""Entries read at a time: token vectors of a long text are as large as 250 sentences', and take as long to check."""
+
+_CHUNK = 256
+_CHUNK_BYTES = 4 << 20
+_PENDING_BYTES_EACH = 2048
 
 
 class SegmentedLru:
@@ -139,11 +152,6 @@ def _size(key: bytes, value: bytes) -> int:
     return getsizeof(key) + getsizeof(value) + ENTRY_OVERHEAD_BYTES
 
 
-_SECONDS: Final = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
-_PREFIX: Final = "gradewire_engine"
-_STORE_OPERATION: Final = ("store", "operation")
-
-
 class StorageTelemetry:
     """Counters, gauges and histograms of memory and stores.
 
@@ -229,10 +237,6 @@ class Write(NamedTuple):
         return pack(self.key, self.blob, self.dims, expires_unix_s, kind=self.kind)
 
 
-CHUNK_KEYS = {EntryKind.SENTENCE: 256, EntryKind.TOKENS: 16, EntryKind.VERDICT: 256, EntryKind.LOGIT: 256}
-"""Entries read at a time: token vectors of a long text are as large as 250 sentences', and take as long to check."""
-
-
 class SecondLevel(Protocol):
     """A store of checked values. Nothing it does can change a vector, delay one for long, or raise."""
 
@@ -257,12 +261,6 @@ class SecondLevel(Protocol):
 
     async def close(self) -> None:
         """Gives back what it holds."""
-
-
-_log = logging.getLogger(__name__)
-_CHUNK = 256
-_CHUNK_BYTES = 4 << 20
-_PENDING_BYTES_EACH = 2048
 
 
 class WriteBehind:

@@ -29,6 +29,18 @@ HASH_BYTES = 16
 LOGIT_DIMS = 2
 """A logit is a float32, which takes the room of two float16 numbers."""
 
+_HEADER = struct.Struct("<2sBBHI8s")  # magic, version, flags, dims, expiry in Unix seconds (0: never), check
+_CHECKED = _HEADER.size - 8
+
+_VERSION = 1
+_TRUNCATED = 1
+
+_COUNT_BYTES = 4
+
+_BLOB: Final = struct.Struct("<fBB")
+_LOGIT_TRUNCATED: Final = 1
+_PIECES_SHIFT: Final = 1
+
 
 class EntryKind(StrEnum):
     """What an entry holds; token vectors of a layer with special tokens have its number behind."""
@@ -120,12 +132,8 @@ class ModelSpaces:
         return space
 
 
-_HEADER = struct.Struct("<2sBBHI8s")  # magic, version, flags, dims, expiry in Unix seconds (0: never), check
-_CHECKED = _HEADER.size - 8
 _MAGIC = {EntryKind.SENTENCE: b"gw", EntryKind.TOKENS: b"gt", EntryKind.VERDICT: b"gv", EntryKind.LOGIT: b"gl"}
 _ONE_LENGTH = frozenset({EntryKind.SENTENCE, EntryKind.LOGIT})
-_VERSION = 1
-_TRUNCATED = 1
 
 
 class Stored(NamedTuple):
@@ -205,9 +213,6 @@ def _check(key: bytes, head: bytes, payload: bytes) -> bytes:
     return state.digest()
 
 
-_COUNT_BYTES = 4
-
-
 def encode_tokens(
     sentence_blob: bytes, tokens: NDArray[np.float32], offsets: NDArray[np.int32], ids: NDArray[np.int32]
 ) -> bytes | None:
@@ -262,11 +267,6 @@ def is_complete(payload: bytes, dims: int) -> bool:
     """Whether a blob without its last two bytes is as long as it says."""
     count = int.from_bytes(payload[:_COUNT_BYTES], "little")
     return len(payload) == _COUNT_BYTES + count * (12 + 2 * dims) + 2 * dims
-
-
-_BLOB: Final = struct.Struct("<fBB")
-_LOGIT_TRUNCATED: Final = 1
-_PIECES_SHIFT: Final = 1
 
 
 def encode_logit(logit: float, *, truncated: bool, pieces: int) -> bytes:

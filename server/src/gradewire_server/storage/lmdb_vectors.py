@@ -19,6 +19,8 @@ from gradewire_server.storage.cache import CHUNK_KEYS, SecondLevel, StorageTelem
 from gradewire_server.storage.codec import EntryKind, Stored, unpack
 from gradewire_server.storage.lmdb_environment import StoreDirectory, TruncatedError, WatchedEnvironment
 
+_log = logging.getLogger(__name__)
+
 _KEPT = 2
 _MOST_ROTATIONS = 4
 _NAME = re.compile(r"predictions-(\d{6,})")
@@ -143,7 +145,6 @@ def _scan(path: Path) -> list[tuple[int, Path]]:
     return sorted(((int(match[1]), child) for match, child in found if match), reverse=True)
 
 
-_log = logging.getLogger(__name__)
 _STORE = "disk"
 _MAX_COPIED_BYTES = 1 << 20
 _PAUSE_AFTER_FAILED_WRITE_S = 10.0

@@ -137,7 +137,7 @@ class RedisPrepared(PreparedStore):
                 await self._client.add(dict(missing[start : start + _CHUNK_KEYS]))
             for key, found in there.items():
                 if found is not None and found != wanted[key]:
-                    await self._client.replace(key, found, wanted[key])  # damaged, or it would be TAKEN
+                    await self._client.replace(key, found, wanted[key])  # damaged, or it would be ALREADY_HELD
         except RedisAwayError as error:
             return _failure(error)
         # Who came first has the key; and only what is read back is known to be there.
@@ -210,7 +210,7 @@ class RedisPrepared(PreparedStore):
         return values
 
     async def _stored_entries(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
-        """What the server keeps under the keys now; `TAKEN` where that is another answer."""
+        """What the server keeps under the keys now; `ALREADY_HELD` where that is another answer."""
         stored = await self._stored(list(values))
         if isinstance(stored, Failure):
             return stored

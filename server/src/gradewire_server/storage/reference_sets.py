@@ -15,6 +15,8 @@ from gradewire_server.domain.needs import PreparedAnswers, ReferenceEntries
 from gradewire_server.domain.ports import ReferenceSets
 from gradewire_server.storage.codec import FORMAT_VERSION, HASH_BYTES
 
+_log = logging.getLogger(__name__)
+
 _CHECK_BYTES = 8
 ALREADY_HELD = Failure(
     Status.INVALID_INPUT,
@@ -34,7 +36,8 @@ class PreparedStore(Protocol):
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         """Keeps values; they are durable when it returns None.
 
-        A key that has another `whole` value keeps it: the answer is `TAKEN` then, whoever else writes at the same time.
+        A key that has another intact value keeps it: the answer is `ALREADY_HELD` then, whoever else writes at the same
+        time.
         """
 
     async def member_count(self, group: bytes) -> int | Failure:
@@ -118,7 +121,7 @@ def _check(key: bytes, text: bytes) -> bytes:
 
 
 def packed(key: bytes, payload: bytes) -> bytes:
-    """A value that is `whole` under `key`."""
+    """A value that `is_intact` under `key`."""
     return _check(key, payload) + payload
 
 
@@ -129,7 +132,6 @@ def payload_of(key: bytes, value: bytes | None) -> bytes | None:
 
 MAX_ENTRIES_PER_SET: Final = 1_000_000
 _OFF_LOOP_ENTRIES: Final = 1000
-_log = logging.getLogger(__name__)
 _DAMAGED_SEAL: Final = Failure(
     Status.UNAVAILABLE, "what the reference set was sealed with is damaged; prepare it again as immutable"
 )

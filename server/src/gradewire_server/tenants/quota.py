@@ -1,4 +1,4 @@
-"""How much text a tenant may send: a bucket that fills as time goes by, and that its calls draw from."""
+"""Quotas of text: a bucket that fills as time goes by, and that its calls draw from."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What tenants have drawn of their quotas, in a file that several processes of this machine share.
+"""Levels of tenants' quotas, in a file that several processes of this machine share.
 
 A record for each tenant: the digest of its name, and its level. A lock of the file is held for each look (3 µs); the
 system gives it back where a process dies. A process that is stopped, or waits for a processor, may keep it for long,

@@ -17,8 +17,12 @@ from gradewire_server.tenants.quota import TokenBucket
 from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tenant import MAX_FILE_BYTES, Tenant, TokensFileError, read_tenants
 
+_log = logging.getLogger(__name__)
+
 _KEY: Final = secrets.token_bytes(32)
 """Of this process; nobody outside knows it."""
+
+LOOK_EVERY_S: Final = 1.0
 
 
 class TokenTable:
@@ -81,9 +85,6 @@ class Quotas:
 def _keyed(digest: bytes) -> bytes:
     return blake2b(digest, key=_KEY, digest_size=16).digest()
 
-
-LOOK_EVERY_S: Final = 1.0
-_log = logging.getLogger(__name__)
 
 _Stamp: TypeAlias = tuple[int, int, int, int]
 

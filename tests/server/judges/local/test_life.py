@@ -31,7 +31,7 @@ NEEDS: list[Choose | Generate] = [*(choose(answer) for answer in ANSWERS), gener
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def opened() -> AsyncIterator[tuple[EmbeddedJudge, Observed]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(supervisor, "_BACKOFF", Backoff(base_s=0.01, cap_s=30.0))
+        patch.setattr(supervisor, "RESTART_BACKOFF", Backoff(base_s=0.01, cap_s=30.0))
         async with judging(run_timeout_s=2.0, token_timeout_s=0.01, nice=7) as pair:
             yield pair
 

@@ -94,7 +94,7 @@ class Work:
         begun_s: When its first run left.
         inference_s: Sum of its runs.
         span: Of who asked, where that is traced.
-        caller: Who asked: `domain.caller.asking`.
+        caller: The caller that asked: `domain.caller.current_caller`.
     """
 
     fixed: tuple[int, ...]

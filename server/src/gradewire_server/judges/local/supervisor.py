@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
-from gradewire_server.concurrency import Backoff, SupervisedProcess
+from gradewire_server.concurrency import RESTART_BACKOFF, STEADY_AFTER_S, SupervisedProcess
 from gradewire_server.judges.worker.messages import (
     CoreLimits,
     FrameError,
@@ -25,6 +25,9 @@ _log = logging.getLogger(__name__)
 _CHUNK_BYTES: Final = 1 << 16
 _KEPT_LINES: Final = 20
 _MODULE: Final = "gradewire_server.judges.worker.main"
+
+_FAILED_STARTS: Final = 3
+"""Restarts that may fail in a row before those who wait are told so."""
 
 
 class WorkerLostError(Exception):
@@ -148,12 +151,6 @@ class WorkerProcess:
             text = line.decode(errors="replace").rstrip()
             self._last_lines.append(text)
             _log.debug("worker %d: %s", self.pid, text)
-
-
-_BACKOFF: Final = Backoff(base_s=0.5, cap_s=30.0)
-_STEADY_AFTER_S: Final = 60.0
-_FAILED_STARTS: Final = 3
-"""Restarts that may fail in a row before those who wait are told so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,12 +309,12 @@ class WorkerSupervisor:
     async def _restart(self, lost: WorkerProcess) -> None:
         loop = asyncio.get_running_loop()
         await lost.close()
-        if loop.time() - self._ready_since_s > _STEADY_AFTER_S:
+        if loop.time() - self._ready_since_s > STEADY_AFTER_S:
             self._losses = 0
         while True:
             self._losses += 1
             # Jitter: several servers on one machine that lost their workers together shall not start together.
-            backoff_s = _BACKOFF.wait_s(self._losses)
+            backoff_s = RESTART_BACKOFF.wait_s(self._losses)
             self._next_try_s = loop.time() + backoff_s
             self._restarted()
             await asyncio.sleep(backoff_s)

@@ -1,1 +1,1 @@
-"""What judges behind servers have in common."""
+"""Judges behind servers: the backends `openai` and `decisions`, and the parts that they share."""

@@ -40,6 +40,8 @@ from gradewire_server.judges.remote.server import (
 )
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
+_log = logging.getLogger(__name__)
+
 _ROUNDING: Final = 0.005
 """Of one probability: servers round to four digits (sparrow-decider), or at worst to two."""
 _ARITHMETIC: Final = 1e-9
@@ -119,8 +121,6 @@ def _counts(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
     written = count(usage.get("output_tokens", usage.get("completion_tokens")))
     return read, written if read is not None else None
 
-
-_log = logging.getLogger(__name__)
 
 _OWN: Final = DecisionQuestion(
     "Water is wet.", "Say whether the statement is true.", {label: f"It is {label}" for label in ("true", "false")}

@@ -23,6 +23,23 @@ _BEFORE_IT: Final = r"(?:(?:the|my|our|this|so|thus|hence|therefore|final|overal
 # if").
 _OVER: Final = rf"(?= ?(?:[.!;,)(\n{_DASHES}]|- ))"
 
+_ARTICLE: Final = "a"
+_BETWEEN: Final = r"[\s*_`\"']"
+
+MAX_LABEL_TOKENS: Final = 24
+LEAST_MASS: Final = 1e-3
+"""Below that the labels are not what the judge would have said, and the few tokens that are known say too little about
+which of them it would have said: the others may be just beyond the list."""
+_ROUNDING: Final = 1e-3
+_MARKUP_OR_SPACE: Final = MARKUP + string.whitespace
+
+UNREADABLE: Final = Failure(Status.UNPARSABLE, "the judge's server answered with none of the labels")
+"""What it wrote instead is added by who knows it."""
+MALFORMED: Final = Failure(Status.UNPARSABLE, "the judge's server answered with probabilities that are none")
+AMBIGUOUS: Final = Failure(
+    Status.INVALID_PARAMETER, "the labels begin alike in this judge's tokens: choose labels that differ at once"
+)
+
 
 def announced_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | None:
     """The one label that a reply gives as its verdict; None where that is not certain.
@@ -73,10 +90,6 @@ def _plain(text: str, markup: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-_ARTICLE: Final = "a"
-_BETWEEN: Final = r"[\s*_`\"']"
-
-
 @lru_cache(maxsize=256)
 def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None:
     """What may stand before a label and is no part of it; None where no label has one letter.
@@ -109,14 +122,6 @@ def several_letters(options: tuple[str, ...]) -> re.Pattern[str] | None:
     return re.compile(rf"\W*{label}\W*(?:\b(?:and|or)\b|[&/,])\W*{label}", re.IGNORECASE)
 
 
-MAX_LABEL_TOKENS: Final = 24
-LEAST_MASS: Final = 1e-3
-"""Below that the labels are not what the judge would have said, and the few tokens that are known say too little about
-which of them it would have said: the others may be just beyond the list."""
-_ROUNDING: Final = 1e-3
-_MARKUP_OR_SPACE: Final = MARKUP + string.whitespace
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """One token of an answer.
@@ -142,14 +147,6 @@ class LabelReading:
 
     probabilities: tuple[float, ...]
     mass: float | None
-
-
-UNREADABLE: Final = Failure(Status.UNPARSABLE, "the judge's server answered with none of the labels")
-"""What it wrote instead is added by who knows it."""
-MALFORMED: Final = Failure(Status.UNPARSABLE, "the judge's server answered with probabilities that are none")
-AMBIGUOUS: Final = Failure(
-    Status.INVALID_PARAMETER, "the labels begin alike in this judge's tokens: choose labels that differ at once"
-)
 
 
 class Labels:

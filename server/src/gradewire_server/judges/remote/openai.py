@@ -55,6 +55,13 @@ OWN_QUESTION: Final = Question(
 _BELIEVED_S: Final = 60.0
 _LOOK_AGAIN_S: Final = 600.0
 
+_COMPLETIONS: Final = "chat/completions"
+_MODELS: Final = "models"
+_MOST_LESSONS: Final = 6
+_REFUSING_STATUSES: Final = BAD_REQUEST | {404, 415, 500}
+"""Statuses by which servers refuse what a request holds: llama.cpp's 500 a picture that it cannot use, gateways' 404 a
+model without eyes."""
+
 
 class Features:
     """How one server is spoken to. Lives on one event loop.
@@ -201,14 +208,6 @@ class Features:
         self.dialect = dialect
 
 
-_COMPLETIONS: Final = "chat/completions"
-_MODELS: Final = "models"
-_MOST_LESSONS: Final = 6
-_OF_REQUESTS: Final = BAD_REQUEST | {404, 415, 500}
-"""Statuses by which servers refuse what a request holds: llama.cpp's 500 a picture that it cannot use, gateways' 404 a
-model without eyes."""
-
-
 class OpenAIServer(Server):
     """One model behind an OpenAI-compatible server.
 
@@ -302,7 +301,7 @@ class OpenAIServer(Server):
         return False
 
     def _of_pictures(self, reply: Reply, question: Question) -> RemoteError | None:
-        if not question.prompt.images or reply.status not in _OF_REQUESTS or says_too_long(server_message(reply)):
+        if not question.prompt.images or reply.status not in _REFUSING_STATUSES or says_too_long(server_message(reply)):
             return None
         return refusal_of_pictures(server_message(reply), self._model, reply.status)
 

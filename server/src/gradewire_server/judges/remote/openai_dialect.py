@@ -44,6 +44,14 @@ _WITHOUT: Final[Mapping[str, str]] = {
 }
 """By feature of a dialect that changes answers: what is done without it."""
 
+_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
+"""Of a message, where servers put what they have taken out of its text themselves."""
+
+_BEGIN: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
+_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
+
+_SHOWN_NAMES: Final = 5
+
 
 class ServerKind(StrEnum):
     """Kinds that are told apart by `owned_by` in their list of models."""
@@ -79,7 +87,7 @@ class Dialect:
     reasoning_tokens: int = 0
 
     def without(self, words: str) -> "Dialect":
-        """The same without what a server's refusal names (`replies.said`); the same where that is nothing."""
+        """The same without what a server's refusal names (`server_message`); the same where that is nothing."""
         lowered = f" {words[:4000].casefold()} "
         if "max_completion_tokens" in lowered and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")
@@ -180,10 +188,6 @@ def _instruction(question: Question, opening: str) -> str:
     return f'\n\nBegin your reply with "{opening}".' if opening else ""
 
 
-_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
-"""Of a message, where servers put what they have taken out of its text themselves."""
-
-
 def text_of(message: Mapping[str, Any]) -> str | None:
     """The text; None where the message has none.
 
@@ -205,10 +209,6 @@ def has_thoughts(message: Mapping[str, Any]) -> bool:
 def _parts(content: object, kind: str) -> list[Mapping[str, Any]]:
     parts = content if isinstance(content, list) else []
     return [each for each in parts if isinstance(each, dict) and each.get("type", "text") == kind]
-
-
-_BEGIN: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
-_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +275,6 @@ def _after_thoughts(step: Step, characters: int) -> tuple[Step, ...]:
 
 def _last_end(text: str) -> int | None:
     return max((found.end() for found in _END.finditer(text)), default=None)
-
-
-_SHOWN_NAMES: Final = 5
 
 
 def answer_of(reply: Reply, *, continued: bool, reasoning: bool = False) -> Answer:

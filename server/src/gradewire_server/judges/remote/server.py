@@ -13,6 +13,29 @@ from gradewire_server.domain.items import Failure, Image, Status, quoted
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.remote.labels import Step
 
+ADDRESS_SETTING: Final = "judge_url (--judge-url)"
+MODEL_SETTING: Final = "judge_remote_model (--judge-remote-model)"
+KEY_SETTING: Final = "judge_token (gradewire score: --judge-key-env)"
+
+_UNLIKELY_TOKENS: Final = 1 << 31
+
+_LARGE_BYTES: Final = 128 << 10
+
+_ABOUT_PICTURES: Final = re.compile(
+    r"\b(?:images?|image_\w+|pictures?|vision|visual|multi-?modal\w*|modalit(?:y|ies)|mmproj)\b"
+)
+_MODEL_TAKES_NO_PICTURES: Final = re.compile(
+    r"not? support|n't support|unsupported|only supported|that support|not a(?:ccept)?\b|n't accept|text[- ]only"
+    r"|not multi-?modal|\bno vision|mmproj|at most 0 image"
+)
+_ABOUT_ONE_PICTURE: Final = re.compile(
+    r"\b(?:format|mime|media type|file|decod|load|read\b|corrupt|damag|size|dimension|resolution|aspect|pixel|animat"
+    r"|download|fetch)|valid image|image is valid|too (?:large|small|big|many)|at most [1-9]"
+)
+"""What is said of one picture and not of a model: "unsupported image format" is no word of a blind one."""
+_READ_CHARACTERS: Final = 4000
+_HTTP_NOT_FOUND: Final = 404
+
 
 class RemoteFault(StrEnum):
     """Kinds of errors; also the reasons of the counter of retries."""
@@ -33,9 +56,6 @@ SERVER_AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, Remo
 """The server is taken to be away until a request is answered again."""
 REQUEST_AT_FAULT = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE})
 """The request or its answer is to blame, and others may go well: of several questions in it, it may be one."""
-ADDRESS_SETTING: Final = "judge_url (--judge-url)"
-MODEL_SETTING: Final = "judge_remote_model (--judge-remote-model)"
-KEY_SETTING: Final = "judge_token (gradewire score: --judge-key-env)"
 
 
 class RemoteError(Exception):
@@ -158,9 +178,6 @@ def json_object(content: bytes) -> dict[str, Any]:
     if not isinstance(read, dict):
         raise unreadable("something else than a JSON object")
     return read
-
-
-_UNLIKELY_TOKENS: Final = 1 << 31
 
 
 def count(value: object) -> int | None:
@@ -300,9 +317,6 @@ class Server(Protocol):
         """Closes connections."""
 
 
-_LARGE_BYTES: Final = 128 << 10
-
-
 def base64_of(image: Image) -> str:
     """A picture's bytes in base64."""
     return base64.b64encode(image.data).decode("ascii")
@@ -325,22 +339,6 @@ async def body_with(images: Sequence[Image], make: Callable[[], Mapping[str, obj
     return await asyncio.to_thread(lambda: json.dumps(make(), ensure_ascii=False, separators=(",", ":")).encode())
 
 
-_OF_PICTURES: Final = re.compile(
-    r"\b(?:images?|image_\w+|pictures?|vision|visual|multi-?modal\w*|modalit(?:y|ies)|mmproj)\b"
-)
-_BLIND: Final = re.compile(
-    r"not? support|n't support|unsupported|only supported|that support|not a(?:ccept)?\b|n't accept|text[- ]only"
-    r"|not multi-?modal|\bno vision|mmproj|at most 0 image"
-)
-_OF_THESE: Final = re.compile(
-    r"\b(?:format|mime|media type|file|decod|load|read\b|corrupt|damag|size|dimension|resolution|aspect|pixel|animat"
-    r"|download|fetch)|valid image|image is valid|too (?:large|small|big|many)|at most [1-9]"
-)
-"""What is said of one picture and not of a model: "unsupported image format" is no word of a blind one."""
-_READ_CHARACTERS: Final = 4000
-_NOT_FOUND: Final = 404
-
-
 def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | None:
     """What a server's words about a request with pictures mean; None where they are not about the pictures.
 
@@ -353,12 +351,12 @@ def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | No
     """
     own_name = rf"(?<!\w){re.escape(model.casefold())}(?!\w)"
     lowered = re.sub(own_name, " ", words[:_READ_CHARACTERS].casefold())
-    if not _OF_PICTURES.search(lowered):
+    if not _ABOUT_PICTURES.search(lowered):
         return None
-    if _BLIND.search(lowered) and not _OF_THESE.search(lowered):
+    if _MODEL_TAKES_NO_PICTURES.search(lowered) and not _ABOUT_ONE_PICTURE.search(lowered):
         message = f"the judge's server says that its model {quoted(model)} takes no pictures (judge_sees_images)"
         return RemoteError(RemoteFault.REJECTED, Failure(Status.JUDGE_CANNOT_SEE, message))
-    if status == _NOT_FOUND:  # nor is the address, or the model
+    if status == _HTTP_NOT_FOUND:  # nor is the address, or the model
         return None
     message = (
         f"images: the judge's server refuses these (status {status}): send fewer, smaller ones, or another type; its "

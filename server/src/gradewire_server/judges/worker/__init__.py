@@ -1,1 +1,1 @@
-"""What runs inside a judge's worker process, and what is said between it and the server."""
+"""A judge's worker process, and the messages between it and the server."""

@@ -1,4 +1,4 @@
-"""Turns logits into what a row asks for."""
+"""The int8 graph of a judge on ONNX Runtime: row by row, with states of prefixes that are kept, and logits read."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -23,8 +23,8 @@ _KEPT_TEXTS: Final = 64
 _NEAR_SPELLING: Final = 0.75
 _NEAR: Final = 6
 """Words around what is negated in which a negation stands."""
-_CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|since|however)\b")
-_SENTENCE_END: Final = re.compile(r"[.!?;](?!\w)|\n")
+_FRAME_CLAUSE_END: Final = re.compile(r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|since|however)\b")
+_FRAME_SENTENCE_END: Final = re.compile(r"[.!?;](?!\w)|\n")
 _NOT: Final = re.compile(r"\b(\w+)n't\b|\bcan(?:not|'t)\b|\bwon't\b")
 NEGATIONS: Final = frozenset({"not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "cannot"})
 """Words that turn what stands behind them into its opposite; `clause_words` makes "not" of "n't"."""
@@ -65,12 +65,12 @@ def contradiction_features(
     may_negate = MAY_NEGATE.search(answer.raw) is not None or not NEGATIONS.isdisjoint(reference)
     if not may_negate and "than" not in answer.distinct and opposites.isdisjoint(answer.distinct):
         return {"swapped": swapped, "opposite": 0.0}
-    clauses = _clauses(answer.raw, _CLAUSE_END)
+    clauses = _clauses(answer.raw, _FRAME_CLAUSE_END)
     antonym = _has_unnegated(opposites, clauses)
     closest = _closest(reference, answer)
     turned = (
         antonym
-        + _negated_otherwise(_clauses(best.raw, _CLAUSE_END), clauses, asked)
+        + _negated_otherwise(_clauses(best.raw, _FRAME_CLAUSE_END), clauses, asked)
         + (_compares_the_other_way(reference, closest) and (antonym or closest[closest.index("than") - 1] in reference))
     )
     return {"swapped": swapped, "opposite": float(turned % 2)}
@@ -79,7 +79,7 @@ def contradiction_features(
 def _closest(reference: Sequence[str], answer: FeatureText) -> Sequence[str]:
     """The sentence of an answer with most words of a reference."""
     words = frozenset(reference)
-    return max(_clauses(answer.raw, _SENTENCE_END), key=lambda each: len(words.intersection(each)), default=())
+    return max(_clauses(answer.raw, _FRAME_SENTENCE_END), key=lambda each: len(words.intersection(each)), default=())
 
 
 def _clauses(text: str, end: re.Pattern[str]) -> list[tuple[str, ...]]:
@@ -221,15 +221,15 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
         and all(led_verdict(other.raw) is not theirs for other in references[1:_MOST_REFERENCES])
     )
     if (ours is None) != (theirs is None) and asks:
-        ours = _says_no(best.raw) if ours is None else ours
-        theirs = _says_no(answer.raw) if theirs is None else theirs
+        ours = _verdict_of_negation(best.raw) if ours is None else ours
+        theirs = _verdict_of_negation(answer.raw) if theirs is None else theirs
     return {
         "verdict": nan if ours is None or theirs is None else float(ours == theirs),
         "verdict_conflict": float(conflict),
     }
 
 
-def _says_no(text: str) -> bool | None:
+def _verdict_of_negation(text: str) -> bool | None:
     """False where the first clause has a negation; else None."""
     first = _VERDICT_CLAUSE_END.split(text[:_BEGIN], 1)[0]
     return None if NEGATIONS.isdisjoint(clause_words(first)) else False
@@ -267,7 +267,7 @@ _SMALL: Final = FUNCTION_WORDS | {"doe"}
 """Small words, "does" as its lemma too: the dictionary reads it as a noun."""
 _IMPLIED: Final = frozenset({"without", "too", "against"})
 """Small words that negate by themselves: "too hot to drink"."""
-_SAYS_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
+_BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
 """Words of a reference to one more that its opposite may have besides."""
 _CONVERSES: Final = frozenset({
@@ -276,7 +276,7 @@ _CONVERSES: Final = frozenset({
 })  # fmt: skip
 """What they place changes sides with them: "B is below A" is "A is above B", "83 or more" is "at least 83"."""
 # A mark inside a number or a name ("10:30", "J.K. Rowling") ends nothing.
-_DENIAL_END: Final = re.compile(
+_DENIAL_CLAUSE_END: Final = re.compile(
     r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|so|since|although|while|which|who)\b"
 )
 
@@ -328,7 +328,7 @@ def _denied(question: FeatureText, reference: FeatureText, answer: FeatureText, 
     # As words from here on: marks inside the reference ("St. Louis", "10, 200") would part it into clauses.
     written = re.compile(rf"(?<!\w){re.escape(plain(reference.raw.strip()))}(?!\w)")
     text = written.sub(lambda _: f" {' '.join(reference.words)} ", begin)
-    clauses = [(*clause_words(clause), "") for clause in _DENIAL_END.split(text) if clause.strip()]
+    clauses = [(*clause_words(clause), "") for clause in _DENIAL_CLAUSE_END.split(text) if clause.strip()]
     most = max((len(named.intersection(words)) for words in clauses), default=0)
     if most < _HELD * len(named):
         return None
@@ -392,6 +392,6 @@ def _has_one_negation(reference: FeatureText, words: Sequence[str]) -> bool:
         and found[0][0] in {"not", "no", "never"}
         and found[0][1].isalpha()
         and _NO_DENIALS.isdisjoint(words)
-        and _SAYS_NO.search(reference.raw) is None
+        and _BARE_NO.search(reference.raw) is None
         and led_verdict(reference.raw) is None
     )

@@ -37,6 +37,45 @@ _WIDTH: Final = 0.02
 RULED_OUT: Final = 0.4
 """The highest probability of an answer that a rule calls wrong."""
 
+_WEIGHT: Final = PRESET_WEIGHT[SmilePreset.ONE_PASS]
+"""The preset's own: the terms have to be of the reference that the fit saw, whatever weight was fitted for `smile`."""
+
+_YES_NO: Final = frozenset({
+    "is", "are", "was", "were", "am", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would",
+    "should", "may", "might", "must", "isn't", "aren't",
+})  # fmt: skip
+_VERDICTS: Final = frozenset({"yes", "no", "true", "false", "valid", "invalid"})
+_QUESTION_WORDS: Final = {
+    "asks_who": re.compile(r"\b(?:who|whom|whose)\b"),
+    "asks_when": re.compile(r"\bwhen\b|\b(?:what|which|in) (?:year|date|day|month|century|decade)\b"),
+    "asks_where": re.compile(r"\bwhere\b|\b(?:what|which) (?:country|city|state|town|place)\b"),
+    "asks_amount": re.compile(r"\bhow (?:many|much|long|old|far|often|tall|big|high|large|deep|fast)\b"),
+    "asks_why": re.compile(
+        r"\bwhy\b|\bhow (?:do|does|did|can|could|would|is|are|was|were|come)\b|\b(?:explain|describe)\b"
+    ),
+    "asks_what": re.compile(r"\b(?:what|which)\b"),
+}
+
+INPUT_KIND: Final = (
+    "no_question",  # 1 where there is none
+    *_QUESTION_WORDS,  # 1 of the first kind that its question is of, "what" after all others
+    "asks_yes_no",  # 1 where it begins with "is", "did" and the like
+    "question_words",  # ln(1 + words)
+    "references",  # ln(1 + references)
+    "reference_words",  # ln(1 + words) of SMILE's best reference
+    "reference_digits",  # share of its words with a digit
+    "reference_plain",  # share of its words that are articles, pronouns and the like: sentences have them, names do not
+    "reference_verdict",  # 1 where it begins with "yes", "no", "true" or the like
+    "answer_words",  # ln(1 + words)
+)
+"""Names of the numbers, in their order."""
+
+_CANDIDATES: Final = 8
+"""References whose values are compared."""
+
+MAX_REFERENCES_CHARACTERS: Final = 8_192
+"""Characters of all references together that features are made of, the best one's first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Feature:
@@ -100,10 +139,6 @@ def features_of(grader: str) -> tuple[Feature, ...]:
     return (*FEATURES, GRADER) if grader else FEATURES
 
 
-_WEIGHT: Final = PRESET_WEIGHT[SmilePreset.ONE_PASS]
-"""The preset's own: the terms have to be of the reference that the fit saw, whatever weight was fitted for `smile`."""
-
-
 @dataclass(frozen=True, slots=True)
 class CorrectnessInputs:
     """One item, looked at by SMILE (preset one_pass, references as they are).
@@ -148,37 +183,6 @@ def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, Co
     )
 
 
-_YES_NO: Final = frozenset({
-    "is", "are", "was", "were", "am", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would",
-    "should", "may", "might", "must", "isn't", "aren't",
-})  # fmt: skip
-_VERDICTS: Final = frozenset({"yes", "no", "true", "false", "valid", "invalid"})
-_QUESTION_WORDS: Final = {
-    "asks_who": re.compile(r"\b(?:who|whom|whose)\b"),
-    "asks_when": re.compile(r"\bwhen\b|\b(?:what|which|in) (?:year|date|day|month|century|decade)\b"),
-    "asks_where": re.compile(r"\bwhere\b|\b(?:what|which) (?:country|city|state|town|place)\b"),
-    "asks_amount": re.compile(r"\bhow (?:many|much|long|old|far|often|tall|big|high|large|deep|fast)\b"),
-    "asks_why": re.compile(
-        r"\bwhy\b|\bhow (?:do|does|did|can|could|would|is|are|was|were|come)\b|\b(?:explain|describe)\b"
-    ),
-    "asks_what": re.compile(r"\b(?:what|which)\b"),
-}
-
-INPUT_KIND: Final = (
-    "no_question",  # 1 where there is none
-    *_QUESTION_WORDS,  # 1 of the first kind that its question is of, "what" after all others
-    "asks_yes_no",  # 1 where it begins with "is", "did" and the like
-    "question_words",  # ln(1 + words)
-    "references",  # ln(1 + references)
-    "reference_words",  # ln(1 + words) of SMILE's best reference
-    "reference_digits",  # share of its words with a digit
-    "reference_plain",  # share of its words that are articles, pronouns and the like: sentences have them, names do not
-    "reference_verdict",  # 1 where it begins with "yes", "no", "true" or the like
-    "answer_words",  # ln(1 + words)
-)
-"""Names of the numbers, in their order."""
-
-
 def input_kind(inputs: CorrectnessInputs) -> NDArray[np.float64]:
     """The numbers of INPUT_KIND, float64[len(INPUT_KIND)], all finite and at most 10."""
     question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
@@ -202,10 +206,6 @@ def _question_word(question: FeatureText) -> dict[str, float]:
     yes_no = bool(text) and text.split(" ", 1)[0] in _YES_NO
     kind = next((name for name, pattern in _QUESTION_WORDS.items() if not yes_no and pattern.search(text)), "")
     return {**{name: float(name == kind) for name in _QUESTION_WORDS}, "asks_yes_no": float(yes_no)}
-
-
-_CANDIDATES: Final = 8
-"""References whose values are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +253,6 @@ class Values:
 
 def _fit(match: ValueMatch) -> tuple[float, float]:
     return match.found / match.wanted, -match.contradicted / match.wanted
-
-
-MAX_REFERENCES_CHARACTERS: Final = 8_192
-"""Characters of all references together that features are made of, the best one's first."""
-"""References whose spelling is compared."""
 
 
 _NAMES: Final = tuple(feature.name for feature in FEATURES)

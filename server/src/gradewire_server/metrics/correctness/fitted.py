@@ -20,6 +20,16 @@ from gradewire_server.metrics.correctness.stored_form import (
 )
 from gradewire_server.metrics.correctness.trees import Nodes, SoftTrees, TreeError
 
+VERDICT: Final = 0.5
+"""Probability from which an answer counts as right."""
+_MISTAKEN_FROM: Final = 0.5
+_MISTAKEN_SLOPE: Final = 1.25
+"""At confidence c the band holds the share (c - 1/2) 5/4 of wrong verdicts: half of them at 0.9."""
+
+ID_CHARACTERS: Final = 12
+MAX_TEXT_CHARACTERS: Final = 8 << 20
+_INT: Final = np.intp
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedRows:
@@ -50,13 +60,6 @@ class FittedRows:
     def far_share(self, distance: float) -> float:
         """0 for what is near, 1 for what is far, a straight line between them."""
         return min(1.0, max(0.0, (distance - self.near) / (self.far - self.near)))
-
-
-VERDICT: Final = 0.5
-"""Probability from which an answer counts as right."""
-_MISTAKEN_FROM: Final = 0.5
-_MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c the band holds the share (c - 1/2) 5/4 of wrong verdicts: half of them at 0.9."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +125,6 @@ class DistanceBand:
             lower=min(0.0 if lower is None else lower, 1 - certain, VERDICT),
             upper=max(1.0 if upper is None else upper, certain, VERDICT),
         )
-
-
-ID_CHARACTERS: Final = 12
-MAX_TEXT_CHARACTERS: Final = 8 << 20
-_INT: Final = np.intp
 
 
 class FitError(ValueError):

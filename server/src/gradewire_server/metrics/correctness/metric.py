@@ -1,4 +1,4 @@
-"""The grader's logit as a feature of `correctness`."""
+"""Metric `correctness`: its parameters, its rounds of needs, and the probability as its result."""
 
 import math
 import re

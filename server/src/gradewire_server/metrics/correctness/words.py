@@ -70,6 +70,33 @@ _APOSTROPHE: Final = re.compile("['\u2018\u2019`](?:s\\b)?")
 _ASIDE: Final = re.compile(r"\([^()]*\)|,? or .*", re.DOTALL)
 _PART: Final = re.compile(r",| and |&|;")
 
+_WRITTEN_INITIALS: Final = re.compile(r"(?<![\w.])(?:[A-Z]\.? ?){1,5}[A-Z](?:\b|\.)(?![\w.])")
+# A name of several words, with the small words that stand inside names.
+_NAME: Final = re.compile(r"[A-Z][\w']*(?:[ -](?:(?:of|the|and|for|in|de|la) )*[A-Z][\w']*)+")
+_LEAST_GLUED: Final = 5
+_FEWEST_INITIALS: Final = 3
+_MOST_INITIALS: Final = 6
+_SHORT_ANSWER: Final = 8
+"""Words of an answer that may be a name as a whole, however it is written."""
+_MOST_WORDS: Final = 64
+"""Words of a reference that other forms are looked for."""
+
+_MAX_REFERENCE_WORDS: Final = 32
+_MAX_ANSWER_WORDS: Final = 256
+_MAX_LETTERS: Final = 64
+_MAX_ANSWER_LETTERS: Final = 4096
+_MAX_REFERENCE_LETTERS: Final = 128
+_LEAST_BEGINNING: Final = 4
+"""Letters in which two words of the dictionary begin alike, to be near each other."""
+_PROVES: Final = 0.5
+"""Weight of a word from which on it has to be there."""
+
+_ALL: Final = 0.99
+"""Recall from which on a part is there."""
+# Between modifiers and a head stand none of these but "and": an English phrase ends before them.
+_BEHIND_HEAD: Final = FUNCTION_WORDS - {"a", "an", "the", "and", "or", "his", "her", "their", "its", "one"}
+_COMMA: Final = re.compile(r"[,;:(]")
+
 
 def folded(text: str) -> str:
     """Case-folded, compatibility forms and digits of all scripts replaced, without Latin, Greek and Cyrillic accents.
@@ -172,18 +199,6 @@ def share(found: Iterable[bool]) -> float:
     return sum(flags) / len(flags) if flags else float("nan")
 
 
-_WRITTEN_INITIALS: Final = re.compile(r"(?<![\w.])(?:[A-Z]\.? ?){1,5}[A-Z](?:\b|\.)(?![\w.])")
-# A name of several words, with the small words that stand inside names.
-_NAME: Final = re.compile(r"[A-Z][\w']*(?:[ -](?:(?:of|the|and|for|in|de|la) )*[A-Z][\w']*)+")
-_LEAST_GLUED: Final = 5
-_FEWEST_INITIALS: Final = 3
-_MOST_INITIALS: Final = 6
-_SHORT_ANSWER: Final = 8
-"""Words of an answer that may be a name as a whole, however it is written."""
-_MOST_WORDS: Final = 64
-"""Words of a reference that other forms are looked for."""
-
-
 def found_forms(references: Sequence[FeatureText], answer: FeatureText) -> frozenset[str]:
     """The words of an answer, and those of its references that it has in another form.
 
@@ -254,17 +269,6 @@ def _initials_of_names(answer: FeatureText) -> Iterator[str]:
         yield "".join(word[0] for word in words if word[0].isupper()).lower()
     if len(answer.words) <= _SHORT_ANSWER:
         yield "".join(word[0] for word in answer.content)
-
-
-_MAX_REFERENCE_WORDS: Final = 32
-_MAX_ANSWER_WORDS: Final = 256
-_MAX_LETTERS: Final = 64
-_MAX_ANSWER_LETTERS: Final = 4096
-_MAX_REFERENCE_LETTERS: Final = 128
-_LEAST_BEGINNING: Final = 4
-"""Letters in which two words of the dictionary begin alike, to be near each other."""
-_PROVES: Final = 0.5
-"""Weight of a word from which on it has to be there."""
 
 
 def spelling_features(
@@ -340,13 +344,6 @@ def _within(text: str, whole: str) -> float:
     if any(map(str.isalpha, text)):
         return fuzz.partial_ratio(text, whole) / 100
     return float(f" {text} " in f" {whole} ")
-
-
-_ALL: Final = 0.99
-"""Recall from which on a part is there."""
-# Between modifiers and a head stand none of these but "and": an English phrase ends before them.
-_BEHIND_HEAD: Final = FUNCTION_WORDS - {"a", "an", "the", "and", "or", "his", "her", "their", "its", "one"}
-_COMMA: Final = re.compile(r"[,;:(]")
 
 
 def missing_features(

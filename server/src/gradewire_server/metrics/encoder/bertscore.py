@@ -1,4 +1,4 @@
-"""Greedy matching of tokens by cosine, one prediction with many references at a time.
+"""BERTScore: greedy matching of tokens by cosine, one prediction with many references at a time.
 
 Source: Zhang et al. 2020, "BERTScore", equations of section 3 (recall, precision, F1, importance weighting, baseline
 rescaling), as the package bert-score 0.3.13 computes them: the tokens around a text weigh nothing, and may be matched.
@@ -39,6 +39,10 @@ from gradewire_server.metrics.common import (
 )
 
 _TINY = 1e-12
+
+_ROUND_CHARACTERS: Final = 8192
+"""References whose token vectors are held at a time: an item may have a thousand of them, 400 KB each."""
+_COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
 
 
 def match(
@@ -106,11 +110,6 @@ def rescaled(values: NDArray[np.float64], baseline: tuple[float, float, float] |
 def _unit(tokens: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.sqrt(np.einsum("ij,ij->i", tokens, tokens))
     return np.asarray(tokens / np.maximum(lengths, _TINY)[:, None], np.float32)
-
-
-_ROUND_CHARACTERS: Final = 8192
-"""References whose token vectors are held at a time: an item may have a thousand of them, 400 KB each."""
-_COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
 
 
 @dataclass(frozen=True, slots=True)

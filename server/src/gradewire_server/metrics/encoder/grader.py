@@ -1,4 +1,4 @@
-"""What a grader is asked of an item."""
+"""Metric `grader`: the probability of a trained model that an answer is right, for the best of its references."""
 
 import math
 from collections.abc import Sequence
@@ -14,6 +14,8 @@ from gradewire_server.metrics.common import check_item, check_references, cut_wa
 MAX_CHARACTERS: Final = 32_768
 """Of each text: far more than a grader reads of it, and few enough to be written beside a thousand references."""
 
+_RIGHT = 0.5
+
 
 def graded_texts(item: Item, references: Sequence[int]) -> tuple[GradedTexts, ...]:
     """The item's question and answer with each of these references; a blank question is empty."""
@@ -26,9 +28,6 @@ def is_shortened(item: Item, references: Sequence[int]) -> bool:
     """Whether `graded_texts` leaves out a part of a text."""
     texts = (item.question, item.prediction, *(item.references[index] for index in references))
     return any(len(text) > MAX_CHARACTERS for text in texts)
-
-
-_RIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)

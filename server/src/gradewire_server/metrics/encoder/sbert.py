@@ -1,4 +1,4 @@
-"""The reference whose sentence vector is closest to the prediction's."""
+"""Metric `sbert`: the cosine of the prediction's sentence vector and the closest reference's."""
 
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata

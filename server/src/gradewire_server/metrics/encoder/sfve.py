@@ -1,4 +1,4 @@
-"""The end of a question that is too long to stand before answers: what is asked mostly comes behind its context."""
+"""Metric `sfve`: cosines of sentence vectors with the question before both answers, of a long one its end."""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace

@@ -30,6 +30,13 @@ from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptLibrary
 
 _RANGE: Final = 2.0**64
 
+DEFAULT_RISK: Final = 0.05
+_FIT: Final = re.compile("[0-9a-f]{8,64}")
+
+CONFIDENCE_OF_FITS: Final = 0.5
+"""Of `correctness` here: its own band is then its verdict's edge, and UNCERTAIN marks denials ("It is not Paris")."""
+_EXACT_MATCH: Final = ExactMatch()
+
 
 def is_sampled(item: Item, share: float, seed: int) -> bool:
     """Whether an answer is of the sample.
@@ -44,10 +51,6 @@ def is_sampled(item: Item, share: float, seed: int) -> bool:
     said = json.dumps([seed, item.question, item.references, item.prediction, item.captions], ensure_ascii=True)
     drawn = int.from_bytes(blake2b(said.encode("ascii"), digest_size=8, person=b"auto sample").digest(), "big")
     return drawn < share * _RANGE
-
-
-DEFAULT_RISK: Final = 0.05
-_FIT: Final = re.compile("[0-9a-f]{8,64}")
 
 
 class AutoJudge(StrEnum):
@@ -151,11 +154,6 @@ class AutoParameters(Parameters):
     def asks_no_judge(self, metadata: ModelMetadata) -> bool:
         found = find_fit(metadata, self)
         return not self.sample and not isinstance(found, str) and found[0].asks_nobody(self)
-
-
-CONFIDENCE_OF_FITS: Final = 0.5
-"""Of `correctness` here: its own band is then its verdict's edge, and UNCERTAIN marks denials ("It is not Paris")."""
-_EXACT_MATCH: Final = ExactMatch()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which of two answers a judge prefers, asked in both orders.
+"""The better of two answers in a judge's eyes, asked in both orders.
 
 Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F: reference-free and reference-backed, either
 answer first, a tie where the judge says so.

@@ -1,4 +1,4 @@
-"""How alike prediction and references are in a judge's eyes: one number from 0 to 1.
+"""Likeness of prediction and references in a judge's eyes: one number from 0 to 1.
 
 Source: Ji, Si, Lin et al. 2024, "Towards Flexible Evaluation for Generative Visual Question Answering" (SFVE), appendix
 B. There the judge writes a number; here it chooses from the labels of a scale, so that every answer is a number.

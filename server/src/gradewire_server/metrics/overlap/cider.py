@@ -1,4 +1,4 @@
-"""Words and n-grams of CIDEr, the same for answers and for the corpus that they are weighed by.
+"""CIDEr: n-grams in common with the references, weighed by how rare they are in a corpus.
 
 Source: Vedantam, Zitnick and Parikh 2015, "CIDEr: Consensus-based Image Description Evaluation", section 3.
 """
@@ -24,6 +24,9 @@ from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 MAX_ORDER: Final = 4
 """Longest n-gram, in words."""
 Ngram: TypeAlias = tuple[str, ...]
+
+_SIGMA_WORDS: Final = 6.0
+_SCALE: Final = 10.0
 
 
 def words_of(text: str) -> tuple[list[str], bool]:
@@ -64,10 +67,6 @@ def _distinct(references: Sequence[str]) -> set[Ngram]:
 def _occurrences(words: Sequence[str]) -> Iterator[Ngram]:
     orders = range(1, MAX_ORDER + 1)
     return chain.from_iterable(zip(*(words[start:] for start in range(order)), strict=False) for order in orders)
-
-
-_SIGMA_WORDS: Final = 6.0
-_SCALE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which words of a prediction stand for which words of a reference, as METEOR aligns them.
+"""METEOR: words of a prediction aligned with those of a reference, with a penalty for broken order.
 
 Source: Banerjee and Lavie 2005, section 2. What that leaves open is done as in NLTK (`nltk.translate.meteor_score`):
 words are taken from the end, each with the last free partner, and synonyms are looked up for stems.
@@ -34,6 +34,8 @@ Pair: TypeAlias = tuple[int, int]
 """Position in the prediction, position in the reference."""
 WordPositions: TypeAlias = Mapping[str, Sequence[int]]
 """Positions, ascending, by word or by stem."""
+
+_LARGEST_BETA: Final = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +143,6 @@ def count_chunks(pairs: Sequence[Pair]) -> int:
     ordered = sorted(pairs)
     follows = sum(1 for (a, b), (c, d) in pairwise(ordered) if (c, d) == (a + 1, b + 1))
     return len(ordered) - follows
-
-
-_LARGEST_BETA: Final = 100.0
 
 
 class MeteorSynonyms(StrEnum):

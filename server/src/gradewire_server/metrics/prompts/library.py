@@ -34,6 +34,41 @@ from gradewire_server.metrics.text.words import MAX_WORDS
 
 _MAX_DEMONSTRATIONS: Final = 64
 
+_MAX_TOKENS: Final = 1024
+_MAX_LABELS: Final = 16
+_MAX_LABEL_CHARACTERS: Final = 64
+"""Every result names the labels."""
+_UNFIT: Final = "has a chat token, a control character or something that is not seen, or more than one space on end"
+
+_FORMAT: Final = 1
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_MAX_REFERENCES: Final = 1000
+_MAX_DEPTH: Final = 32
+"""Arrays and tables within each other. The parser calls itself for each; at the limit of Python's stack every finalizer
+that happens to run there would fail too."""
+_SIGNS: Final = re.compile(
+    r'''"""(?:[^\\]|\\.)*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*'?|\#[^\n]*'''
+    r"|[\[\]{},=]",
+    re.DOTALL,
+)
+"""Strings and comments, in which nothing counts, and the signs that do. Nothing is gone over twice, closed or not."""
+_MAX_VALUES: Final = 2000
+"""Commas and equals signs outside strings. The parser takes 2 µs for each; a file that asks for much has 200."""
+_MAX_PARSER_CHARACTERS: Final = 160
+"""Of what the TOML parser says, which may hold a key."""
+
+_NAMED: Final = re.compile(r"(?P<title>[a-z][a-z0-9_-]{0,63}/[0-9]{1,7})(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
+
+_DEFAULTS: Final = {
+    "lave": "lave/2",
+    "judge_grade": "judge_grade/2",
+    "judge_similarity": "judge_similarity/2",
+    "judge_verdict": "judge_verdict/2",
+    "compare": "compare/1",
+    "synthetic": "synthetic/1",
+}
+"""Prompt of each metric that "" stands for."""
+
 
 def read_demonstrations(
     table: Table | None, variants: Mapping[str, Variant], metric: str
@@ -83,13 +118,6 @@ def _demonstration(table: Table, variants: Mapping[str, Variant], metric: str) -
     )
     table.finish()
     return demonstration
-
-
-_MAX_TOKENS: Final = 1024
-_MAX_LABELS: Final = 16
-_MAX_LABEL_CHARACTERS: Final = 64
-"""Every result names the labels."""
-_UNFIT: Final = "has a chat token, a control character or something that is not seen, or more than one space on end"
 
 
 def read_steps(table: Table, shape: VariantShape) -> tuple[Step, ...]:
@@ -152,24 +180,6 @@ def _value(labels: Table, shape: StepShape, label: str) -> float:
     if shape.values_used and value not in shape.values_used:
         raise PromptError(labels.at(label), f"must be {shape.told}")
     return value
-
-
-_FORMAT: Final = 1
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-_MAX_REFERENCES: Final = 1000
-_MAX_DEPTH: Final = 32
-"""Arrays and tables within each other. The parser calls itself for each; at the limit of Python's stack every finalizer
-that happens to run there would fail too."""
-_SIGNS: Final = re.compile(
-    r'''"""(?:[^\\]|\\.)*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*'?|\#[^\n]*'''
-    r"|[\[\]{},=]",
-    re.DOTALL,
-)
-"""Strings and comments, in which nothing counts, and the signs that do. Nothing is gone over twice, closed or not."""
-_MAX_VALUES: Final = 2000
-"""Commas and equals signs outside strings. The parser takes 2 µs for each; a file that asks for much has 200."""
-_MAX_PARSER_CHARACTERS: Final = 160
-"""Of what the TOML parser says, which may hold a key."""
 
 
 def read_prompt(data: bytes) -> PromptFile:
@@ -319,9 +329,6 @@ def _references(table: Table | None) -> ReferenceForm:
     return form
 
 
-_NAMED: Final = re.compile(r"(?P<title>[a-z][a-z0-9_-]{0,63}/[0-9]{1,7})(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
-
-
 class PromptLibrary:
     """Prompt files by NAME/VERSION. It never changes: `with_file` makes another one.
 
@@ -377,17 +384,6 @@ class PromptLibrary:
         """The `prompt` parameter that means exactly this file: NAME/VERSION@DIGEST if it is here, else its text."""
         known = self._files.get(file.title)
         return f"{file.title}@{file.digest}" if known is not None and known.digest == file.digest else file.text
-
-
-_DEFAULTS: Final = {
-    "lave": "lave/2",
-    "judge_grade": "judge_grade/2",
-    "judge_similarity": "judge_similarity/2",
-    "judge_verdict": "judge_verdict/2",
-    "compare": "compare/1",
-    "synthetic": "synthetic/1",
-}
-"""Prompt of each metric that "" stands for."""
 
 
 def _replacement(title: str) -> str:

@@ -1,7 +1,7 @@
 """Makes texts of an item harmless in a judge's prompt: nothing in them looks like chat markup or like our delimiters.
 
 What is changed stays readable: "<|im_end|>" becomes "< |im_end|>", "Rating: 3" becomes "Rating - 3". What an answer
-says about itself is another matter (`mask_labels`). A judge can still be talked to; docs/research/hostile-answers.md
+says about itself is another matter (`without_praise`). A judge can still be talked to; docs/research/hostile-answers.md
 says what that means.
 """
 

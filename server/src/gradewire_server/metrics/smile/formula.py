@@ -19,6 +19,14 @@ from gradewire_server.metrics.smile.texts import SmileTexts
 from gradewire_server.metrics.values.matching import match_values
 from gradewire_server.metrics.values.reading import Outcome
 
+_MAX_KNOWN: Final = 8_192
+"""Items whose outcome is kept, those met last."""
+_MAX_KNOWN_CHARACTERS: Final = 1_024
+"""Of question, reference and prediction together; longer items cost SMILE itself much more."""
+
+CORRECT_BIN = 4
+_TOP_BIN = 5
+
 
 class SmilePreset(StrEnum):
     """Variants of SMILE that differ in their formula; docs/reference/metrics.md has the table."""
@@ -108,12 +116,6 @@ class SmileParameters(EncoderParameters):
         )
 
 
-_MAX_KNOWN: Final = 8_192
-"""Items whose outcome is kept, those met last."""
-_MAX_KNOWN_CHARACTERS: Final = 1_024
-"""Of question, reference and prediction together; longer items cost SMILE itself much more."""
-
-
 def value_outcome(item: Item, matched_reference: int) -> str | None:
     """What became of that reference's values in the prediction; None where it has none."""
     texts = item.question, item.references[matched_reference], item.prediction
@@ -126,10 +128,6 @@ def value_outcome(item: Item, matched_reference: int) -> str | None:
 def _known_outcome(question: str, reference: str, prediction: str) -> Outcome | None:
     """What does not change is not read again: an item whose vectors are cached costs little else."""
     return match_values(question, reference, prediction).outcome
-
-
-CORRECT_BIN = 4
-_TOP_BIN = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,30 @@ from gradewire_server.metrics.smile.rounds import SHORTLIST, WordsInContext, clo
 from gradewire_server.metrics.smile.texts import SmileTexts, full_texts, smile_texts
 from gradewire_server.metrics.text.normalise import word_spans
 
+MAX_NEAR: Final = 16
+"""Windows of a length that are embedded alone at the most: of an answer that says nearly the same again and again, all
+windows would be near-ties."""
+
+MAX_PIECES: Final = 64
+"""Pieces of an answer that are read; 2 000 English words are 15 or so for an encoder of 256 tokens."""
+_OVERLAP: Final = 0.25
+"""Share of a piece that the next one reads again, so that few windows stand in neither."""
+_LAST: Final = 0.9
+"""Least length of the last piece, of the one before: a few words alone would be compared as a short answer is."""
+_AHEAD: Final = 1.5
+"""Length of what the encoder is given, of what it read of the piece before: it leaves out what is too much."""
+_LEAST_CHARACTERS: Final = 256
+_WORD_CHARACTERS: Final = 64
+"""Characters back in which a piece looks for the begin of a word."""
+
+MAX_CHARACTERS: Final = 16_384
+"""Characters of an answer that are read, from its first that is not blank on."""
+MAX_WORDS: Final = 2_048
+"""Words of them in which windows are looked for."""
+_MAY_BE_CUT: Final = 512
+"""Characters from which on an answer is first asked for by its tokens, which tell whether the encoder read all of it;
+shorter ones are mostly read whole, and then `fast` needs fewer rounds."""
+
 
 def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -> tuple[int, WordsInContext]:
     """The first word of an answer that stands whole in a piece of it, and the words from there on.
@@ -113,11 +137,6 @@ class ClosestPiece(Pieces):
         return found
 
 
-MAX_NEAR: Final = 16
-"""Windows of a length that are embedded alone at the most: of an answer that says nearly the same again and again, all
-windows would be near-ties."""
-
-
 class RankedPieces(Pieces):
     """The closest sentence, and how close each window comes in context, so far."""
 
@@ -160,19 +179,6 @@ class RankedPieces(Pieces):
     def _first_windows(self, length: int) -> tuple[str, ...]:
         count = min(SHORTLIST, self._texts.windows.words - length + 1)
         return tuple(dict.fromkeys(self._window(length, start) for start in range(count)))
-
-
-MAX_PIECES: Final = 64
-"""Pieces of an answer that are read; 2 000 English words are 15 or so for an encoder of 256 tokens."""
-_OVERLAP: Final = 0.25
-"""Share of a piece that the next one reads again, so that few windows stand in neither."""
-_LAST: Final = 0.9
-"""Least length of the last piece, of the one before: a few words alone would be compared as a short answer is."""
-_AHEAD: Final = 1.5
-"""Length of what the encoder is given, of what it read of the piece before: it leaves out what is too much."""
-_LEAST_CHARACTERS: Final = 256
-_WORD_CHARACTERS: Final = 64
-"""Characters back in which a piece looks for the begin of a word."""
 
 
 def gather_to_the_end(
@@ -259,14 +265,6 @@ def _word_begin(text: str, at: int, *, after: int) -> int:
             return place
     return at
 
-
-MAX_CHARACTERS: Final = 16_384
-"""Characters of an answer that are read, from its first that is not blank on."""
-MAX_WORDS: Final = 2_048
-"""Words of them in which windows are looked for."""
-_MAY_BE_CUT: Final = 512
-"""Characters from which on an answer is first asked for by its tokens, which tell whether the encoder read all of it;
-shorter ones are mostly read whole, and then `fast` needs fewer rounds."""
 
 _Found: TypeAlias = tuple[SmileTexts, Similarities]
 

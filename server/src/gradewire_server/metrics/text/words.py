@@ -9,18 +9,6 @@ from unicodedata import category
 _PART_CHARACTERS: Final = 32_768
 """Translated in one call: 4 ms of a text that is not ASCII."""
 
-
-def translated(text: str, table: Mapping[int, str | int | None]) -> str:
-    """What `text.translate(table)` gives.
-
-    One call for half a megabyte would hold the interpreter's lock for 50 ms, on whatever thread.
-    """
-    if len(text) <= _PART_CHARACTERS:
-        return text.translate(table)
-    starts = range(0, len(text), _PART_CHARACTERS)
-    return "".join([text[start : start + _PART_CHARACTERS].translate(table) for start in starts])
-
-
 MAX_WORDS: Final = 1024
 """Words of a text that are compared."""
 MAX_CHARACTERS: Final = 65_536
@@ -46,6 +34,20 @@ _UNSPACED: Final = tuple(
 )
 _VARIATION_SELECTORS: Final = range(0xE0100, 0xE01F0)
 """The only marks beyond the last letters."""
+
+MAX_REFERENCE_WORDS: Final = 8192
+"""Words of all references of an item or entry that are looked at: a thousand long ones would take seconds."""
+
+
+def translated(text: str, table: Mapping[int, str | int | None]) -> str:
+    """What `text.translate(table)` gives.
+
+    One call for half a megabyte would hold the interpreter's lock for 50 ms, on whatever thread.
+    """
+    if len(text) <= _PART_CHARACTERS:
+        return text.translate(table)
+    starts = range(0, len(text), _PART_CHARACTERS)
+    return "".join([text[start : start + _PART_CHARACTERS].translate(table) for start in starts])
 
 
 def _character_class(numbers: Iterable[int]) -> str:
@@ -94,10 +96,6 @@ def first_words(text: str) -> tuple[list[str], bool]:
     begun = text.lstrip()
     words = split_words(begun[:MAX_CHARACTERS])
     return words[:MAX_WORDS], len(words) > MAX_WORDS or len(begun) > MAX_CHARACTERS
-
-
-MAX_REFERENCE_WORDS: Final = 8192
-"""Words of all references of an item or entry that are looked at: a thousand long ones would take seconds."""
 
 
 def words_of_references(

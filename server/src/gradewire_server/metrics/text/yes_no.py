@@ -1,4 +1,4 @@
-"""Which short English answers say yes or no beyond doubt; all others say neither."""
+"""Short English answers that say yes or no beyond doubt; all others say neither."""
 
 import re
 from typing import Final

@@ -33,6 +33,37 @@ _WORDS: Final = frozenset({
     "mid",
 })  # fmt: skip
 
+_POINTS: Final = 5
+_ENOUGH: Final = 3
+"""Points at which two formulas must have values, and equal ones."""
+_TOLERANCE: Final = 1e-9
+_MAX_FACTORIAL: Final = 170
+_PRECEDENCE: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "implied": 3, "^": 4, "call": 5}
+_COMPUTED_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {
+    "sqrt": math.sqrt, "cbrt": math.cbrt, "sin": math.sin, "cos": math.cos, "tan": math.tan, "ln": math.log,
+    "log": math.log10, "log10": math.log10, "log2": math.log2, "exp": math.exp, "abs": abs,
+}  # fmt: skip
+_OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "implied": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "^": lambda a, b: a**b,
+}
+
+_TURNED: Final = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+
+_SIGNED: Final = frozenset("^*/=<>+!")
+_PI: Final = re.compile(r"\bpi\b")
+_NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
+"""What formulas have; most texts have nothing of it, and are not looked at further."""
+_UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
+_VARIABLES: Final = frozenset("xyznabctruvwpqijXYZNABC\u03b1\u03b2\u03b3\u03b8\u03bb")
+"""Behind a number; other letters there are units and scales: "5m", "10k"."""
+_COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
+_PLAIN_ONLY: Final = frozenset({"-", "/"})
+
 
 @dataclass(frozen=True, slots=True)
 class Sign:
@@ -108,25 +139,6 @@ def _ended(run: list[Sign]) -> Iterator[list[Sign]]:
     if 1 < last - first <= MAX_TOKENS:
         yield run[first:last]
 
-
-_POINTS: Final = 5
-_ENOUGH: Final = 3
-"""Points at which two formulas must have values, and equal ones."""
-_TOLERANCE: Final = 1e-9
-_MAX_FACTORIAL: Final = 170
-_PRECEDENCE: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "implied": 3, "^": 4, "call": 5}
-_COMPUTED_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {
-    "sqrt": math.sqrt, "cbrt": math.cbrt, "sin": math.sin, "cos": math.cos, "tan": math.tan, "ln": math.log,
-    "log": math.log10, "log10": math.log10, "log2": math.log2, "exp": math.exp, "abs": abs,
-}  # fmt: skip
-_OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "implied": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "^": lambda a, b: a**b,
-}
 
 Step = tuple[str, float]
 """What to do, and a number for "number"."""
@@ -286,9 +298,6 @@ def _do(name: str, number: float, point: int, stack: list[float]) -> None:
         stack.append(0.5 + (ord(name) * 37 + point * 101) % 97 / 61)
 
 
-_TURNED: Final = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-
-
 @dataclass(frozen=True)
 class Relation:
     """A relation.
@@ -334,17 +343,6 @@ class Relation:
         if not factor or (factor < 0 and self.operator in {"<", "<="}):
             return False
         return all(isclose(a, factor * b, rel_tol=_TOLERANCE) for a, b in pairs)
-
-
-_SIGNED: Final = frozenset("^*/=<>+!")
-_PI: Final = re.compile(r"\bpi\b")
-_NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
-"""What formulas have; most texts have nothing of it, and are not looked at further."""
-_UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
-_VARIABLES: Final = frozenset("xyznabctruvwpqijXYZNABC\u03b1\u03b2\u03b3\u03b8\u03bb")
-"""Behind a number; other letters there are units and scales: "5m", "10k"."""
-_COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
-_PLAIN_ONLY: Final = frozenset({"-", "/"})
 
 
 FormulaFound: TypeAlias = tuple[int, int, Quantity | Formula | Relation]

@@ -35,6 +35,46 @@ _SCALES_ASKED: Final = re.compile(
 )
 _SCALES: Final = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
 
+_EQUAL: Final[Mapping[type[Content], Callable[[Any, Any], bool]]] = {
+    Time: Time.equals,
+    Ordinal: Ordinal.equals,
+    Symbol: Symbol.equals,
+    Locant: eq,
+    Relation: Relation.equals,
+    Formula: Formula.equals,
+}
+"""When two contents of a type are the same; dates and numbers depend on the question."""
+
+MAX_ITEMS: Final = 32
+_MAX_ITEM: Final = 60
+_ORDER_QUESTION: Final = re.compile(
+    r"\bin (?:\w+ )?order\b(?! to)|\border (?:the|these|them|did|do)\b|\b(?:what|which) order\b|\bsequence of\b|"
+    r"\b(?:what is|correct|right) (?:the )?order of\b|\brank the\b|\bsort\b|\barrange the\b|"
+    r"\bchronological|\bascending\b|\bdescending\b|\bfrom (?:smallest|largest|lowest|highest|first|oldest|youngest)\b|"
+    r"\b(?:highest|lowest|largest|smallest) first\b",
+    re.IGNORECASE,
+)
+_ARROWS: Final = re.compile(r"\s*(?:->|=>|-->)\s*")
+_CHAIN: Final = re.compile(r"\s*>\s*")
+_NUMBERED: Final = re.compile(r"(?:^|[\s;,])(\d{1,2})[.)]\s+")
+_THEN: Final = re.compile(r"(?:,\s*(?:and )?|\band )then\b(?! and\b)\s*,?\s*", re.IGNORECASE)
+_COMMAS: Final = re.compile(r"\s*(?:[,;]\s*(?:and|then)?\b|\band\b|\n)\s*")
+# Runs of blanks are one, so that patterns that begin with blanks are linear.
+_LINES: Final = re.compile(r"\n\s+")
+_BLANKS: Final = re.compile(r"[^\S\n]+")
+_ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
+_TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")
+_MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
+"""One of which every list has; most references have none, and are not looked at further."""
+_WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|\w+")
+
+MAX_WANTED: Final = 16
+"""Values of a reference that are compared, the first ones."""
+
+_NO_NOUNS: Final = frozenset({"is", "was", "has", "does", "as", "this", "others", "its", "his", "us", "times"})
+_PARTED: Final = re.compile(r"(?<![\d.,]\d{3})(?<=\d), (?=\d{3}(?!\d))")
+_WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -82,17 +122,6 @@ class Question:
     def has(self, value: Value) -> bool:
         """Whether it names a value already."""
         return any(says(known, value, self) for known in self.values)
-
-
-_EQUAL: Final[Mapping[type[Content], Callable[[Any, Any], bool]]] = {
-    Time: Time.equals,
-    Ordinal: Ordinal.equals,
-    Symbol: Symbol.equals,
-    Locant: eq,
-    Relation: Relation.equals,
-    Formula: Formula.equals,
-}
-"""When two contents of a type are the same; dates and numbers depend on the question."""
 
 
 def _share_names(ours: Formula | Relation, theirs: Formula | Relation) -> bool:
@@ -181,30 +210,6 @@ def _scaled(quantity: Quantity, scale: float) -> Quantity:
     return replace(quantity, value=quantity.value * scale, place=quantity.place * scale, upper=upper)
 
 
-MAX_ITEMS: Final = 32
-_MAX_ITEM: Final = 60
-_ORDER_QUESTION: Final = re.compile(
-    r"\bin (?:\w+ )?order\b(?! to)|\border (?:the|these|them|did|do)\b|\b(?:what|which) order\b|\bsequence of\b|"
-    r"\b(?:what is|correct|right) (?:the )?order of\b|\brank the\b|\bsort\b|\barrange the\b|"
-    r"\bchronological|\bascending\b|\bdescending\b|\bfrom (?:smallest|largest|lowest|highest|first|oldest|youngest)\b|"
-    r"\b(?:highest|lowest|largest|smallest) first\b",
-    re.IGNORECASE,
-)
-_ARROWS: Final = re.compile(r"\s*(?:->|=>|-->)\s*")
-_CHAIN: Final = re.compile(r"\s*>\s*")
-_NUMBERED: Final = re.compile(r"(?:^|[\s;,])(\d{1,2})[.)]\s+")
-_THEN: Final = re.compile(r"(?:,\s*(?:and )?|\band )then\b(?! and\b)\s*,?\s*", re.IGNORECASE)
-_COMMAS: Final = re.compile(r"\s*(?:[,;]\s*(?:and|then)?\b|\band\b|\n)\s*")
-# Runs of blanks are one, so that patterns that begin with blanks are linear.
-_LINES: Final = re.compile(r"\n\s+")
-_BLANKS: Final = re.compile(r"[^\S\n]+")
-_ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
-_TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")
-_MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
-"""One of which every list has; most references have none, and are not looked at further."""
-_WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|\w+")
-
-
 @dataclass(frozen=True, slots=True)
 class OrderedList:
     """A list whose order counts.
@@ -266,10 +271,6 @@ def in_order(ordered: OrderedList, answer: str) -> bool | None:
     return rising and (numbers or not descending)
 
 
-MAX_WANTED: Final = 16
-"""Values of a reference that are compared, the first ones."""
-
-
 @dataclass(frozen=True, slots=True)
 class ValueMatch:
     """What an answer has of a reference's values.
@@ -306,9 +307,6 @@ class ValueMatch:
 
 NOTHING: Final = ValueMatch(0, 0, 0, 0, 0, {}, 0)
 """A reference without values."""
-_NO_NOUNS: Final = frozenset({"is", "was", "has", "does", "as", "this", "others", "its", "his", "us", "times"})
-_PARTED: Final = re.compile(r"(?<![\d.,]\d{3})(?<=\d), (?=\d{3}(?!\d))")
-_WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
 
 
 class ValueMatcher:

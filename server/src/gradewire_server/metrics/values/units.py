@@ -11,34 +11,6 @@ from gradewire_server.metrics.values.tokens import Token
 Dimension = tuple[tuple[str, int], ...]
 """Base quantities and their powers, by name: (("length", 1), ("time", -1)) is a speed; () is a plain number."""
 
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A unit: value in base units = factor · value + offset.
-
-    Attributes:
-        dimension: What it measures; two units of the same dimension can be compared.
-        factor: Above 0.
-        offset: Of scales whose zero is another one, else 0.
-    """
-
-    dimension: Dimension
-    factor: float
-    offset: float = 0.0
-
-    def power(self, exponent: int) -> "Unit":
-        """The unit to a power; "square metre" is 2."""
-        return Unit(tuple((base, power * exponent) for base, power in self.dimension), self.factor**exponent)
-
-    def times(self, other: "Unit") -> "Unit":
-        """The product of two units."""
-        powers = dict(self.dimension)
-        for base, power in other.dimension:
-            powers[base] = powers.get(base, 0) + power
-        dimension = tuple(sorted((base, power) for base, power in powers.items() if power))
-        return Unit(dimension, self.factor * other.factor)
-
-
 PREFIXES: Final = {
     "pico": 1e-12, "nano": 1e-9, "micro": 1e-6, "milli": 1e-3, "centi": 1e-2, "deci": 1e-1, "hecto": 1e2, "kilo": 1e3,
     "mega": 1e6, "giga": 1e9, "tera": 1e12, "peta": 1e15,
@@ -48,7 +20,6 @@ _PREFIX_SYMBOLS: Final = {
     "p": 1e-12, "n": 1e-9, "\u03bc": 1e-6, "u": 1e-6, "m": 1e-3, "c": 1e-2, "d": 1e-1, "h": 1e2, "k": 1e3, "M": 1e6,
     "G": 1e9, "T": 1e12,
 }  # fmt: skip
-_NUMBER: Final[Dimension] = ()
 _LENGTH: Final[Dimension] = (("length", 1),)
 _MASS: Final[Dimension] = (("mass", 1),)
 _TIME: Final[Dimension] = (("time", 1),)
@@ -147,6 +118,43 @@ _PLAIN: Final[tuple[tuple[str, Dimension, float], ...]] = (
     ("bp bps", (), 0.0001),
     ("ppm", (), 1e-6),
 )
+
+_POWERS_BEHIND: Final = {"squared": 2, "cubed": 3}
+_POWERS: Final = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+
+_DEGREES: Final = frozenset({"\u00b0", "degree", "degrees", "deg"})
+_DIRECTIONS: Final = {"n": 1, "north": 1, "e": 1, "east": 1, "s": -1, "south": -1, "w": -1, "west": -1}
+_SHARES: Final = frozenset({"%", "percent", "percentage", "per", "\u2030", "basis"})
+_MAX_POWER: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit: value in base units = factor · value + offset.
+
+    Attributes:
+        dimension: What it measures; two units of the same dimension can be compared.
+        factor: Above 0.
+        offset: Of scales whose zero is another one, else 0.
+    """
+
+    dimension: Dimension
+    factor: float
+    offset: float = 0.0
+
+    def power(self, exponent: int) -> "Unit":
+        """The unit to a power; "square metre" is 2."""
+        return Unit(tuple((base, power * exponent) for base, power in self.dimension), self.factor**exponent)
+
+    def times(self, other: "Unit") -> "Unit":
+        """The product of two units."""
+        powers = dict(self.dimension)
+        for base, power in other.dimension:
+            powers[base] = powers.get(base, 0) + power
+        dimension = tuple(sorted((base, power) for base, power in powers.items() if power))
+        return Unit(dimension, self.factor * other.factor)
+
+
 CELSIUS: Final = Unit(_TEMPERATURE, 1.0, 273.15)
 FAHRENHEIT: Final = Unit(_TEMPERATURE, 5 / 9, 459.67 * 5 / 9)
 KELVIN: Final = Unit(_TEMPERATURE, 1.0)
@@ -218,16 +226,10 @@ CURRENCIES: Final = MappingProxyType({
 """Units by the word before or behind an amount, in small letters. "Pound" is a mass unless a "£" stands elsewhere."""
 
 
-_POWERS_BEHIND: Final = {"squared": 2, "cubed": 3}
-_POWERS: Final = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _SCALES_OF_TEMPERATURE: Final = {
     "c": CELSIUS, "celsius": CELSIUS, "centigrade": CELSIUS, "f": FAHRENHEIT, "fahrenheit": FAHRENHEIT, "k": KELVIN,
     "kelvin": KELVIN,
 }  # fmt: skip
-_DEGREES: Final = frozenset({"\u00b0", "degree", "degrees", "deg"})
-_DIRECTIONS: Final = {"n": 1, "north": 1, "e": 1, "east": 1, "s": -1, "south": -1, "w": -1, "west": -1}
-_SHARES: Final = frozenset({"%", "percent", "percentage", "per", "\u2030", "basis"})
-_MAX_POWER: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
