@@ -1,4 +1,4 @@
-"""What this machine's processor can do."""
+"""Instructions of this machine's processor."""
 
 import platform
 from pathlib import Path

@@ -29,6 +29,22 @@ _POLL_S = 0.05
 _STOP_S = 40.0
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+_DIRECTORY = click.Path(file_okay=False, path_type=Path)
+_STATE = click.option(
+    "--state",
+    type=_DIRECTORY,
+    default=default_state,
+    show_default="in the user's state directory",
+    help="Directory for log and backends, one server at a time in each.",
+)
+_ENVIRONMENT = click.option(
+    "--environment",
+    type=_DIRECTORY,
+    default=default_environment,
+    show_default=f"${ENVIRONMENT_VARIABLE}, or in the user's cache directory",
+    help="Virtual environment that Triton runs in; made at first use (about 320 MB).",
+)
+
 
 class _StopRequestedError(Exception):
     """A signal asked for the end."""
@@ -111,23 +127,6 @@ def _raise_on_signals() -> None:
 
     for name in _STOP_SIGNALS:
         signal.signal(name, stop)
-
-
-_DIRECTORY = click.Path(file_okay=False, path_type=Path)
-_STATE = click.option(
-    "--state",
-    type=_DIRECTORY,
-    default=default_state,
-    show_default="in the user's state directory",
-    help="Directory for log and backends, one server at a time in each.",
-)
-_ENVIRONMENT = click.option(
-    "--environment",
-    type=_DIRECTORY,
-    default=default_environment,
-    show_default=f"${ENVIRONMENT_VARIABLE}, or in the user's cache directory",
-    help="Virtual environment that Triton runs in; made at first use (about 320 MB).",
-)
 
 
 class _UnreachableError(click.ClickException):

@@ -1,4 +1,4 @@
-"""Whether tritonserver's wheel and its Python backend run on this machine, with this interpreter."""
+"""The virtual environment of tritonserver's wheel, and whether this machine can run it."""
 
 import hashlib
 import os
@@ -21,6 +21,13 @@ from gradewire_triton.errors import EnvironmentBrokenError
 # Where NumPy 1, ONNX Runtime and a stub of Triton's Python backend are all to be had.
 _PYTHONS = ((3, 11), (3, 12))
 _MINIMUM_GLIBC = (2, 35)
+
+ENVIRONMENT_VARIABLE = "GRADEWIRE_TRITON_ENVIRONMENT"
+MARKER_FILE = "gradewire-triton.sha256"
+
+_SHOWN_LINES = 8
+
+Report = Callable[[str], None]
 
 
 def check_machine() -> None:
@@ -56,14 +63,6 @@ def libpython_directory() -> Path:
         f"this Python has no shared library ({library or 'libpython'} is not in {candidates[0]}), which Triton's "
         "Python backend loads: install it (Debian: libpython3.11), or use a Python that was built with --enable-shared"
     )
-
-
-ENVIRONMENT_VARIABLE = "GRADEWIRE_TRITON_ENVIRONMENT"
-MARKER_FILE = "gradewire-triton.sha256"
-
-_SHOWN_LINES = 8
-
-Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What can go wrong with a Triton server of ours.
+"""Errors of a Triton server of ours.
 
 TritonError
  ├─ EnvironmentBrokenError   what it runs on cannot be installed here; the message says why

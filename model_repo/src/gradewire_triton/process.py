@@ -26,6 +26,14 @@ _LAUNCH = (
     f"import ctypes, os, sys; ctypes.CDLL(None).prctl(1, {int(signal.SIGINT)}); os.execv(sys.argv[1], sys.argv[1:])"
 )
 
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps POSIX shared memory
+_SERVER = b"tritonserver"
+_STUB = b"triton_python_backend_stub"
+
+_POLL_S = 0.05
+_SHOWN_LINES = 12
+_EMULATED = ("onnxruntime", "vllm")
+
 
 def start_child(
     program: Path, arguments: Sequence[str], *, variables: Mapping[str, str], log: Path
@@ -59,11 +67,6 @@ def start_child(
     # To the kernel the parent is a thread, not a process: this one lives as long as the child.
     threading.Thread(target=start_and_stay, name="triton", daemon=True).start()
     return started.result()
-
-
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps POSIX shared memory
-_SERVER = b"tritonserver"
-_STUB = b"triton_python_backend_stub"
 
 
 def stub_pids(shm_prefix: str) -> list[int]:
@@ -101,11 +104,6 @@ def _owners(shm_prefix: str, program: bytes) -> list[int]:
         if name.rpartition(b"/")[2] == program and any(shm_prefix.encode() in argument for argument in arguments):
             found.append(int(entry.name))
     return found
-
-
-_POLL_S = 0.05
-_SHOWN_LINES = 12
-_EMULATED = ("onnxruntime", "vllm")
 
 
 class TritonProcess:

@@ -107,7 +107,7 @@ async def test_in_place_and_loaded_before_its_description_is_there(
     assert set(server.check(*both)) == {each.digest for each in both}
 
 
-@pytest.mark.hostile  # make test has it without a server of ours: tests/server/encoders/triton/test_source.py
+@pytest.mark.hostile  # make test has it without a server of ours: tests/server/encoders/test_triton_source.py
 async def test_into_the_next_version_folder_where_triton_watches(
     tmp_path: Path, repository: Path, both: tuple[Weights, Weights]
 ) -> None:

@@ -48,6 +48,19 @@ _PLAIN_STARTS = (True, False, "gaussian")
 _MAX_ALPHA = 1_000_000
 _OFF: tuple[object, ...] = (None, False, "none", "", [], {})
 
+Array = NDArray[np.float32]
+Low = NDArray[np.float64]
+
+MAX_ADAPTER_BYTES = 1 << 28
+"""256 MiB: an adapter of usual rank has some MB, and what is larger was not made for these encoders."""
+
+_TENSOR_PREFIX = "base_model.model."
+_TENSOR_TYPES = frozenset({"F16", "F32"})
+# A dense layer over the first token that some checkpoints carry; no vector here is read from it.
+_UNREAD_TENSORS = f"{_TENSOR_PREFIX}pooler."
+
+_PICKLE = "adapter_model.bin"
+
 
 @dataclass(frozen=True, slots=True)
 class AdapterConfig:
@@ -143,18 +156,6 @@ def _refused(path: Path, name: str, value: object, wanted: str) -> BuildError:
     return BuildError(f"{path}: {name} should be {wanted}, not {shown if len(shown) < 80 else shown[:80] + '…'}")
 
 
-Array = NDArray[np.float32]
-Low = NDArray[np.float64]
-
-MAX_ADAPTER_BYTES = 1 << 28
-"""256 MiB: an adapter of usual rank has some MB, and what is larger was not made for these encoders."""
-
-_PREFIX = "base_model.model."
-_TYPES = frozenset({"F16", "F32"})
-# A dense layer over the first token that some checkpoints carry; no vector here is read from it.
-_UNREAD = f"{_PREFIX}pooler."
-
-
 def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mapping[str, int]) -> dict[str, Array]:
     """Adds an adapter to an encoder's weights.
 
@@ -203,10 +204,13 @@ def _merge(weight: Array, narrow: Low, wide: Low, scale: float) -> Array:
 def _read_pairs(path: Path, config: AdapterConfig, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[Low, Low]]:
     expected: dict[str, tuple[int, ...]] = {}
     for name, (outputs, inputs) in shapes.items():
-        expected[f"{_PREFIX}{name}.lora_A.weight"] = (config.rank, inputs)
-        expected[f"{_PREFIX}{name}.lora_B.weight"] = (outputs, config.rank)
+        expected[f"{_TENSOR_PREFIX}{name}.lora_A.weight"] = (config.rank, inputs)
+        expected[f"{_TENSOR_PREFIX}{name}.lora_B.weight"] = (outputs, config.rank)
     found = _read_tensors(path, expected)
-    return {name: (found[f"{_PREFIX}{name}.lora_A.weight"], found[f"{_PREFIX}{name}.lora_B.weight"]) for name in shapes}
+    return {
+        name: (found[f"{_TENSOR_PREFIX}{name}.lora_A.weight"], found[f"{_TENSOR_PREFIX}{name}.lora_B.weight"])
+        for name in shapes
+    }
 
 
 def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, Low]:
@@ -216,7 +220,7 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
         # Sizes and types first, so that nothing odd is read into memory.
         with safe_open(str(path), framework="np") as file:
             names = set(file.keys())
-            odd = sorted(name for name in names - set(expected) if not name.startswith(_UNREAD))
+            odd = sorted(name for name in names - set(expected) if not name.startswith(_UNREAD_TENSORS))
             if odd or not set(expected) <= names:
                 lacking = sorted(set(expected) - names)
                 raise BuildError(
@@ -225,7 +229,7 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
                 )
             for name, shape in expected.items():
                 tensor = file.get_slice(name)
-                if tensor.get_dtype() not in _TYPES or tuple(tensor.get_shape()) != shape:
+                if tensor.get_dtype() not in _TENSOR_TYPES or tuple(tensor.get_shape()) != shape:
                     raise BuildError(
                         f"{path}: {name} should be F16 or F32 {list(shape)}, found {tensor.get_dtype()} "
                         f"{list(tensor.get_shape())}: another rank than {ADAPTER_CONFIG} says, or another base"
@@ -237,9 +241,6 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
         if not np.isfinite(values).all():
             raise BuildError(f"{path}: {name} holds values that are no numbers (NaN or infinite)")
     return tensors
-
-
-_PICKLE = "adapter_model.bin"
 
 
 def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> CatalogModel:

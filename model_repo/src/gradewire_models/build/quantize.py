@@ -14,9 +14,32 @@ from gradewire_models.build.graph import Nodes
 Array64 = NDArray[np.float64]
 Codes = NDArray[np.int8]
 
-_LEVELS = 127
+_WEIGHT_LEVELS = 127
 _DAMPING = 0.01
 _BLOCK = 64
+
+Activations: TypeAlias = Literal["row", "static"]
+Rounding: TypeAlias = Literal["gram", "nearest"]
+
+_ACTIVATION_LEVELS = 255
+_SYMMETRIC_ZERO_POINT = 128
+# GELU never falls below -0.16997. A fixed zero point of 24 steps takes that in where a step is at least 0.17 / 24.
+_GELU_ZERO = 24
+_GELU_DEPTH = 0.17
+
+CONTRIB_DOMAIN = "com.microsoft"
+
+Constant: TypeAlias = NDArray[np.float32]
+
+Places: TypeAlias = NDArray[np.intp]
+# A bias, or the name of what is to be added.
+Added: TypeAlias = Array64 | NDArray[np.float32] | str
+
+# Constants of the graph come from sums whose last bits differ between machines: rounded to a grid they do not.
+_MEAN_GRID = 1024.0
+_SCALE_GRID = 8.0
+
+_NBITS_ZERO_POINT = 128
 
 
 def round_to_nearest(weight: Array64) -> tuple[Codes, NDArray[np.float32]]:
@@ -66,22 +89,12 @@ def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.f
 
 
 def _steps(weight: Array64) -> NDArray[np.float32]:
-    steps: NDArray[np.float32] = (np.maximum(np.abs(weight).max(axis=0), 1e-12) / _LEVELS).astype(np.float32)
+    steps: NDArray[np.float32] = (np.maximum(np.abs(weight).max(axis=0), 1e-12) / _WEIGHT_LEVELS).astype(np.float32)
     return steps
 
 
 def _codes(values: Array64) -> Codes:
-    return np.clip(np.rint(values), -_LEVELS, _LEVELS).astype(np.int8)
-
-
-Activations: TypeAlias = Literal["row", "static"]
-Rounding: TypeAlias = Literal["gram", "nearest"]
-
-_LEVELS_PRODUCT = 255
-_SYMMETRIC = 128
-# GELU never falls below -0.16997. A fixed zero point of 24 steps takes that in where a step is at least 0.17 / 24.
-_GELU_ZERO = 24
-_GELU_DEPTH = 0.17
+    return np.clip(np.rint(values), -_WEIGHT_LEVELS, _WEIGHT_LEVELS).astype(np.int8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +142,15 @@ class ProductWriter:
     def _static(self, name: str, entering: str, restored: str, rows: Array64) -> str:
         low = min(0.0, float(np.percentile(rows, 100 - self.percentile)))
         high = max(0.0, float(np.percentile(rows, self.percentile)))
-        step = np.float32(max(high - low, 1e-12) / _LEVELS_PRODUCT)
+        step = np.float32(max(high - low, 1e-12) / _ACTIVATION_LEVELS)
         zero = np.uint8(round(-low / step))
         return self._round(name, entering, restored, step, zero)
 
     def _by_row(self, name: str, entering: str, restored: str, *, after_gelu: bool) -> str:
         sizes = entering if after_gelu else self.nodes.op("Abs", entering, name=f"{name}.sizes")
         largest = self.nodes.op("ReduceMax", sizes, self.nodes.ints(f"{name}.axis", 1), name=f"{name}.largest")
-        zero = _GELU_ZERO if after_gelu else _SYMMETRIC
-        share = self.nodes.floats(f"{name}.share", 1 / (_LEVELS_PRODUCT - zero))
+        zero = _GELU_ZERO if after_gelu else _SYMMETRIC_ZERO_POINT
+        share = self.nodes.floats(f"{name}.share", 1 / (_ACTIVATION_LEVELS - zero))
         least = self.nodes.floats(f"{name}.least", _GELU_DEPTH / _GELU_ZERO if after_gelu else 1e-20)
         step = self.nodes.op("Mul", largest, share, name=f"{name}.large_step")
         step = self.nodes.op("Max", step, least, name=f"{name}.row_step")
@@ -150,11 +163,6 @@ class ProductWriter:
         rounded = self.nodes.op("QuantizeLinear", entering, *scale, name=f"{name}.rounded")
         again = self.nodes.op("DequantizeLinear", rounded, *scale, name=f"{name}.again")
         return self.nodes.op("MatMul", again, restored, name=f"{name}.product")
-
-
-CONTRIB_DOMAIN = "com.microsoft"
-
-Constant: TypeAlias = NDArray[np.float32]
 
 
 class GraphEditor:
@@ -185,15 +193,6 @@ class GraphEditor:
         del graph.node[:], graph.initializer[:]
         graph.node.extend(self.new.nodes)
         graph.initializer.extend(tensor for name, tensor in constants.items() if name in used)
-
-
-Places: TypeAlias = NDArray[np.intp]
-# A bias, or the name of what is to be added.
-Added: TypeAlias = Array64 | NDArray[np.float32] | str
-
-# Constants of the graph come from sums whose last bits differ between machines: rounded to a grid they do not.
-_MEAN_GRID = 1024.0
-_SCALE_GRID = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,9 +371,6 @@ def _times(vector: Array64, weight: Array64) -> Array64:
     return total
 
 
-_MIDDLE = 128
-
-
 def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, accuracy_level: int) -> None:
     """Replaces the products called `products` by MatMulNBits, in place.
 
@@ -412,6 +408,6 @@ def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, 
 def _round_blocks(weight: NDArray[np.float32], block_size: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     whole = np.pad(weight.T.astype(np.float64), ((0, 0), (0, -len(weight) % block_size)))
     blocks = whole.reshape(weight.shape[1], -1, block_size)
-    steps = np.maximum(np.abs(blocks).max(axis=2, keepdims=True), 1e-12) / _LEVELS
-    codes = np.rint(blocks / steps) + _MIDDLE
+    steps = np.maximum(np.abs(blocks).max(axis=2, keepdims=True), 1e-12) / _WEIGHT_LEVELS
+    codes = np.rint(blocks / steps) + _NBITS_ZERO_POINT
     return codes.astype(np.uint8), steps[:, :, 0].astype(np.float32)

@@ -21,6 +21,11 @@ INT8_METHOD = "int8"
 _BLOCK_SIZES = (16, 32, 64, 128, 256)
 _PARTS = ("qkv", "attention_out", "up", "down")
 
+GraphMaker = Callable[[Encoder, CatalogModel, Path], onnx.ModelProto]
+
+GPU_METHOD = "gpu"
+BF16_METHOD = "bf16"
+
 
 def make_nbits_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
     """Weights alone in 8 bits; settings ``block_size`` and ``accuracy_level`` of MatMulNBits.
@@ -100,12 +105,6 @@ def _number(model: CatalogModel, name: str, *, least: float, most: float) -> flo
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise BuildError(f"{model.name}: {name} should be a number from {least} to {most}, not {value!r}")
     return value
-
-
-GraphMaker = Callable[[Encoder, CatalogModel, Path], onnx.ModelProto]
-
-GPU_METHOD = "gpu"
-BF16_METHOD = "bf16"
 
 
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:

@@ -21,6 +21,28 @@ Array64 = NDArray[np.float64]
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
+# Tokens of question, reference and answer: empty ones, short ones as answers are, the longest there are.
+_GRADER_LENGTHS: Final = (
+    (0, 1, 1),
+    (7, 1, 1),
+    (9, 2, 0),
+    (5, 3, 2),
+    (11, 2, 3),
+    (0, 6, 9),
+    (14, 4, 12),
+    (8, 24, 31),
+    (64, 2, 1),
+    (3, 64, 2),
+    (20, 12, 90),
+    (64, 64, 124),
+    (0, 0, 252),
+)
+
+GOLDEN_FILE = "golden.npz"
+
+_TEXT_LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 17, 24, 33, 48, 90)
+_SEED = 20240613
+
 
 @dataclass(frozen=True, slots=True)
 class ReferenceVectors:
@@ -175,24 +197,6 @@ def _distance_bias(table: Array64, tokens: int) -> Array64:
     return np.moveaxis(np.array(pairs), 2, 0)
 
 
-# Tokens of question, reference and answer: empty ones, short ones as answers are, the longest there are.
-_LENGTHS: Final = (
-    (0, 1, 1),
-    (7, 1, 1),
-    (9, 2, 0),
-    (5, 3, 2),
-    (11, 2, 3),
-    (0, 6, 9),
-    (14, 4, 12),
-    (8, 24, 31),
-    (64, 2, 1),
-    (3, 64, 2),
-    (20, 12, 90),
-    (64, 64, 124),
-    (0, 0, 252),
-)
-
-
 class DrawnPiece(NamedTuple):
     """Token ids of one piece, int64 [tokens], and where the tokens of the second type begin."""
 
@@ -213,7 +217,7 @@ def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> l
     special = [number for number, token in known.get_added_tokens_decoder().items() if token.special]
     plain = np.setdiff1d(np.arange(vocabulary), [*special, begin, separator])
     pieces = []
-    for lengths in rng.permutation(np.array(_LENGTHS)):
+    for lengths in rng.permutation(np.array(_GRADER_LENGTHS)):
         question, reference, answer = (rng.choice(plain, length) for length in lengths)
         front = [[begin], question, [separator], reference, [separator]]
         ids = np.concatenate([*front, answer, [separator]]).astype(np.int64)
@@ -241,12 +245,6 @@ def reference_logits(
     means = np.stack([text.tokens_by_layer[model.layers].mean(axis=0) for text in vectors])
     logits: Array64 = means @ weight[0] + bias[0]
     return logits
-
-
-GOLDEN_FILE = "golden.npz"
-
-_SHORT_LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 17, 24, 33, 48, 90)
-_SEED = 20240613
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +277,7 @@ def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
     if model.kind == "grader":
         return make_grader_golden(weights, model, vocabulary)
     rng = np.random.default_rng(_SEED)
-    lengths = [length for length in _SHORT_LENGTHS if length < model.max_tokens] + [model.max_tokens]
+    lengths = [length for length in _TEXT_LENGTHS if length < model.max_tokens] + [model.max_tokens]
     ids = tuple(rng.integers(0, vocabulary, length) for length in rng.permutation(lengths))
     vectors = reference_vectors(weights, model, ids)
     return Golden(

@@ -32,6 +32,11 @@ Rows: TypeAlias = NDArray[np.float32]
 ERRORS_ONLY = 3
 """Severity of onnxruntime's log for graphs that somebody else's exporter wrote."""
 
+_BATCH_TEXTS = 7
+_MAX_LENGTH_ERROR = 1e-5
+_MAX_LOGIT_ERROR = 1e-4
+_ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
+
 
 def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.InferenceSession:
     """Opens a graph with two threads that do not spin; `severity` is what onnxruntime logs, its own choice if None."""
@@ -105,12 +110,6 @@ def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[
     """Computes `outputs` for one batch as `pad` makes it."""
     found: list[Rows] = session.run(outputs, {INPUT_IDS: ids, ATTENTION_MASK: mask})
     return found
-
-
-_BATCH_TEXTS = 7
-_MAX_LENGTH_ERROR = 1e-5
-_MAX_LOGIT_ERROR = 1e-4
-_ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
 
 
 @dataclass(frozen=True, slots=True)

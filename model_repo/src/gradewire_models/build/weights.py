@@ -18,6 +18,34 @@ from gradewire_models.repository.grader_input import MAX_TOKENS
 
 Array = NDArray[np.float32]
 
+_LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "bert": {
+        "query": "attention.self.query",
+        "key": "attention.self.key",
+        "value": "attention.self.value",
+        "attention_out": "attention.output.dense",
+        "attention_norm": "attention.output.LayerNorm",
+        "up": "intermediate.dense",
+        "down": "output.dense",
+        "out_norm": "output.LayerNorm",
+    },
+    "mpnet": {
+        "query": "attention.attn.q",
+        "key": "attention.attn.k",
+        "value": "attention.attn.v",
+        "attention_out": "attention.attn.o",
+        "attention_norm": "attention.LayerNorm",
+        "up": "intermediate.dense",
+        "down": "output.dense",
+        "out_norm": "output.LayerNorm",
+    },
+}
+
+# T5's distance buckets as MPNet uses them: both directions, exact up to a quarter, then logarithmic up to 128.
+_MAX_DISTANCE = 128
+
+SEPARATOR = "[SEP]"
+
 
 @dataclass(frozen=True, slots=True)
 class Dense:
@@ -82,33 +110,6 @@ class Encoder:
     layers: tuple[Layer, ...]
     relative_bias: Array | None
     type_step: Array | None = None
-
-
-_LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
-    "bert": {
-        "query": "attention.self.query",
-        "key": "attention.self.key",
-        "value": "attention.self.value",
-        "attention_out": "attention.output.dense",
-        "attention_norm": "attention.output.LayerNorm",
-        "up": "intermediate.dense",
-        "down": "output.dense",
-        "out_norm": "output.LayerNorm",
-    },
-    "mpnet": {
-        "query": "attention.attn.q",
-        "key": "attention.attn.k",
-        "value": "attention.attn.v",
-        "attention_out": "attention.attn.o",
-        "attention_norm": "attention.LayerNorm",
-        "up": "intermediate.dense",
-        "down": "output.dense",
-        "out_norm": "output.LayerNorm",
-    },
-}
-
-# T5's distance buckets as MPNet uses them: both directions, exact up to a quarter, then logarithmic up to 128.
-_MAX_DISTANCE = 128
 
 
 def read_encoder(path: Path, model: CatalogModel) -> Encoder:
@@ -207,9 +208,6 @@ def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.i
         return (half if distance > 0 else 0) + (size if size < exact else exact + len(reached))
 
     return np.array([bucket(int(distance)) for distance in distances], np.int64)
-
-
-SEPARATOR = "[SEP]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What was fitted for an encoder on labelled answers, as its description carries it. Light: standard library only.
+"""A fit for an encoder on labelled answers, as its description carries it. Light: standard library only.
 
 It decides about verdicts, or about the probability that metric `correctness` gives, and never about a vector: so a
 model's digest does not cover it, and it is bound to the digest of the model whose scores it was fitted on.

@@ -9,6 +9,20 @@ from typing import Final, Literal, TypeAlias
 
 from gradewire_models.catalog.calibration import StoredCalibration
 
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
+HEAD_WEIGHTS = "head.safetensors"
+"""Of a grader: the linear layer behind its encoder."""
+ADAPTER_METADATA = "gradewire.json"
+"""What training says of an adapter beyond PEFT's two files; an adapter from elsewhere has none."""
+
+Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
+
+Architecture = Literal["bert", "mpnet"]
+Pooling = Literal["mean"]
+Kind = Literal["encoder", "grader"]
+"""An encoder makes vectors of texts, a grader one logit of a question, a reference and an answer read together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bertscore:
@@ -98,14 +112,6 @@ class EncoderMetadata:
     kind: str = "encoder"
 
 
-ADAPTER_WEIGHTS = "adapter_model.safetensors"
-ADAPTER_CONFIG = "adapter_config.json"
-HEAD_WEIGHTS = "head.safetensors"
-"""Of a grader: the linear layer behind its encoder."""
-ADAPTER_METADATA = "gradewire.json"
-"""What training says of an adapter beyond PEFT's two files; an adapter from elsewhere has none."""
-
-
 @dataclass(frozen=True, slots=True)
 class AdapterSource:
     """Where an adapter lies and what has to be found there.
@@ -145,9 +151,6 @@ def shipped_adapter(name: str) -> Path:
     return Path(__file__).with_name("adapters") / name
 
 
-Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How a variant is made of its base.
@@ -184,12 +187,6 @@ FP16_LIMITS: Final = Limits(min_cosine=0.9999, max_token_error=0.05, max_batch_e
 def usual_limits(numeric_class: str) -> Limits:
     """What a model of this arithmetic is held to where no catalog says otherwise."""
     return FP16_LIMITS if numeric_class.startswith("fp16-") else Limits()
-
-
-Architecture = Literal["bert", "mpnet"]
-Pooling = Literal["mean"]
-Kind = Literal["encoder", "grader"]
-"""An encoder makes vectors of texts, a grader one logit of a question, a reference and an answer read together."""
 
 
 @dataclass(frozen=True, slots=True)

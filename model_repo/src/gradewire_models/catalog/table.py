@@ -14,6 +14,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """Names of models and judges: they become directories."""
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
+T = TypeVar("T")
+
 
 class Entry(Protocol):
     """An entry of a catalog."""
@@ -27,7 +29,6 @@ class Entry(Protocol):
         """Whether it is meant where none is named."""
 
 
-T = TypeVar("T")
 EntryT = TypeVar("EntryT", bound=Entry)
 
 

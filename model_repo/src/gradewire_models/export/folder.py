@@ -31,6 +31,17 @@ _OLD_KEYS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 
+# transformers writes a number like 1e30 where a tokenizer has no limit.
+_SANE_TOKENS = 1_000_000
+_LICENCE_LINE = re.compile(r"^license:[ \t]*[\"']?([A-Za-z0-9.+-]+)", re.MULTILINE)
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+# What an export reads, in whichever directory modules.json says; no pickles, no other frameworks' weights, no code.
+_WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "README.md"]
+_UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleChain:
@@ -126,11 +137,6 @@ def _parse(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ExportError(f"cannot read {path}: {error}") from error
-
-
-# transformers writes a number like 1e30 where a tokenizer has no limit.
-_SANE_TOKENS = 1_000_000
-_LICENCE_LINE = re.compile(r"^license:[ \t]*[\"']?([A-Za-z0-9.+-]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,14 +257,6 @@ def _licence(card: Path) -> str:
         return ""
     found = _LICENCE_LINE.search(text.split("\n---", 1)[0])
     return found[1] if found else ""
-
-
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-
-# What an export reads, in whichever directory modules.json says; no pickles, no other frameworks' weights, no code.
-_WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "README.md"]
-_UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ _PREFIX: Final = "encoder/"  # of what was there
 _IR_VERSION: Final = 9
 _TINY: Final = 1e-12
 
+# Parts of normalisations that were written out: a square leaves float16's range at 256.
+_WRITTEN_OUT: Final = ("Pow", "ReduceMean", "Sqrt", "Reciprocal")
+
 
 @dataclass(frozen=True, slots=True)
 class Completion:
@@ -179,10 +182,6 @@ def _alive(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto
 
 def _subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return [attribute.g for attribute in node.attribute if attribute.type == onnx.AttributeProto.GRAPH]
-
-
-# Parts of normalisations that were written out: a square leaves float16's range at 256.
-_WRITTEN_OUT: Final = ("Pow", "ReduceMean", "Sqrt", "Reciprocal")
 
 
 def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,4 +1,4 @@
-"""Whether a written graph computes what torch computes, whatever stands beside a text in its batch."""
+"""Check that a written graph computes what torch computes, whatever stands beside a text in its batch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,9 @@ from gradewire_models.build.reference import Golden
 from gradewire_models.build.verify import ERRORS_ONLY, Check, Rows, open_session, pad, run
 from gradewire_models.repository.config import SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime
+
+_BATCH_TEXTS = 5
+_SEED = 20261122
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +36,6 @@ FP16_TOLERANCE: Final = Tolerance(component=5e-3, token_component=0.05)
 def tolerance_of(numeric_class: str) -> Tolerance:
     """What a graph of this arithmetic is held to, e.g. ``"fp16-cuda"``."""
     return FP16_TOLERANCE if numeric_class.startswith("fp16-") else Tolerance()
-
-
-_BATCH_TEXTS = 5
-_SEED = 20261122
 
 
 def check_parity(path: Path, golden: Golden, vocabulary: int, tolerance: Tolerance) -> list[Check]:

@@ -1,4 +1,4 @@
-"""What an export is to make: the folder's own settings, what the caller overrides, and what was decided for neither."""
+"""The plan of an export: the folder's own settings, what the caller overrides, and defaults for the rest."""
 
 import shlex
 from collections.abc import Sequence

@@ -41,6 +41,14 @@ _log = logging.getLogger(__name__)
 _logged: dict[Path, str] = {}
 """The last warning about each broken directory: repositories are listed again and again."""
 
+REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
+
+_REQUIRED_OUTPUTS = {
+    "encoder": {SENTENCE_OUTPUT, TOKENS_OUTPUT, FINGERPRINT_OUTPUT},
+    "grader": {LOGIT_OUTPUT, FINGERPRINT_OUTPUT},
+}
+_OTHER_OUTPUTS = _REQUIRED_OUTPUTS["encoder"] | _REQUIRED_OUTPUTS["grader"]
+
 
 def described_in(repository: Path, file: str) -> list[Path]:
     """Directories that hold `file`, by name; those that begin with a dot are somebody's work in progress."""
@@ -76,15 +84,6 @@ def list_sound(repository: Path, file: str, describe: Callable[[Path], T]) -> li
         else:
             _logged.pop(directory, None)
     return found
-
-
-REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
-
-_REQUIRED_OUTPUTS = {
-    "encoder": {SENTENCE_OUTPUT, TOKENS_OUTPUT, FINGERPRINT_OUTPUT},
-    "grader": {LOGIT_OUTPUT, FINGERPRINT_OUTPUT},
-}
-_OTHER_OUTPUTS = _REQUIRED_OUTPUTS["encoder"] | _REQUIRED_OUTPUTS["grader"]
 
 
 @dataclass(frozen=True, slots=True)

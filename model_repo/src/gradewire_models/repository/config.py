@@ -26,9 +26,27 @@ from gradewire_models.repository.serving import Serving, describe_serving
 from gradewire_proto.wire_rules import current
 
 FORMAT: Final = 1
-_PREFIX: Final = "calibration."
+_CALIBRATION_PREFIX: Final = "calibration."
 _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 _REASON_CHARACTERS: Final = 200
+
+CONFIG_FILE = "config.pbtxt"
+# Raised when what we write changes; a build then rewrites the file of a model that is there, and keeps the model.
+CONFIG_VERSION = "6"
+FIRST_VERSION = "1"
+GRAPH_FILE = "model.onnx"
+ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # where a graph is written; `BuiltModel.onnx_path` says where it lies
+TOKENIZER_FILE = "tokenizer.json"
+
+INPUT_IDS = "input_ids"
+ATTENTION_MASK = "attention_mask"
+SENTENCE_OUTPUT = "sentence_embedding"
+LOGIT_OUTPUT = "logit"
+TOKENS_OUTPUT = "token_embeddings"
+FINGERPRINT_OUTPUT = "model_fingerprint"
+
+PREFIX = "gradewire."
+_BASELINE_PREFIX = "bertscore_baseline_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +66,7 @@ class UnreadableCalibration:
     @property
     def parameter(self) -> str:
         """Its short name in the description."""
-        return f"{_PREFIX}{self.metric}"
+        return f"{_CALIBRATION_PREFIX}{self.metric}"
 
     @property
     def summary(self) -> str:
@@ -79,7 +97,7 @@ def to_parameters(
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for each in merge(calibrations, ()):
         by_metric.setdefault(each.metric, []).append(_record(each))
-    readable = {f"{_PREFIX}{metric}": dumped(records) for metric, records in by_metric.items()}
+    readable = {f"{_CALIBRATION_PREFIX}{metric}": dumped(records) for metric, records in by_metric.items()}
     return readable | {each.parameter: each.text for each in unreadable}
 
 
@@ -94,14 +112,16 @@ def calibrations_in(parameters: Mapping[str, str]) -> Described:
             except _UNREADABLE as error:
                 # Errors quote what they were given, and that may be a fit of megabytes.
                 reason = " ".join(str(error)[:_REASON_CHARACTERS].split()) or type(error).__name__
-                unreadable.append(UnreadableCalibration(current(name.removeprefix(_PREFIX)), parameters[name], reason))
+                unreadable.append(
+                    UnreadableCalibration(current(name.removeprefix(_CALIBRATION_PREFIX)), parameters[name], reason)
+                )
     users = of_users(found)
     return Described(merge((each for each in found if each not in users), users), tuple(unreadable))
 
 
 def is_calibration(name: str) -> bool:
     """Whether a parameter, by its short name, holds calibrations."""
-    return name.startswith(_PREFIX)
+    return name.startswith(_CALIBRATION_PREFIX)
 
 
 def _record(calibration: StoredCalibration) -> dict[str, Any]:
@@ -130,25 +150,6 @@ def _records(text: str) -> tuple[StoredCalibration, ...]:
     if not isinstance(records, list):
         raise TypeError("it is a list of records")
     return tuple(_read(record) for record in records)
-
-
-CONFIG_FILE = "config.pbtxt"
-# Raised when what we write changes; a build then rewrites the file of a model that is there, and keeps the model.
-CONFIG_VERSION = "6"
-FIRST_VERSION = "1"
-GRAPH_FILE = "model.onnx"
-ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # where a graph is written; `BuiltModel.onnx_path` says where it lies
-TOKENIZER_FILE = "tokenizer.json"
-
-INPUT_IDS = "input_ids"
-ATTENTION_MASK = "attention_mask"
-SENTENCE_OUTPUT = "sentence_embedding"
-LOGIT_OUTPUT = "logit"
-TOKENS_OUTPUT = "token_embeddings"
-FINGERPRINT_OUTPUT = "model_fingerprint"
-
-PREFIX = "gradewire."
-_BASELINE = "bertscore_baseline_"
 
 
 def layer_output(layer: int) -> str:
@@ -282,7 +283,7 @@ def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Ma
     if metadata.bertscore is not None:
         parameters["bertscore_layer"] = str(metadata.bertscore.layer)
         for layer, baseline in metadata.bertscore.baselines.items():
-            parameters[f"{_BASELINE}{layer}"] = " ".join(map(repr, baseline))
+            parameters[f"{_BASELINE_PREFIX}{layer}"] = " ".join(map(repr, baseline))
     if metadata.adapter is not None:
         parameters["adapter_base"] = metadata.adapter.base
         parameters["adapter_sha256"] = metadata.adapter.sha256
@@ -325,9 +326,9 @@ def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
         return None
     baselines: dict[int, tuple[float, float, float]] = {}
     for name in parameters:
-        if name.startswith(_BASELINE):
+        if name.startswith(_BASELINE_PREFIX):
             precision, recall, f1 = map(float, parameters[name].split())
-            baselines[int(name.removeprefix(_BASELINE))] = precision, recall, f1
+            baselines[int(name.removeprefix(_BASELINE_PREFIX))] = precision, recall, f1
     return Bertscore(int(parameters["bertscore_layer"]), baselines)
 
 

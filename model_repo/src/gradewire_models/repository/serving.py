@@ -1,4 +1,4 @@
-"""How Triton is asked to run an encoder: batching, queue, copies, devices, warm-up. Nothing here changes a vector.
+"""Settings by which Triton runs an encoder: batching, queue, copies, devices, warm-up. None changes a vector.
 
 Field by field: https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md, and
 the README of Triton's onnxruntime backend for accelerators and parameters.

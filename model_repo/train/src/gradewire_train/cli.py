@@ -18,6 +18,14 @@ from gradewire_train.examples import GROUPS, TASKS, Example, Files
 from gradewire_train.examples import texts as texts_of
 from gradewire_train.recipes import CHOICES, GraderRecipe, Recipe, option, sections, shipped_recipes, specs
 
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+WORDNET_OPTION = click.option(
+    "--wordnet",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of WordNet's files; without it $WNSEARCHDIR, $WNHOME/dict, else /usr/share/wordnet.",
+)
+
 
 def setting_options(recipe: type) -> Callable[[Command], Command]:
     """Adds the options of a kind of recipe, each with its explanation as help."""
@@ -110,9 +118,6 @@ def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, An
         raise click.exceptions.Exit(ExitCode.INTERRUPTED)
 
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
 def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> Mapping[str, str]:
     pairs = [each.partition("=") for each in given]
     if wrong := [each for each, (name, _, field) in zip(given, pairs, strict=True) if not name or not field]:
@@ -141,12 +146,6 @@ FILES_OPTIONS = grouped(
         help="Your files' name for one of our fields: question, answer, answers, premise, hypothesis, label, anchor, "
         "positive, negative, negatives. Repeatable.",
     ),
-)
-
-WORDNET_OPTION = click.option(
-    "--wordnet",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of WordNet's files; without it $WNSEARCHDIR, $WNHOME/dict, else /usr/share/wordnet.",
 )
 
 

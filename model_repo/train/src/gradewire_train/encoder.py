@@ -29,6 +29,8 @@ from gradewire_train.recipes import GraderTraining, Training
 
 _TINY = 1e-12
 
+TokenIds = tuple[int, ...]
+
 
 class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
     """Gives the sentence vectors that an exported graph gives.
@@ -70,9 +72,6 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not ther
             return rows.gather(1, last[:, None, None].expand(-1, 1, rows.shape[2])).squeeze(1)
         # A sum is as good as a mean here: the length is divided out next.
         return (rows * mask.unsqueeze(-1).to(rows.dtype)).sum(dim=1)
-
-
-TokenIds = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

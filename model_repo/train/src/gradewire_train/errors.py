@@ -1,4 +1,4 @@
-"""What a training raises."""
+"""The error that a training raises."""
 
 from gradewire_models.errors import ModelError
 

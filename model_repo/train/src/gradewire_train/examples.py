@@ -12,6 +12,19 @@ from gradewire_train.errors import TrainingError
 
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
+GROUPS = MappingProxyType(
+    {
+        "nli": ("nli",),
+        "candidates": ("candidates",),
+        "synonyms": ("synonyms", "numbers", "colours", "yes_no", "names", "dates"),
+        "descriptions": ("descriptions",),
+    }
+)
+"""The pretraining tasks of the paper (section 4.1), each with the tasks here that belong to it."""
+
+TASKS = tuple(task for tasks in GROUPS.values() for task in tasks)
+"""Names of all tasks."""
+
 
 def json_objects(path: Path, fields: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields each line's place ("FILE, line 3") and object; blank lines are left out.
@@ -81,20 +94,6 @@ class Files:
     nli_pairs: Sequence[Path] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     skip_bad_lines: bool = False
-
-
-GROUPS = MappingProxyType(
-    {
-        "nli": ("nli",),
-        "candidates": ("candidates",),
-        "synonyms": ("synonyms", "numbers", "colours", "yes_no", "names", "dates"),
-        "descriptions": ("descriptions",),
-    }
-)
-"""The pretraining tasks of the paper (section 4.1), each with the tasks here that belong to it."""
-
-TASKS = tuple(task for tasks in GROUPS.values() for task in tasks)
-"""Names of all tasks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is minimised: SFVE's contrastive loss, a ranking across questions, and the change of the base's cosines.
+"""The loss of SFVE's training: its contrastive loss, a ranking across questions, and the change of the base's cosines.
 
 Vectors are of unit length throughout, so a dot product is a cosine.
 """

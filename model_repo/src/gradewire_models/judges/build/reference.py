@@ -11,6 +11,18 @@ from numpy.typing import NDArray
 from gradewire_models.build.reference import open_golden
 from gradewire_models.judges.build.weights import JudgeWeights, LayerWeights, Matrix
 
+TEXTS = (
+    "<|im_start|>user\nWhich planet is known for its rings? Answer in one word.<|im_end|>\n<|im_start|>assistant\n",
+    (
+        "<|im_start|>system\nRate the answer: 1 is wrong, 2 is partly right, 3 is right.<|im_end|>\n<|im_start|>user\n"
+        "Question: How many sides does a hexagon have?\nReference: six\nAnswer: It has 6 of them.<|im_end|>\n"
+        "<|im_start|>assistant\nRating:"
+    ),
+    "The capital of France is",
+    "Ein Satz auf Deutsch, dann ein paar Zahlen: 3, 14, 159,",
+)
+"""Short, unequal, in the form in which judges are asked and in plain prose."""
+
 
 class ReferencePass:
     """Runs texts through a judge layer by layer, without rounding and without any of the graph's code.
@@ -87,19 +99,6 @@ class ReferencePass:
         turned[..., first] = heads[..., first] * cosines - heads[..., second] * sines
         turned[..., second] = heads[..., second] * cosines + heads[..., first] * sines
         return turned
-
-
-TEXTS = (
-    "<|im_start|>user\nWhich planet is known for its rings? Answer in one word.<|im_end|>\n<|im_start|>assistant\n",
-    (
-        "<|im_start|>system\nRate the answer: 1 is wrong, 2 is partly right, 3 is right.<|im_end|>\n<|im_start|>user\n"
-        "Question: How many sides does a hexagon have?\nReference: six\nAnswer: It has 6 of them.<|im_end|>\n"
-        "<|im_start|>assistant\nRating:"
-    ),
-    "The capital of France is",
-    "Ein Satz auf Deutsch, dann ein paar Zahlen: 3, 14, 159,",
-)
-"""Short, unequal, in the form in which judges are asked and in plain prose."""
 
 
 @dataclass(frozen=True, slots=True)

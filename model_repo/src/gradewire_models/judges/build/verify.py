@@ -1,4 +1,4 @@
-"""Runs a judge's graph, as far as checking it needs."""
+"""Checks a built judge: its files, its tokenizer, and logits against those of plain float32."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +22,15 @@ States: TypeAlias = dict[str, NDArray[np.float32]]
 """Keys and values by name, ``keys_0`` to ``values_N``, each float32 [kv_heads, tokens, head_dim]."""
 
 NO_PREFIX_BIAS = np.float32(-1e30)
+
+MIN_CORRELATION = 0.97
+"""Least correlation of a token's logits with those of plain float32. 8 bits give .99 on all judges tried; a graph with
+rotary pairs the wrong way round gives less than .9."""
+MAX_PREFIX_SHIFT = 0.2
+"""Largest total variation between the next token's distributions with a prefix kept and in one pass. The two round
+differently in float32; where that tips an activation to the next integer, the difference is that of 8-bit noise."""
+
+_INT8_LARGEST, _UINT8_LARGEST = 127, 255
 
 
 class JudgeSession:
@@ -80,16 +89,6 @@ class JudgeSession:
     def _blank(self, tokens: int) -> States:
         blank = np.zeros((self._kv_heads, tokens, self._head_dim), np.float32)
         return dict.fromkeys(self._names, blank)
-
-
-MIN_CORRELATION = 0.97
-"""Least correlation of a token's logits with those of plain float32. 8 bits give .99 on all judges tried; a graph with
-rotary pairs the wrong way round gives less than .9."""
-MAX_PREFIX_SHIFT = 0.2
-"""Largest total variation between the next token's distributions with a prefix kept and in one pass. The two round
-differently in float32; where that tips an activation to the next integer, the difference is that of 8-bit noise."""
-
-_INT8_LARGEST, _UINT8_LARGEST = 127, 255
 
 
 def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> list[Check]:

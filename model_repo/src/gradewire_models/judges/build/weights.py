@@ -18,6 +18,15 @@ Matrix = NDArray[np.float32]
 _ARCHITECTURES = ("qwen2", "llama")
 _BLOCK_ROWS = 8192
 
+# Kinds of token, as GGUF numbers them.
+_CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5
+
+# Where words are cut before merges are applied: English contractions, words with what stands before them, single
+# digits, punctuation, line ends, white space.
+_QWEN2_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
@@ -195,16 +204,6 @@ class JudgeWeights:
             context_tokens=int(number("context_length")),
             vocabulary=len(self.field("tokenizer.ggml.tokens")),
         )
-
-
-# Kinds of token, as GGUF numbers them.
-_CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5
-
-# Where words are cut before merges are applied: English contractions, words with what stands before them, single
-# digits, punctuation, line ends, white space.
-_QWEN2_WORDS = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
 
 
 def make_tokenizer(weights: JudgeWeights) -> Tokenizer:

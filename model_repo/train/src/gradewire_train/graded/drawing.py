@@ -8,15 +8,11 @@ from typing import Final
 
 from gradewire_train.errors import TrainingError
 from gradewire_train.graded.kinds import days, nouns, quantities, stories
-from gradewire_train.graded.kinds import days as school
-from gradewire_train.graded.kinds import nouns as lists
-from gradewire_train.graded.kinds import stories as evasions
 from gradewire_train.graded.material import Name, Part, PartRandom, TooFewError
 from gradewire_train.graded.wording import Drawn, DrawnRow, long_answer, owned, references, worded
 from gradewire_train.texts.draw import Draw, checked
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.values import choices, dates, names, numbers
-from gradewire_train.texts.values import names as titles
 from gradewire_train.texts.wording import question_style
 from gradewire_train.texts.words.actions import Activities, Qualities
 from gradewire_train.texts.words.people import People, Places
@@ -97,7 +93,7 @@ class Drawer:
 
     @cached_property
     def _kinds(self) -> Mapping[str, Kind]:
-        noun, several = nouns.Nouns(self._lexicon), lists.Lists(self._lexicon)
+        noun, several = nouns.Nouns(self._lexicon), nouns.Lists(self._lexicon)
         own: dict[str, Kind] = {
             "same_sentence_date": days.dated_sentence,
             "years_about": days.years_about,
@@ -113,19 +109,19 @@ class Drawer:
             "precise": noun.precise,
             "definition": noun.definition,
             "list": several.members,
-            "acronym": lists.acronym,
+            "acronym": nouns.acronym,
             "bound_to": stories.bound_to,
             "roles": stories.roles,
             "compared": stories.compared,
             "reason": stories.reason,
             "trend": stories.trend,
             "reply": stories.reply,
-            "science": school.science,
-            "claim": school.claim,
-            "denied": partial(self._evading, evasions.denied),
-            "corrected": partial(self._evading, evasions.corrected),
-            "hedged": partial(self._evading, evasions.hedged),
-            "refused": partial(self._evading, evasions.refused),
+            "science": days.science,
+            "claim": days.claim,
+            "denied": partial(self._evading, stories.denied),
+            "corrected": partial(self._evading, stories.corrected),
+            "hedged": partial(self._evading, stories.hedged),
+            "refused": partial(self._evading, stories.refused),
             "off_topic": self._off_topic,
             "long": self._long,
         }
@@ -154,7 +150,7 @@ class Drawer:
         draw, elsewhere = self._any(rng), self._any(rng)
         if draw is None or elsewhere is None or draw.answer == elsewhere.answer:
             return None
-        return evasions.off_topic(rng, draw, elsewhere, right=right)
+        return stories.off_topic(rng, draw, elsewhere, right=right)
 
     def _long(self, rng: PartRandom, *, right: bool) -> Drawn | None:
         draw = self._any(rng)
@@ -177,4 +173,4 @@ def rows_digest(rows: Sequence[DrawnRow]) -> str:
 
 
 def _titled(rng: Random) -> Draw:
-    return titles.titled(rng, names.person_name(rng).usual)
+    return names.titled(rng, names.person_name(rng).usual)

@@ -10,6 +10,17 @@ from typing import Any, Final, Literal, TypeVar
 
 from gradewire_train.texts.wordnet import Synset
 
+Name = Literal["train", "eval"]
+T = TypeVar("T")
+
+_EVAL_OF_256: Final = 77
+_SHORTEST: Final = 3
+"""Lists of fewer texts (am, pm) are whole in both parts."""
+_SHORTEST_OF_WORDS: Final = 6
+"""Lists of fewer texts are whole in both parts where all texts are of one or two words: "Jr.", "Sr.", "III"."""
+_EVAL_SHARE: Final = 0.3
+_WORTH_KEEPING: Final = 64
+
 
 def words(name: str) -> tuple[str, ...]:
     """A list of texts."""
@@ -30,18 +41,6 @@ def _lists() -> Mapping[str, tuple[str, ...]]:
 def _material() -> Mapping[str, Any]:
     text = resources.files("gradewire_train.graded").joinpath("material.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
-
-
-Name = Literal["train", "eval"]
-T = TypeVar("T")
-
-_EVAL_OF_256: Final = 77
-_SHORTEST: Final = 3
-"""Lists of fewer texts (am, pm) are whole in both parts."""
-_SHORTEST_OF_WORDS: Final = 6
-"""Lists of fewer texts are whole in both parts where all texts are of one or two words: "Jr.", "Sr.", "III"."""
-_EVAL_SHARE: Final = 0.3
-_WORTH_KEEPING: Final = 64
 
 
 class TooFewError(ValueError):

@@ -9,6 +9,18 @@ from gradewire_train.texts.draw import Draw, normal
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.wording import answer_style, capitalised, contrast, filled, question_style, sentence
 
+_BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
+_OTHERS = (
+    "An earlier source mentions {}.",
+    "Some confuse it with {}.",
+    "For another one it would be {}.",
+    "Next to it people often name {}.",
+    "A similar case elsewhere had {}.",
+    "The one before it had {}.",
+    "Elsewhere you may read about {}.",
+    "Its neighbour is said to have {}.",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -62,19 +74,6 @@ class DrawnRow:
             },
             ensure_ascii=False,
         )
-
-
-_BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
-_OTHERS = (
-    "An earlier source mentions {}.",
-    "Some confuse it with {}.",
-    "For another one it would be {}.",
-    "Next to it people often name {}.",
-    "A similar case elsewhere had {}.",
-    "The one before it had {}.",
-    "Elsewhere you may read about {}.",
-    "Its neighbour is said to have {}.",
-)
 
 
 def wrapped(rng: PartRandom, statement: str, said: str) -> str:

@@ -1,4 +1,4 @@
-"""What ``gradewire models train sfve`` does: reads, trains, shows progress, writes."""
+"""The run of ``gradewire models train sfve``: reads, trains, shows progress, writes."""
 
 import shlex
 from collections.abc import Mapping

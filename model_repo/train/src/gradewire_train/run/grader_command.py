@@ -1,4 +1,4 @@
-"""What ``gradewire models train grader`` does: reads and draws rows, trains, shows progress, writes."""
+"""The run of ``gradewire models train grader``: reads and draws rows, trains, shows progress, writes."""
 
 import hashlib
 import json

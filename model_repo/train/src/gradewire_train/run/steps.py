@@ -21,6 +21,8 @@ from gradewire_train.recipes import Optimisation
 from gradewire_train.run.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from gradewire_train.selection import MEAN
 
+_PLAIN_EVERY = 20
+
 
 @contextmanager
 def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
@@ -236,9 +238,6 @@ def schedule(step: int, steps: int, warmup: float) -> float:
     if step < rising:
         return (step + 1) / (rising + 1)
     return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(steps - rising, 1)))
-
-
-_PLAIN_EVERY = 20
 
 
 class TrainingConsole:

@@ -15,6 +15,13 @@ T = TypeVar("T")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_WORD = re.compile(r"[\W_]+")
 
+_FULL_STOPS = (".", "\N{IDEOGRAPHIC FULL STOP}")
+_SHOWN_CHARACTERS = 40
+
+_NEGATIVES = 2
+_DESCRIPTION_CHARACTERS = 90
+"""A statement that is longer is left for a shorter one: what is trained on costs by the token."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:
@@ -75,10 +82,6 @@ def some(rng: Random, of: Sequence[T], most: int) -> list[T]:
     return rng.sample(of, min(most, len(of)))
 
 
-_FULL_STOPS = (".", "\N{IDEOGRAPHIC FULL STOP}")
-_SHOWN_CHARACTERS = 40
-
-
 def sound(example: Example) -> bool:
     """Whether a drawn example is to be kept: a positive in other words, and negatives, none of which is like either.
 
@@ -112,10 +115,6 @@ def _form(text: str) -> str:
     line = " ".join(folded.split())
     return line[:-1].rstrip() if line.endswith(_FULL_STOPS) else line
 
-
-_NEGATIVES = 2
-_DESCRIPTION_CHARACTERS = 90
-"""A statement that is longer is left for a shorter one: what is trained on costs by the token."""
 
 Kind = Callable[[Random], Draw | None]
 

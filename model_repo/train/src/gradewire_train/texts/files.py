@@ -13,6 +13,9 @@ from gradewire_train.texts.draw import Draw, candidate, checked, contradiction, 
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.readers import question_draws, read_nli, read_questions
 
+_TRIES = 20
+_TASKS = ("candidates", "synonyms", "descriptions")
+
 
 def read_examples(path: Path) -> list[Example]:
     """Reads examples.
@@ -50,10 +53,6 @@ def write_examples(examples: Iterable[Example], path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         for example in examples:
             file.write(json.dumps(asdict(example), ensure_ascii=False) + "\n")
-
-
-_TRIES = 20
-_TASKS = ("candidates", "synonyms", "descriptions")
 
 
 def user_examples(

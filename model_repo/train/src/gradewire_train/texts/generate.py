@@ -9,9 +9,7 @@ from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
 from gradewire_train.texts.draw import Draw, Kind, candidate, checked, contrasted, described, sound
 from gradewire_train.texts.lexicon import Lexicon, Sentences
-from gradewire_train.texts.values import choices, dates, names
-from gradewire_train.texts.values import names as titles
-from gradewire_train.texts.values import numbers as amounts
+from gradewire_train.texts.values import choices, dates, names, numbers
 from gradewire_train.texts.words.actions import Activities, Qualities
 from gradewire_train.texts.words.people import People, Places
 from gradewire_train.texts.words.things import Things
@@ -37,7 +35,7 @@ class Generator:
             (choices.listed, 0.5),
         )
         values: Mapping[str, Weighted] = {
-            "numbers": ((amounts.counted, 3.0), (amounts.measured, 2.0), (amounts.ranked, 1.0)),
+            "numbers": ((numbers.counted, 3.0), (numbers.measured, 2.0), (numbers.ranked, 1.0)),
             "colours": ((choices.coloured, 1.0),),
             "yes_no": ((choices.answered, 1.0),),
             "names": ((names.named, 3.0), (_titled, 1.0)),
@@ -100,4 +98,4 @@ class Generator:
 
 
 def _titled(rng: Random) -> Draw:
-    return titles.titled(rng, names.person_name(rng).usual)
+    return names.titled(rng, names.person_name(rng).usual)

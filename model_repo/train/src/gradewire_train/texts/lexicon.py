@@ -15,6 +15,23 @@ _ALIKE = ("&", "^", "$")
 _TRIES = 12
 _PLAIN = re.compile(r"[a-z][a-z'-]{1,20}( [a-z][a-z'-]{1,20}){0,2}")
 
+_ANIMAL, _ARTEFACT, _PERSON = 5, 6, 18
+_DEFINED = ("{word}: {gloss}", "{word} means {gloss}", "{article} is {gloss}", "the word {word} stands for {gloss}")
+_GLOSS_WORDS = 12
+_WRONG_GLOSSES = 2
+_SCENES = (
+    ("{who} is carrying {what}", "{what} is being carried by {who}", "nobody is carrying anything"),
+    ("{who} stands next to {what}", "next to {what} there is {who}", "{who} is far away from {what}"),
+    ("{who} is repairing {what}", "{what} is being repaired", "{what} is being thrown away"),
+    ("{who} is looking at {what}", "{what} is looked at by {who}", "{who} pays no attention to {what}"),
+    ("{who} sold {what}", "{what} was sold by {who}", "{who} bought {what}"),
+    ("{who} lost {what} on the way", "on the way {what} got lost", "{who} found {what} on the way"),
+    ("{who} is cleaning {what}", "{what} is being cleaned by {who}", "{who} is making {what} dirty"),
+    ("{who} is hiding behind {what}", "behind {what} somebody is hiding", "{who} is standing in front of {what}"),
+    ("{who} points at {what}", "it is {what} that {who} points at", "{who} turns away from {what}"),
+    ("{who} has put {what} on the table", "{what} is on the table", "{what} has been taken off the table"),
+)
+
 
 class Lexicon:
     """WordNet with what the generator asks of it; `decent` are all synsets that may be drawn.
@@ -106,24 +123,6 @@ def _within(name: str, word: str) -> bool:
     return f" {name} " in f" {word} " or f" {word} " in f" {name} "
 
 
-_ANIMAL, _ARTEFACT, _PERSON = 5, 6, 18
-_DEFINED = ("{word}: {gloss}", "{word} means {gloss}", "{article} is {gloss}", "the word {word} stands for {gloss}")
-_GLOSS_WORDS = 12
-_WRONG = 2
-_SCENES = (
-    ("{who} is carrying {what}", "{what} is being carried by {who}", "nobody is carrying anything"),
-    ("{who} stands next to {what}", "next to {what} there is {who}", "{who} is far away from {what}"),
-    ("{who} is repairing {what}", "{what} is being repaired", "{what} is being thrown away"),
-    ("{who} is looking at {what}", "{what} is looked at by {who}", "{who} pays no attention to {what}"),
-    ("{who} sold {what}", "{what} was sold by {who}", "{who} bought {what}"),
-    ("{who} lost {what} on the way", "on the way {what} got lost", "{who} found {what} on the way"),
-    ("{who} is cleaning {what}", "{what} is being cleaned by {who}", "{who} is making {what} dirty"),
-    ("{who} is hiding behind {what}", "behind {what} somebody is hiding", "{who} is standing in front of {what}"),
-    ("{who} points at {what}", "it is {what} that {who} points at", "{who} turns away from {what}"),
-    ("{who} has put {what} on the table", "{what} is on the table", "{what} has been taken off the table"),
-)
-
-
 class Sentences:
     """Draws without a question: the anchor and its paraphrase or entailment, against what contradicts it."""
 
@@ -143,14 +142,16 @@ class Sentences:
         synset = rng.choice(self._defined)
         word = synset.words[0].text
         gloss = _gloss(synset)
-        others = [key for name in self._lexicon.siblings(synset, rng, _WRONG) for key in self._lexicon.keys_of(name)]
+        others = [
+            key for name in self._lexicon.siblings(synset, rng, _WRONG_GLOSSES) for key in self._lexicon.keys_of(name)
+        ]
         wrong = [_gloss(self._lexicon.synset(key)) for key in others if self._lexicon.synset(key).topic == synset.topic]
         if rng.random() < 0.5:
-            return Draw("", "", with_article(word), (gloss,), (), tuple(wrong[:_WRONG]))
+            return Draw("", "", with_article(word), (gloss,), (), tuple(wrong[:_WRONG_GLOSSES]))
         template = rng.choice(_DEFINED)
         texts = [template.format(word=word, article=with_article(word), gloss=each) for each in (gloss, *wrong)]
         same = [gloss, *(with_article(name.text) for name in synset.words[1:])]
-        return Draw("", "", texts[0], tuple(same), (), tuple(texts[1 : 1 + _WRONG]))
+        return Draw("", "", texts[0], tuple(same), (), tuple(texts[1 : 1 + _WRONG_GLOSSES]))
 
     def scene(self, rng: Random) -> Draw | None:
         """A short scene, turned round or told with broader words; against its contradiction and another scene."""

@@ -26,6 +26,17 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 Row = Mapping[str, Any]
 
+_MOST_NEGATIVES: Final = 2
+_NLI_LABELS: Final[Mapping[Any, str]] = {
+    "entailment": "entailment", "neutral": "neutral", "contradiction": "contradiction",
+    "e": "entailment", "n": "neutral", "c": "contradiction", "0": "entailment", "1": "neutral", "2": "contradiction",
+    "-1": "", "-": "", "": "",
+}  # fmt: skip
+
+_MOST_WRONG_ANSWERS = 4
+_TRIES = 20
+_MOST_ANSWERS = 1_000
+
 
 class FieldError(ValueError):
     """What is wrong with a line: the field and what is expected of it."""
@@ -139,14 +150,6 @@ class Sample(Generic[T]):
                 del self._groups[name]
 
 
-_NEGATIVES: Final = 2
-_LABELS: Final[Mapping[Any, str]] = {
-    "entailment": "entailment", "neutral": "neutral", "contradiction": "contradiction",
-    "e": "entailment", "n": "neutral", "c": "contradiction", "0": "entailment", "1": "neutral", "2": "contradiction",
-    "-1": "", "-": "", "": "",
-}  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A sentence that follows from a premise, or contradicts it."""
@@ -180,7 +183,7 @@ def read_nli(files: Files, most: int, *, seed: int) -> Iterator[Example]:
         if not entailed:
             continue
         positive = rng.choice(entailed)
-        negatives = rng.sample(against, min(_NEGATIVES, len(against)))
+        negatives = rng.sample(against, min(_MOST_NEGATIVES, len(against)))
         other_premise, other = rng.choice(elsewhere)
         if not negatives and other_premise != premise and other not in entailed:
             negatives.append(other)
@@ -200,7 +203,7 @@ def _pair(row: Row, columns: Mapping[str, str]) -> Pair | None:
         return Pair(text(row, column("anchor")), (text(row, column("positive")),), against)
     premise, hypothesis = text(row, column("premise")), text(row, column("hypothesis"))
     written = row.get(column("label"))
-    label = _LABELS.get(str(written).strip().lower()) if isinstance(written, str | int) else None
+    label = _NLI_LABELS.get(str(written).strip().lower()) if isinstance(written, str | int) else None
     if label is None:
         raise FieldError(
             f'field "{column("label")}": entailment, neutral, contradiction, 0, 1 or 2 is expected, not {written!r:.40}'
@@ -208,11 +211,6 @@ def _pair(row: Row, columns: Mapping[str, str]) -> Pair | None:
     entailed = (hypothesis,) if label == "entailment" else ()
     contradicting = (hypothesis,) if label == "contradiction" else ()
     return Pair(premise, entailed, contradicting) if entailed or contradicting else None
-
-
-_WRONG = 4
-_TRIES = 20
-_MOST_ANSWERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +261,7 @@ def question_draws(questions: Sequence[Question], lexicon: Lexicon, *, seed: int
             other = rng.choice(pool if rng.random() < 0.7 else rng.choice(questions).answers)
             if normal(other) not in own and other not in against:
                 against.append(other)
-            if len(against) >= _WRONG:
+            if len(against) >= _MOST_WRONG_ANSWERS:
                 break
         yield Draw(question.text, "", answer, tuple(same), tuple(some(rng, others, 3)), tuple(against))
 

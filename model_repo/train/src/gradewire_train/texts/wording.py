@@ -8,89 +8,12 @@ from importlib import resources
 from random import Random
 from typing import Any
 
-
-def word_list(name: str) -> tuple[str, ...]:
-    """The words of a list."""
-    return tuple(_lists()["words"][name])
-
-
-def table(name: str) -> Mapping[str, Any]:
-    """A table of the file: its keys with their words."""
-    entries: Mapping[str, Any] = _lists()[name]
-    return entries
-
-
-@cache
-def _lists() -> Mapping[str, Any]:
-    text = resources.files("gradewire_train.texts").joinpath("lists.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
 _SEARCHED = 0.45
 """Share of questions as they are typed into a search box: lower-cased, without a question mark."""
 
-
-def question_style(rng: Random, question: str) -> str:
-    """The question as somebody would write it: with its mark, or as it is typed into a search box."""
-    bare = question.strip().rstrip("?")
-    if rng.random() < _SEARCHED:
-        return bare.lower()
-    return f"{capitalised(bare)}?"
-
-
-def answer_style(rng: Random, answer: str) -> str:
-    """Now and then with a capital, in capitals, with a full stop, in quotation marks or in small letters."""
-    drawn = rng.random()
-    if drawn < 0.10:
-        return capitalised(answer)
-    if drawn < 0.14 and len(answer) < 30:
-        return answer.upper()
-    if drawn < 0.20:
-        return f"{answer}."
-    if drawn < 0.22:
-        return f'"{answer}"'
-    if drawn < 0.28:
-        return answer.lower()
-    return answer
-
-
-def capitalised(text: str) -> str:
-    """The text beginning with a capital."""
-    return f"{text[:1].upper()}{text[1:]}"
-
-
-def with_article(noun: str) -> str:
-    """The noun behind "a" or "an"; by its first letter, which is wrong for few words."""
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
-
-
 _SOUNDS = (("ph", "f"), ("ck", "k"), ("c", "k"), ("y", "i"), ("ie", "y"), ("ou", "u"), ("oo", "u"), ("z", "s"))
-_SHORTEST = 6
+_SHORTEST_MISSPELT = 6
 _DOUBLED = re.compile(r"([b-df-hj-np-tv-z])\1")
-
-
-def misspelt(rng: Random, text: str) -> str:
-    """The text with one word spelt a little otherwise; itself where all words are short.
-
-    A double letter written once, a sound in other letters, two letters exchanged, never the first one.
-    """
-    words = text.split(" ")
-    long = [at for at, word in enumerate(words) if len(word) >= _SHORTEST and word.isalpha()]
-    if not long:
-        return text
-    at = rng.choice(long)
-    words[at] = _slip(rng, words[at])
-    return " ".join(words)
-
-
-def _slip(rng: Random, word: str) -> str:
-    ways = [_DOUBLED.sub(r"\1", word, count=1)]
-    ways += [word[0] + word[1:].replace(old, new, 1) for old, new in _SOUNDS]
-    at = rng.randrange(1, len(word) - 2)
-    ways.append(f"{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}")
-    changed = [way for way in ways if way != word]
-    return rng.choice(changed) if changed else word
-
 
 _SENTENCES = (
     "The answer is {}.",
@@ -186,6 +109,80 @@ REFUSALS = (
     "It is hard to tell.",
 )
 """Replies that give no answer."""
+
+
+def word_list(name: str) -> tuple[str, ...]:
+    """The words of a list."""
+    return tuple(_lists()["words"][name])
+
+
+def table(name: str) -> Mapping[str, Any]:
+    """A table of the file: its keys with their words."""
+    entries: Mapping[str, Any] = _lists()[name]
+    return entries
+
+
+@cache
+def _lists() -> Mapping[str, Any]:
+    text = resources.files("gradewire_train.texts").joinpath("lists.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def question_style(rng: Random, question: str) -> str:
+    """The question as somebody would write it: with its mark, or as it is typed into a search box."""
+    bare = question.strip().rstrip("?")
+    if rng.random() < _SEARCHED:
+        return bare.lower()
+    return f"{capitalised(bare)}?"
+
+
+def answer_style(rng: Random, answer: str) -> str:
+    """Now and then with a capital, in capitals, with a full stop, in quotation marks or in small letters."""
+    drawn = rng.random()
+    if drawn < 0.10:
+        return capitalised(answer)
+    if drawn < 0.14 and len(answer) < 30:
+        return answer.upper()
+    if drawn < 0.20:
+        return f"{answer}."
+    if drawn < 0.22:
+        return f'"{answer}"'
+    if drawn < 0.28:
+        return answer.lower()
+    return answer
+
+
+def capitalised(text: str) -> str:
+    """The text beginning with a capital."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def with_article(noun: str) -> str:
+    """The noun behind "a" or "an"; by its first letter, which is wrong for few words."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def misspelt(rng: Random, text: str) -> str:
+    """The text with one word spelt a little otherwise; itself where all words are short.
+
+    A double letter written once, a sound in other letters, two letters exchanged, never the first one.
+    """
+    words = text.split(" ")
+    long = [at for at, word in enumerate(words) if len(word) >= _SHORTEST_MISSPELT and word.isalpha()]
+    if not long:
+        return text
+    at = rng.choice(long)
+    words[at] = _slip(rng, words[at])
+    return " ".join(words)
+
+
+def _slip(rng: Random, word: str) -> str:
+    ways = [_DOUBLED.sub(r"\1", word, count=1)]
+    ways += [word[0] + word[1:].replace(old, new, 1) for old, new in _SOUNDS]
+    at = rng.randrange(1, len(word) - 2)
+    ways.append(f"{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}")
+    changed = [way for way in ways if way != word]
+    return rng.choice(changed) if changed else word
 
 
 def sentence(rng: Random, statement: str) -> str:

@@ -26,6 +26,22 @@ _EVENTS: Final = (
     ("when did {who} start at the university", "{who} started at the university {}"),
 )
 
+_SCIENCE_LEADS = (
+    "I think {}",
+    "{}",
+    "{}",
+    "because {}",
+    "It is like this: {}",
+    "My answer: {}",
+    "we learned that {}",
+    "Well, {}",
+    "{} I guess",
+)
+_YES, _NO = (
+    ("Yes", "Yes, that is so", "Yes indeed", "Correct"),
+    ("No", "No, it is not so", "Not at all", "Certainly not"),
+)
+
 
 def dated_sentence(rng: PartRandom, *, right: bool) -> Drawn:
     """The same sentence with the same day in another form; wrong: another day, month or year in it."""
@@ -127,23 +143,6 @@ def _row(
     return Drawn(question_style(rng, question), (reference,), prediction, *meant_and_said)
 
 
-_LEADS = (
-    "I think {}",
-    "{}",
-    "{}",
-    "because {}",
-    "It is like this: {}",
-    "My answer: {}",
-    "we learned that {}",
-    "Well, {}",
-    "{} I guess",
-)
-_YES, _NO = (
-    ("Yes", "Yes, that is so", "Yes indeed", "Correct"),
-    ("No", "No, it is not so", "Not at all", "Certainly not"),
-)
-
-
 def science(rng: PartRandom, *, right: bool) -> Drawn:
     """What is expected, in a pupil's words; wrong: a wrong mechanism, the opposite, or another question's answer."""
     by_question = {entry["question"]: entry for entry in entries("science")}
@@ -160,7 +159,7 @@ def science(rng: PartRandom, *, right: bool) -> Drawn:
     expected = (entry["expected"], *entry["right"])
     reference = entry["expected"] if rng.random() < 0.7 else expected[rng.randrange(len(expected))]
     phrase = said[:1].lower() + said[1:] if rng.random() < 0.5 else said
-    text = _LEADS[rng.randrange(len(_LEADS))].format(phrase.removeprefix("because "))
+    text = _SCIENCE_LEADS[rng.randrange(len(_SCIENCE_LEADS))].format(phrase.removeprefix("because "))
     if rng.random() < 0.15:
         text = misspelt(rng, text)
     question = asked if rng.random() < 0.8 else asked.lower().rstrip("?")

@@ -37,6 +37,48 @@ _OPENINGS: Final = (
     "It refers to {}.",
 )
 
+_LIST_ASKED: Final = (
+    "which of them were there",
+    "name all that belong to it",
+    "what does it consist of",
+    "who took part",
+    "what was on the list",
+    "which ones are meant",
+    "list the parts",
+    "what are the components",
+    "name the members",
+    "which are the main ones",
+    "what three things are needed",
+    "who are they",
+)
+_LIST_STATEMENTS: Final = (
+    "They are {}",
+    "It consists of {}",
+    "The list has {}",
+    "These were {}",
+    "There are {}",
+    "I would name {}",
+)
+_MEANING_ASKED: Final = (
+    "what does {} stand for",
+    "full name of {}",
+    "{} is short for what",
+    "what is {}",
+    "what is the meaning of {}",
+    "expand {}",
+)
+_BODY_ASKED: Final = (
+    "which body oversees it",
+    "who published the report",
+    "which organisation is it",
+    "who runs the programme",
+    "what was used",
+    "which institution is meant",
+    "who is in charge of it",
+    "what is it called",
+)
+_SMALL_WORDS: Final = frozenset({"of", "the", "for", "in", "on", "and"})
+
 
 class Nouns:
     """Kinds over WordNet's nouns."""
@@ -164,49 +206,6 @@ def _shared(left: str, right: str) -> float:
     return len(first & second) / max(1, min(len(first), len(second)))
 
 
-_ASKED: Final = (
-    "which of them were there",
-    "name all that belong to it",
-    "what does it consist of",
-    "who took part",
-    "what was on the list",
-    "which ones are meant",
-    "list the parts",
-    "what are the components",
-    "name the members",
-    "which are the main ones",
-    "what three things are needed",
-    "who are they",
-)
-_STATEMENTS: Final = (
-    "They are {}",
-    "It consists of {}",
-    "The list has {}",
-    "These were {}",
-    "There are {}",
-    "I would name {}",
-)
-_MEANT: Final = (
-    "what does {} stand for",
-    "full name of {}",
-    "{} is short for what",
-    "what is {}",
-    "what is the meaning of {}",
-    "expand {}",
-)
-_CALLED: Final = (
-    "which body oversees it",
-    "who published the report",
-    "which organisation is it",
-    "who runs the programme",
-    "what was used",
-    "which institution is meant",
-    "who is in charge of it",
-    "what is it called",
-)
-_SMALL_WORDS: Final = frozenset({"of", "the", "for", "in", "on", "and"})
-
-
 class Lists:
     """Kinds over lists of names and nouns."""
 
@@ -234,8 +233,8 @@ class Lists:
                 said = said[: size - 1 - (rng.random() < 0.3)]
             else:
                 said[rng.randrange(size)] = pool[size]
-        question = question_style(rng, rng.choice(_ASKED))
-        prediction = wrapped(rng, _STATEMENTS[rng.randrange(len(_STATEMENTS))], _joined(rng, said))
+        question = question_style(rng, rng.choice(_LIST_ASKED))
+        prediction = wrapped(rng, _LIST_STATEMENTS[rng.randrange(len(_LIST_STATEMENTS))], _joined(rng, said))
         return Drawn(question, (_joined(rng, own),), prediction, "|".join(sorted(own)), "|".join(sorted(said)))
 
 
@@ -246,10 +245,10 @@ def acronym(rng: PartRandom, *, right: bool) -> Drawn | None:
     if short == other_short:
         return None
     if rng.random() < 0.4:
-        question, reference = rng.choice(_MEANT).format(short), name
+        question, reference = rng.choice(_MEANING_ASKED).format(short), name
         said = name if right else other
     else:
-        question = rng.choice(_CALLED)
+        question = rng.choice(_BODY_ASKED)
         reference, said = (
             (name, short if right else other_short) if rng.random() < 0.5 else (short, name if right else other)
         )

@@ -85,6 +85,47 @@ _BOUNDED: Final = (
     "when does the rule apply",
 )
 
+_LEDGER_ASKED: Final = (
+    "what was the {item} of {firm} in {year}",
+    "how much {item} did {firm} report for {year}",
+    "what {item} does {firm} state for fiscal {year}",
+    "{firm} {item} {year}",
+    "in millions of dollars, what is the {year} {item} of {firm}",
+    "give the {item} of {firm} for the year {year}",
+    "what did the {item} of {firm} amount to in FY{year}",
+    "how high was {firm}'s {item} in {year}",
+)
+_LEDGER_LEADS: Final = (
+    "According to the annual report, the {item} of {firm} in {year} was {said}.",
+    "{firm} reported {item} of {said} for fiscal {year}.",
+    "For {year}, {firm} states {item} of {said}.",
+    "The {item} amounted to {said} in {year}.",
+    "In FY{year} the {item} of {firm} came to {said}.",
+    "Based on the statement of operations, {item} was {said} for {year}.",
+    "{item} for {year}: {said}.",
+    "The answer is {said}, as the table on the {item} shows.",
+)
+_LEDGER_ASIDES: Final = (
+    "In the year before, it had been {other}.",
+    "Analysts had expected {other}.",
+    "By comparison, {item2} stood at {other}.",
+    "{firm2} reported {other} in the same period.",
+    "The figure for the following year was {other}.",
+    "The change from {other} is due to higher prices.",
+    "It includes {other} from discontinued operations.",
+    "Together with {item2} of {other}, this gives a mixed picture.",
+)
+_LEDGER_STEPS: Final = (
+    "To find it, we look at the consolidated statements.",
+    "All amounts are in millions unless stated otherwise.",
+    "The figures are audited.",
+    "Rounding differences may occur.",
+    "The fiscal year ends in September.",
+    "This follows from the table in the notes.",
+    "Currency effects are excluded.",
+    "The company changed its reporting segments during the period.",
+)
+
 
 def unit(rng: PartRandom, *, right: bool) -> Drawn:
     """In another unit: "2.5 km" as "2500 m"; wrong: the same number in the other unit, or another number."""
@@ -222,48 +263,6 @@ def _row(  # noqa: PLR0913, PLR0917 - all of a row
     return Drawn(question_style(rng, question), (reference,), wrapped(rng, _STATEMENT, answer), meant, said)
 
 
-_ASKED: Final = (
-    "what was the {item} of {firm} in {year}",
-    "how much {item} did {firm} report for {year}",
-    "what {item} does {firm} state for fiscal {year}",
-    "{firm} {item} {year}",
-    "in millions of dollars, what is the {year} {item} of {firm}",
-    "give the {item} of {firm} for the year {year}",
-    "what did the {item} of {firm} amount to in FY{year}",
-    "how high was {firm}'s {item} in {year}",
-)
-_LEADS: Final = (
-    "According to the annual report, the {item} of {firm} in {year} was {said}.",
-    "{firm} reported {item} of {said} for fiscal {year}.",
-    "For {year}, {firm} states {item} of {said}.",
-    "The {item} amounted to {said} in {year}.",
-    "In FY{year} the {item} of {firm} came to {said}.",
-    "Based on the statement of operations, {item} was {said} for {year}.",
-    "{item} for {year}: {said}.",
-    "The answer is {said}, as the table on the {item} shows.",
-)
-_ASIDES: Final = (
-    "In the year before, it had been {other}.",
-    "Analysts had expected {other}.",
-    "By comparison, {item2} stood at {other}.",
-    "{firm2} reported {other} in the same period.",
-    "The figure for the following year was {other}.",
-    "The change from {other} is due to higher prices.",
-    "It includes {other} from discontinued operations.",
-    "Together with {item2} of {other}, this gives a mixed picture.",
-)
-_STEPS: Final = (
-    "To find it, we look at the consolidated statements.",
-    "All amounts are in millions unless stated otherwise.",
-    "The figures are audited.",
-    "Rounding differences may occur.",
-    "The fiscal year ends in September.",
-    "This follows from the table in the notes.",
-    "Currency effects are excluded.",
-    "The company changed its reporting segments during the period.",
-)
-
-
 def ledger(rng: PartRandom, *, right: bool) -> Drawn:
     """The figure that is asked for, or another one in its place, in an answer that names further figures."""
     item, second = rng.sample(words("ledger_items"), 2)
@@ -278,14 +277,16 @@ def ledger(rng: PartRandom, *, right: bool) -> Drawn:
     if not right and rng.random() < 0.4:
         others[0] = tenths
     blanks = {"item": item, "item2": second, "firm": firm, "firm2": rival, "year": year}
-    lead = rng.choice(_LEADS).format(said=_money(rng, said), **blanks)
-    asides = [rng.choice(_ASIDES).format(other=_money(rng, other), **blanks) for other in others[: rng.randrange(1, 3)]]
-    steps = rng.sample(_STEPS, rng.randrange(0, 3)) if rng.random() < 0.7 else []
+    lead = rng.choice(_LEDGER_LEADS).format(said=_money(rng, said), **blanks)
+    asides = [
+        rng.choice(_LEDGER_ASIDES).format(other=_money(rng, other), **blanks) for other in others[: rng.randrange(1, 3)]
+    ]
+    steps = rng.sample(_LEDGER_STEPS, rng.randrange(0, 3)) if rng.random() < 0.7 else []
     body = [lead[:1].upper() + lead[1:], *(asides if rng.random() < 0.8 else ()), *steps]
     if rng.random() < 0.3:
         body = [*steps, body[0], *asides]
     reference = _money(rng, tenths)
-    question = rng.choice(_ASKED).format(**blanks)
+    question = rng.choice(_LEDGER_ASKED).format(**blanks)
     return Drawn(question_style(rng, question), (reference,), " ".join(body), f"{tenths}", f"{said}")
 
 
@@ -302,7 +303,7 @@ def growth(rng: PartRandom, *, right: bool) -> Drawn:
     reference = _change(rng, tenths, up=up)
     says = f"The {item} of {firm} {_change(rng, other, up=other_up)}."
     if rng.random() < 0.5:
-        says = f"{says} {' '.join(rng.sample(_STEPS, rng.randrange(1, 3)))}"
+        says = f"{says} {' '.join(rng.sample(_LEDGER_STEPS, rng.randrange(1, 3)))}"
     question = question_style(rng, f"how did the {item} of {firm} change")
     return Drawn(question, (reference,), says, f"{tenths} {up}", f"{other} {other_up}")
 

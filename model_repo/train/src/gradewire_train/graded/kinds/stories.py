@@ -51,6 +51,18 @@ _DECLINES: Final = (
     "I'd love to {}, but I am ill.",
 )
 
+_UNSURE = (
+    "I am not quite sure, but I believe it is {}.",
+    "I cannot give you more than this: {}.",
+    "I do not know much about it; it should be {}.",
+    "Nobody has told me for certain, yet it is {}.",
+    "Sorry for the delay. It is {}.",
+    "I'm no expert, but the answer is {}.",
+    "There is not much information, though all of it says {}.",
+    "As far as anybody can tell: {}.",
+)
+_ALIASES = ("{}, also known as {}", "{} ({})", "{}, or {} as some write it", "{}, in other words {}")
+
 
 def bound_to(rng: PartRandom, *, right: bool) -> Drawn | None:
     """Who did it, answered by a passage in which several people did several things; wrong: it says so of another."""
@@ -159,19 +171,6 @@ def reply(rng: PartRandom, *, right: bool) -> Drawn:
         answer, said = own[rng.randrange(len(own))].format(another), f"{agrees} {another}"
     first, second = ("A: ", "B: ") if rng.random() < 0.3 else ("", "")
     return Drawn(f"{first}{proposal}", (reference,), f"{second}{answer}", f"{agrees} {plan}", said)
-
-
-_UNSURE = (
-    "I am not quite sure, but I believe it is {}.",
-    "I cannot give you more than this: {}.",
-    "I do not know much about it; it should be {}.",
-    "Nobody has told me for certain, yet it is {}.",
-    "Sorry for the delay. It is {}.",
-    "I'm no expert, but the answer is {}.",
-    "There is not much information, though all of it says {}.",
-    "As far as anybody can tell: {}.",
-)
-_ALIASES = ("{}, also known as {}", "{} ({})", "{}, or {} as some write it", "{}, in other words {}")
 
 
 def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:

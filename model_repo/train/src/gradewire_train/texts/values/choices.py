@@ -28,8 +28,8 @@ _TOO_CLOSE = (
     {"pink", "red"}, {"beige", "white"}, {"beige", "yellow"}, {"pink", "purple"}, {"orange", "red"}, {"gold", "orange"},
     {"white", "silver"}, {"beige", "gold"},
 )  # fmt: skip
-_SUBJECTS = word_list("coloured_things")
-_ASKED = (
+_COLOURED = word_list("coloured_things")
+_COLOUR_ASKED = (
     ("what color is the {}", "The {} is {{}}"),
     ("what colour is the {}", "The colour of the {} is {{}}"),
     ("which color is the {}", "The {} has the color {{}}"),
@@ -37,16 +37,34 @@ _ASKED = (
     ("the {} is what color", "The {} is {{}} in color"),
     ("what color does the {} have", "It is a {{}} {}"),
 )
-_WRONG = 4
+_WRONG_COLOURS = 4
+
+_LISTS = table("items")
+_MOST_ITEMS = 4
+
+_YES = (
+    "yes", "yeah", "yep", "true", "correct", "that is right", "it is", "of course", "definitely", "certainly", "sure",
+    "affirmative", "indeed", "absolutely", "that is correct", "y",
+)  # fmt: skip
+_NO = (
+    "no", "nope", "false", "not at all", "it is not", "certainly not", "definitely not", "incorrect", "never", "no way",
+    "negative", "that is not the case", "that is wrong", "it isn't", "absolutely not", "n",
+)  # fmt: skip
+_YES_NO_SUBJECTS = word_list("subjects")
+_STATES = (
+    "open", "asleep", "wet", "old", "moving", "empty", "parked", "outside", "alone", "dirty", "wearing a hat",
+    "facing the camera", "made of wood", "behind the fence", "in the shade", "full", "for sale", "happy", "on the left",
+)  # fmt: skip
+_WRONG_ANSWERS = 3
 
 
 def coloured(rng: Random) -> Draw:
     """One colour, or two: "grey", "gray"; looser: a shade; wrong: colours that nobody takes for it."""
-    subject = rng.choice(_SUBJECTS)
-    question, statement = (text.format(subject) for text in rng.choice(_ASKED))
+    subject = rng.choice(_COLOURED)
+    question, statement = (text.format(subject) for text in rng.choice(_COLOUR_ASKED))
     name = rng.choice(tuple(_COLOURS))
     others = [other for other in _COLOURS if other != name and {name, other} not in _TOO_CLOSE]
-    drawn = rng.sample(others, _WRONG)
+    drawn = rng.sample(others, _WRONG_COLOURS)
     same, shades = _COLOURS[name]
     if rng.random() < 0.25:
         return _two(rng, question, statement, name, others)
@@ -64,17 +82,13 @@ def _two(rng: Random, question: str, statement: str, name: str, others: list[str
     return Draw(question, statement, f"{name} and {second}", both, (f"{name}/{second}",), wrong)
 
 
-_KINDS = table("items")
-_LONGEST = 4
-
-
 def listed(rng: Random) -> Draw:
     """Two to four items: other orders and joints; looser: introduced by a sentence; wrong: one exchanged, or all."""
     if rng.random() < 0.3:
-        question, pool = "who are the members of the band", [person_name(rng).usual for _ in range(2 * _LONGEST)]
+        question, pool = "who are the members of the band", [person_name(rng).usual for _ in range(2 * _MOST_ITEMS)]
     else:
-        question, pool = rng.choice(tuple(_KINDS.items()))
-    size = rng.randrange(2, _LONGEST)
+        question, pool = rng.choice(tuple(_LISTS.items()))
+    size = rng.randrange(2, _MOST_ITEMS)
     drawn = rng.sample(pool, size + size)
     items, others = drawn[:size], drawn[size:]
     turned = items[1:] + items[:1]
@@ -89,25 +103,9 @@ def _joined(items: list[str]) -> str:
     return f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-_YES = (
-    "yes", "yeah", "yep", "true", "correct", "that is right", "it is", "of course", "definitely", "certainly", "sure",
-    "affirmative", "indeed", "absolutely", "that is correct", "y",
-)  # fmt: skip
-_NO = (
-    "no", "nope", "false", "not at all", "it is not", "certainly not", "definitely not", "incorrect", "never", "no way",
-    "negative", "that is not the case", "that is wrong", "it isn't", "absolutely not", "n",
-)  # fmt: skip
-_SUBJECTS_YES_NO = word_list("subjects")
-_STATES = (
-    "open", "asleep", "wet", "old", "moving", "empty", "parked", "outside", "alone", "dirty", "wearing a hat",
-    "facing the camera", "made of wood", "behind the fence", "in the shade", "full", "for sale", "happy", "on the left",
-)  # fmt: skip
-_WRONG_YES_NO = 3
-
-
 def answered(rng: Random) -> Draw:
     """Yes or no: the bare word, other words for it, a sentence that says it; wrong: the other one likewise."""
-    subject, state = rng.choice(_SUBJECTS_YES_NO), rng.choice(_STATES)
+    subject, state = rng.choice(_YES_NO_SUBJECTS), rng.choice(_STATES)
     agreed = rng.random() < 0.5
     right, wrong = (_YES, _NO) if agreed else (_NO, _YES)
     says = f"the {subject} is {state}"
@@ -127,5 +125,5 @@ def answered(rng: Random) -> Draw:
         question = f"can you see that {says}"
     answer = right[0] if rng.random() < 0.8 else rng.choice(forms)
     return Draw(
-        question, "The answer is {}", answer, (*forms, right[0]), sentences, tuple(rng.sample(against, _WRONG_YES_NO))
+        question, "The answer is {}", answer, (*forms, right[0]), sentences, tuple(rng.sample(against, _WRONG_ANSWERS))
     )

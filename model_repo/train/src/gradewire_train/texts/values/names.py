@@ -6,11 +6,19 @@ from random import Random
 from gradewire_train.texts.draw import Draw
 from gradewire_train.texts.wording import misspelt, table, word_list
 
-_QUALITIES = word_list("title_qualities")
-_THINGS = word_list("title_things")
-_OF = word_list("title_of")
-_MORE = ("A Love Story", "The Beginning", "The Return", "An American Tale", "The Final Chapter", "Part Two", "Live")
-_ASKED = (
+_TITLE_QUALITIES = word_list("title_qualities")
+_TITLE_THINGS = word_list("title_things")
+_TITLE_OF = word_list("title_of")
+_SUBTITLES = (
+    "A Love Story",
+    "The Beginning",
+    "The Return",
+    "An American Tale",
+    "The Final Chapter",
+    "Part Two",
+    "Live",
+)
+_TITLE_ASKED = (
     ("what film did {who} direct", "The film that {who} directed is {}"),
     ("which song reached number one that week", "The song at number one was {}"),
     ("what is the name of the book by {who}", "The book by {who} is called {}"),
@@ -20,48 +28,16 @@ _ASKED = (
     ("what was their first album", "Their first album was {}"),
     ("which game was released first", "The game released first was {}"),
 )
-_WRONG = 4
-_SHAPES = 5
+_WRONG_TITLES = 4
+_TITLE_SHAPES = 5
 
-
-def title(rng: Random) -> str:
-    """A title nobody has to know: "The Silent Harbour"."""
-    quality, thing, other = rng.choice(_QUALITIES), rng.choice(_THINGS), rng.choice(_THINGS)
-    shape = rng.randrange(_SHAPES)
-    if shape == 0:
-        return f"The {quality.title()} {thing.title()}"
-    if shape == 1:
-        return f"{quality.title()} {thing.title()}"
-    if shape == 2:
-        return f"The {thing.title()} of {rng.choice(_OF).title()}"
-    if shape == 3:
-        return f"The {thing.title()}'s {other.title()}"
-    return f"The {thing.title()} and the {other.title()}"
-
-
-def titled(rng: Random, who: str) -> Draw:
-    """A title: without its article, with a subtitle or in quotation marks; wrong: others that share a word."""
-    answer = title(rng)
-    question, statement = rng.choice(_ASKED)
-    words = answer.split()
-    own = [word for word in words if word[:1].isupper() and word not in {"The", "A"}]
-    wrong = [title(rng) for _ in range(_WRONG)]
-    wrong[0] = answer.replace(own[-1], rng.choice([thing for thing in _THINGS if thing != own[-1].lower()]).title())
-    if rng.random() < 0.3:
-        wrong[1] = f"{answer} {rng.choice(('2', '3', 'II', 'III'))}"
-    same = [answer.removeprefix("The "), f'"{answer}"', answer.lower(), answer.replace(" and ", " & ")]
-    looser = [f"{answer}: {rng.choice(_MORE[:2])}", f"{answer} ({rng.randrange(1930, 2024)})"]
-    statement = statement.replace("{who}", who)
-    return Draw(question.replace("{who}", who), statement, answer, tuple(same), tuple(looser), tuple(wrong))
-
-
-_FIRST = table("nicknames")
-_OTHERS = word_list("first_names")
-_LAST = word_list("last_names")
+_NICKNAMES = table("nicknames")
+_FIRST_NAMES = word_list("first_names")
+_LAST_NAMES = word_list("last_names")
 _HONOURS = word_list("honours")
 _JOBS = word_list("jobs")
-_FROM = word_list("nationalities")
-_ASKED_NAMES = (
+_NATIONALITIES = word_list("nationalities")
+_PERSON_ASKED = (
     ("who played {first} in {title}", "The role of {first} was played by {}"),
     ("who wrote {title}", "{title} was written by {}"),
     ("who sang the song {title}", "The song was sung by {}"),
@@ -79,8 +55,41 @@ _ASKED_NAMES = (
     ("who is the man in the photo", "The man in the photo is {}"),
 )
 _INVENTED = word_list("inventions")
-_WRONG_NAMES = 3
+_STRANGERS = 3
 _SURNAME_ALONE = 0.4
+
+
+def title(rng: Random) -> str:
+    """A title nobody has to know: "The Silent Harbour"."""
+    quality, thing, other = rng.choice(_TITLE_QUALITIES), rng.choice(_TITLE_THINGS), rng.choice(_TITLE_THINGS)
+    shape = rng.randrange(_TITLE_SHAPES)
+    if shape == 0:
+        return f"The {quality.title()} {thing.title()}"
+    if shape == 1:
+        return f"{quality.title()} {thing.title()}"
+    if shape == 2:
+        return f"The {thing.title()} of {rng.choice(_TITLE_OF).title()}"
+    if shape == 3:
+        return f"The {thing.title()}'s {other.title()}"
+    return f"The {thing.title()} and the {other.title()}"
+
+
+def titled(rng: Random, who: str) -> Draw:
+    """A title: without its article, with a subtitle or in quotation marks; wrong: others that share a word."""
+    answer = title(rng)
+    question, statement = rng.choice(_TITLE_ASKED)
+    words = answer.split()
+    own = [word for word in words if word[:1].isupper() and word not in {"The", "A"}]
+    wrong = [title(rng) for _ in range(_WRONG_TITLES)]
+    wrong[0] = answer.replace(
+        own[-1], rng.choice([thing for thing in _TITLE_THINGS if thing != own[-1].lower()]).title()
+    )
+    if rng.random() < 0.3:
+        wrong[1] = f"{answer} {rng.choice(('2', '3', 'II', 'III'))}"
+    same = [answer.removeprefix("The "), f'"{answer}"', answer.lower(), answer.replace(" and ", " & ")]
+    looser = [f"{answer}: {rng.choice(_SUBTITLES[:2])}", f"{answer} ({rng.randrange(1930, 2024)})"]
+    statement = statement.replace("{who}", who)
+    return Draw(question.replace("{who}", who), statement, answer, tuple(same), tuple(looser), tuple(wrong))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +108,8 @@ class Name:
 
 def person_name(rng: Random) -> Name:
     """A name out of a first, a middle and a last one."""
-    first, middle = rng.sample([*_FIRST, *_OTHERS], 2)
-    return Name(first, middle, rng.choice(_LAST))
+    first, middle = rng.sample([*_NICKNAMES, *_FIRST_NAMES], 2)
+    return Name(first, middle, rng.choice(_LAST_NAMES))
 
 
 def named(rng: Random) -> Draw:
@@ -109,7 +118,7 @@ def named(rng: Random) -> Draw:
     Where one of the forms is a surname alone, nobody of that family is among the wrong answers.
     """
     name = person_name(rng)
-    question, statement = rng.choice(_ASKED_NAMES)
+    question, statement = rng.choice(_PERSON_ASKED)
     blanks = {
         "first": person_name(rng).first,
         "title": title(rng),
@@ -122,13 +131,13 @@ def named(rng: Random) -> Draw:
     wrong = [other for other in _others(rng, name) if not (short and other.endswith(name.last))]
     if short and answer in {name.last, forms[-2]}:
         wrong = [each.split()[-1] for each in wrong]
-    job, origin = rng.choice(_JOBS), rng.choice(_FROM)
+    job, origin = rng.choice(_JOBS), rng.choice(_NATIONALITIES)
     looser = (
         f"{origin} {job} {name.usual}",
         f"{name.usual}, {origin} {job}",
         f"{name.usual} ({job})",
         f"({name.first}) {name.last}",
-        f"{name.usual}, known as {rng.choice(tuple(_FIRST.values()))}",
+        f"{name.usual}, known as {rng.choice(tuple(_NICKNAMES.values()))}",
     )
     stated = statement.format("{}", **blanks)
     return Draw(question.format(**blanks), stated, answer, (*forms, name.usual), looser, tuple(wrong))
@@ -146,11 +155,11 @@ def _forms(rng: Random, name: Name) -> list[str]:
         f"{rng.choice(_HONOURS)} {first} {last}",
         f"{first} {last} {rng.choice(('Jr.', 'III', 'Sr.'))}",
         misspelt(rng, name.usual),
-        f"{first} {rng.choice(_LAST)}-{last}",
+        f"{first} {rng.choice(_LAST_NAMES)}-{last}",
         f"{rng.choice(_HONOURS)} {first[0]}. {middle[0]}. {last}",
     ]
-    if first in _FIRST:
-        nickname = _FIRST[first]
+    if first in _NICKNAMES:
+        nickname = _NICKNAMES[first]
         forms += [f"{nickname} {last}", f'{first} "{nickname}" {last}', f"{nickname} {last}"]
     return forms
 
@@ -161,10 +170,10 @@ def _short_forms(rng: Random, name: Name) -> tuple[str, ...]:
 
 def _others(rng: Random, name: Name) -> list[str]:
     """Somebody else altogether, somebody of the same family, somebody with the same first name; in no order."""
-    others = [person_name(rng) for _ in range(_WRONG_NAMES)]
+    others = [person_name(rng) for _ in range(_STRANGERS)]
     wrong = [other.usual for other in others if other.last != name.last]
     stranger = others[0]
-    if stranger.first[0] not in {name.first[0], name.middle[0], _FIRST.get(name.first, "-")[0]}:
+    if stranger.first[0] not in {name.first[0], name.middle[0], _NICKNAMES.get(name.first, "-")[0]}:
         wrong.append(f"{stranger.first} {name.last}")
     if stranger.last != name.last:
         wrong.append(f"{name.first} {stranger.last}")

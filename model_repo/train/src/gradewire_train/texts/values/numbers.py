@@ -1,4 +1,4 @@
-"""Numbers as English and Roman writing has them."""
+"""Draws over numbers: counts, amounts and ranks, in digits, in words and in Roman figures."""
 
 from random import Random
 from typing import Final
@@ -8,13 +8,52 @@ from gradewire_train.texts.wording import word_list
 
 _ONES = word_list("ones")
 _TENS = word_list("tens")
-_SCALES: Final = ((1_000_000, "million"), (1_000, "thousand"), (100, "hundred"))
+_NAMED_POWERS: Final = ((1_000_000, "million"), (1_000, "thousand"), (100, "hundred"))
 _ROMAN: Final = ((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))
 _IRREGULAR: Final = {
     "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth",
     "twelve": "twelfth",
 }  # fmt: skip
 _LIMIT: Final = 1_000_000_000
+
+_COUNTED = word_list("counted_things")
+_COUNT_ASKED = (
+    ("how many {things} are there", "There are {} {things}"),
+    ("how many {things} are in the picture", "In the picture there are {} {things}"),
+    ("what is the number of {things}", "The number of {things} is {}"),
+    ("how many {things} does it have", "It has {} {things}"),
+    ("how many {things} did they count", "They counted {} {things}"),
+)
+_UNITS = (
+    ("how tall is it", "metres", "m", "meters"),
+    ("how far is it", "kilometres", "km", "kilometers"),
+    ("how far is it to the coast", "miles", "mi", "mile"),
+    ("how heavy is it", "kilograms", "kg", "kilos"),
+    ("how long does it take", "minutes", "min", "mins"),
+    ("how long did it last", "hours", "h", "hrs"),
+    ("how long was the reign", "years", "yrs", "year period"),
+    ("how much does it cost", "dollars", "USD", "US dollars"),
+    ("what share was lost", "percent", "%", "per cent"),
+    ("what percentage of the people voted", "percent", "%", "per cent"),
+    ("how much of it is water", "percent", "%", "per cent"),
+    ("how wide is the screen", "inches", "in", "inch"),
+    ("what is the temperature", "degrees Celsius", "°C", "degrees centigrade"),
+    ("how fast is it", "miles per hour", "mph", "miles an hour"),
+    ("how old is she", "years old", "years", "years of age"),
+)
+_RANKED = (
+    ("in which place did she finish", "She finished in {} place"),
+    ("which floor is it on", "It is on the {} floor"),
+    ("which amendment is it", "It is the {} amendment"),
+    ("which century was it built in", "It was built in the {} century"),
+    ("what grade is he in", "He is in {} grade"),
+)
+_PAIRS = ("a pair", "a couple", "a pair of {things}", "both", "a couple of {things}")
+_SMALL = 12
+_COUNT_RANGES = ((1, 12), (1, 12), (1, 12), (10, 100), (100, 1_000), (1_000, 10_000), (10_000, 5_000_000))
+_ROUND = 10_000
+_LONG = 100_000
+_LARGE = 1_000
 
 
 def in_words(value: int) -> str:
@@ -25,7 +64,7 @@ def in_words(value: int) -> str:
     """
     if not 0 <= value < _LIMIT:
         raise ValueError(f"{value} is not between 0 and {_LIMIT - 1}")
-    for size, name in _SCALES:
+    for size, name in _NAMED_POWERS:
         if value >= size:
             rest = f" {in_words(value % size)}" if value % size else ""
             return f"{in_words(value // size)} {name}{rest}"
@@ -66,49 +105,9 @@ def roman(value: int) -> str:
     return found
 
 
-_COUNTED = word_list("counted_things")
-_COUNT_ASKED = (
-    ("how many {things} are there", "There are {} {things}"),
-    ("how many {things} are in the picture", "In the picture there are {} {things}"),
-    ("what is the number of {things}", "The number of {things} is {}"),
-    ("how many {things} does it have", "It has {} {things}"),
-    ("how many {things} did they count", "They counted {} {things}"),
-)
-_UNITS = (
-    ("how tall is it", "metres", "m", "meters"),
-    ("how far is it", "kilometres", "km", "kilometers"),
-    ("how far is it to the coast", "miles", "mi", "mile"),
-    ("how heavy is it", "kilograms", "kg", "kilos"),
-    ("how long does it take", "minutes", "min", "mins"),
-    ("how long did it last", "hours", "h", "hrs"),
-    ("how long was the reign", "years", "yrs", "year period"),
-    ("how much does it cost", "dollars", "USD", "US dollars"),
-    ("what share was lost", "percent", "%", "per cent"),
-    ("what percentage of the people voted", "percent", "%", "per cent"),
-    ("how much of it is water", "percent", "%", "per cent"),
-    ("how wide is the screen", "inches", "in", "inch"),
-    ("what is the temperature", "degrees Celsius", "°C", "degrees centigrade"),
-    ("how fast is it", "miles per hour", "mph", "miles an hour"),
-    ("how old is she", "years old", "years", "years of age"),
-)
-_RANKED = (
-    ("in which place did she finish", "She finished in {} place"),
-    ("which floor is it on", "It is on the {} floor"),
-    ("which amendment is it", "It is the {} amendment"),
-    ("which century was it built in", "It was built in the {} century"),
-    ("what grade is he in", "He is in {} grade"),
-)
-_PAIRS = ("a pair", "a couple", "a pair of {things}", "both", "a couple of {things}")
-_SMALL = 12
-_SCALES_NUMBERS = ((1, 12), (1, 12), (1, 12), (10, 100), (100, 1_000), (1_000, 10_000), (10_000, 5_000_000))
-_ROUND = 10_000
-_LONG = 100_000
-_LARGE = 1_000
-
-
 def counted(rng: Random) -> Draw:
     """How many: "2", "two", "a pair", "2.0", "there are two"; wrong: a near and a far number in either form."""
-    low, high = rng.choice(_SCALES_NUMBERS)
+    low, high = rng.choice(_COUNT_RANGES)
     value = rng.randrange(low, high)
     if value >= _ROUND:
         value -= value % (1_000 if rng.random() < 0.7 else 100)

@@ -15,6 +15,10 @@ _TOPICS = frozenset({_MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETI
 _DOERS = word_list("doers")
 _HOW = word_list("manners")
 
+_USUAL = 5
+"""As often a word must have been met for most draws; WordNet has many that nobody says of a room."""
+_DESCRIBED = word_list("described_things")
+
 
 class Activities:
     """Draws of verbs of WordNet that were met in its tagged texts."""
@@ -56,11 +60,6 @@ def _form(verb: str, tag: str) -> str:
     return str(forms[0]) if forms else verb
 
 
-_USUAL = 5
-"""As often a word must have been met for most draws; WordNet has many that nobody says of a room."""
-_SUBJECTS = word_list("described_things")
-
-
 class Qualities:
     """Draws of WordNet's head adjectives that have an antonym."""
 
@@ -76,7 +75,7 @@ class Qualities:
     def like(self, rng: Random) -> Draw | None:
         """How something is: "large", "big"; looser: a similar word; wrong: the antonym and what is similar to that."""
         head = rng.choice(self._met if rng.random() < 0.9 else self._heads)
-        subject = rng.choice(_SUBJECTS)
+        subject = rng.choice(_DESCRIBED)
         answer = head.words[0].text
         attribute = next((self._lexicon.synset(key).words[0].text for key in head.linked("=")), None)
         asked = f"what is the {attribute} of the {subject}" if attribute else f"how is the {subject}"

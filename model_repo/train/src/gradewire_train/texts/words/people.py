@@ -10,10 +10,17 @@ from gradewire_train.texts.wording import misspelt, word_list
 from gradewire_train.texts.wordnet import Synset
 from gradewire_train.texts.words.asking import PERSON, PLACE
 
-_PERSON = 18
-_WRONG = 3
+_PERSON_TOPIC = 18
+_WRONG_PEOPLE = 3
 _GLOSS_WORDS = 12
 _ASIDE_WORDS = 5
+
+_LOCATION_TOPIC = 15
+_WRONG_PLACES = 4
+_MOST_WHOLES = 3
+_BUILDINGS = word_list("buildings")
+_ROLES = word_list("building_ranks")
+_REALMS = frozenset({"country", "state"})
 
 
 class People:
@@ -23,7 +30,7 @@ class People:
         self._people = [
             synset
             for synset in lexicon.decent
-            if synset.key[0] == "n" and synset.topic == _PERSON and synset.linked("@i") and len(synset.words) > 1
+            if synset.key[0] == "n" and synset.topic == _PERSON_TOPIC and synset.linked("@i") and len(synset.words) > 1
         ]
         self._by_class: dict[str, list[Synset]] = {}
         for synset in self._people:
@@ -55,15 +62,7 @@ class People:
         question, statement = rng.choice(PERSON)
         answer = names[position]
         looser = (f"{answer}, {gloss}",) if len(words) <= _ASIDE_WORDS else ()
-        return Draw(question.format(gloss=gloss), statement, answer, tuple(same), looser, tuple(wrong[:_WRONG]))
-
-
-_LOCATION = 15
-_WRONG_PLACES = 4
-_MOST_WHOLES = 3
-_BUILDINGS = word_list("buildings")
-_ROLES = word_list("building_ranks")
-_REALMS = frozenset({"country", "state"})
+        return Draw(question.format(gloss=gloss), statement, answer, tuple(same), looser, tuple(wrong[:_WRONG_PEOPLE]))
 
 
 class Places:
@@ -74,7 +73,7 @@ class Places:
         self._places = [
             synset
             for synset in lexicon.decent
-            if synset.key[0] == "n" and synset.topic == _LOCATION and synset.linked("@i") and synset.linked("#p")
+            if synset.key[0] == "n" and synset.topic == _LOCATION_TOPIC and synset.linked("@i") and synset.linked("#p")
         ]
         self._by_class: dict[str, list[Synset]] = {}
         for synset in self._places:

@@ -7,7 +7,7 @@ import re
 import time
 
 import pytest
-from tests.server.judges.decisions.decisions import SURE, after_own, decided, is_own, listed, opened
+from tests.server.judges.remote.decisions import SURE, after_own, decided, is_own, listed, opened
 from tests.server.judges.remote.remote import Counted, choose, eventually, generate
 from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, reply
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.server.judges.decisions.decisions import about
+from tests.server.judges.remote.decisions import about
 from tests.server.judges.remote.remote import eventually, prompt
 from tests.support.examples import example_count
 

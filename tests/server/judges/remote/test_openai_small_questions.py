@@ -4,8 +4,8 @@ import asyncio
 import time
 
 import pytest
-from tests.server.judges.openai.test_server import own
 from tests.server.judges.remote.remote import Counted, choose, opened
+from tests.server.judges.remote.test_openai_server import own
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
 from gradewire_server.domain.items import Failure, Status
