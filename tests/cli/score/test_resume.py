@@ -62,6 +62,18 @@ def test_no_rows_are_added_to_a_file_in_which_a_metric_has_its_former_name(comma
     assert all(row["scores"]["correctness"]["line"].startswith("correctness") for row in read)
 
 
+def test_a_table_in_which_a_metric_has_its_former_name_is_refused_for_its_name(
+    command: Command, tmp_path: Path
+) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS[:3]), tmp_path / "out.csv"
+    assert command("score", file, "--metrics", "smile,correctness", "--out", out, "--quiet").exit_code == 0
+    former = out.read_text().replace("correctness", "calibrated")
+    out.write_text(former)
+    done = command("score", file, "--metrics", "smile,calibrated", "--out", out, "--resume", "--quiet")
+    assert (done.exit_code, out.read_text()) == (2, former)
+    assert "calibrated is called correctness now" in done.stderr
+
+
 def test_resume_scores_a_changed_row_again(command: Command, tmp_path: Path) -> None:
     file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
     command("score", file, "--out", out, "--quiet")

@@ -67,6 +67,7 @@ def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) ->
         InputError: Says what differs, or what nobody can tell.
     """
     there = {label: score.get("line", "") for label, score in row["scores"].items()}
+    _refuse_former(path, there)
     if there == lines:
         for label, line in lines.items():
             if counts_over_unknown(line):
@@ -173,6 +174,17 @@ def former_labels(path: Path) -> list[str]:
         return [label for label in json.loads(line)["scores"] if current(label) != label]
     except (ValueError, KeyError, TypeError):
         return []
+
+
+def _refuse_former(path: Path, labels: Iterable[str]) -> None:
+    """Refuses an output in which a metric has a former name; raises `InputError`."""
+    former = [label for label in labels if current(label) != label]
+    if former:
+        now = ", ".join(f"{label} is called {current(label)} now" for label in former)
+        raise InputError(
+            f"{path} was written by an older gradewire, and {now}: it can be read as before, but no rows are added "
+            "to it; give another --out, or --overwrite"
+        )
 
 
 def count_results(path: Path) -> int:
@@ -332,12 +344,8 @@ class ResultsFile:
     def _check_names(self) -> None:
         """Refuses a file in which a metric has a former name: the rows to come would not be called like its own."""
         for path in (self.path, self.aside_path):
-            if path.exists() and (former := former_labels(path)):
-                now = ", ".join(f"{label} is called {current(label)} now" for label in former)
-                raise InputError(
-                    f"{path} was written by an older gradewire, and {now}: it can be read as before, but no rows "
-                    "are added to it; give another --out, or --overwrite"
-                )
+            if path.exists():
+                _refuse_former(path, former_labels(path))
 
     def _finished(self, end: int, lines: Mapping[str, str]) -> dict[tuple[int, str], tuple[Path, int]]:
         """Good rows behind `end` and in FILE.resume: where each stands, by `Row.key`."""
