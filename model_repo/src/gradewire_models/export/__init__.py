@@ -1,1 +1,4 @@
-"""Exports any sentence encoder into the repository. Needs the extra ``export``; only `run` and below import torch."""
+"""Exports any sentence encoder into the repository. Needs the extra ``export``.
+
+Only `exporter` and `tokens` import torch or transformers.
+"""
