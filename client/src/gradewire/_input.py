@@ -25,6 +25,42 @@ _SCALAR: Final = re.compile(r"""\bnp\.(?:str_|float\d+|u?int\d+)\((-?[\d.]+|'(?:
 _ARRAY_INSIDE: Final = re.compile(r"""\barray\((\[[^\]]*\])(?:,\s*dtype=[\w.'<>|]+)?\)""")
 _QUOTED_ONLY: Final = re.compile(r"\[Q+\]")
 
+_TEXT_KEYS: Final = ("text", "answer")
+"""Under one of these an answer stands where answers are objects: of SQuAD, of VQA."""
+_LONG_CHARACTERS: Final = 14
+_LEAST_PLAIN: Final = 1e-9
+_MOST_PLAIN: Final = 1e24
+"""Numbers from the one to the other are written without an exponent."""
+
+ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "id": ("id",),
+    "question": ("question",),
+    "references": ("references", "reference", "answers", "answer", "golden_answer"),
+    "prediction": ("prediction", "pred", "response", "candidate"),
+    "answer_a": ("answer_a", "response_a"),
+    "answer_b": ("answer_b", "response_b"),
+    "synthetic_answers": ("synthetic_answers", "syn_ans"),
+    "caption": ("caption",),
+    "captions": ("captions",),
+    "group": ("group", "dataset"),
+    "label": ("label", "human_score"),
+    "labels": ("labels", "annotations"),
+    "flags": ("flags",),
+    "question_id": ("question_id",),
+    "image": ("image_id", "image"),
+    "dataset": ("dataset", "group"),
+    "model": ("model",),
+}
+"""The first name that a row has, with a value, wins."""
+TEXT_FIELDS: Final = ("id", "question", "prediction", "caption", "group")
+LIST_FIELDS: Final = ("references", "synthetic_answers", "captions")
+"""Fields of an item, by what they hold."""
+
+_MAIN_FIELDS: Final = ("references", "prediction", "question")
+
+_METHODS = ("iter_rows", "itertuples", "to_batches", "read_next_batch", "to_pylist")
+"""One of them tells which table it is."""
+
 
 def unpacked_list(cell: str) -> list[Any] | None:
     """The list that a cell holds; None where it holds none, but a text that may begin like one.
@@ -96,14 +132,6 @@ def _python_list(text: str) -> list[Any] | tuple[str, ...] | None:
 
 def _depth(value: Any) -> int:
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list | tuple) else 0
-
-
-_TEXT_KEYS: Final = ("text", "answer")
-"""Under one of these an answer stands where answers are objects: of SQuAD, of VQA."""
-_LONG_CHARACTERS: Final = 14
-_LEAST_PLAIN: Final = 1e-9
-_MOST_PLAIN: Final = 1e24
-"""Numbers from the one to the other are written without an exponent."""
 
 
 class UnreadableValueError(ValueError):
@@ -232,34 +260,6 @@ def _in_object(value: Mapping[Any, Any], position: int | None = None) -> Any:
     return plain(found[0])
 
 
-ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
-    "id": ("id",),
-    "question": ("question",),
-    "references": ("references", "reference", "answers", "answer", "golden_answer"),
-    "prediction": ("prediction", "pred", "response", "candidate"),
-    "answer_a": ("answer_a", "response_a"),
-    "answer_b": ("answer_b", "response_b"),
-    "synthetic_answers": ("synthetic_answers", "syn_ans"),
-    "caption": ("caption",),
-    "captions": ("captions",),
-    "group": ("group", "dataset"),
-    "label": ("label", "human_score"),
-    "labels": ("labels", "annotations"),
-    "flags": ("flags",),
-    "question_id": ("question_id",),
-    "image": ("image_id", "image"),
-    "dataset": ("dataset", "group"),
-    "model": ("model",),
-}
-"""The first name that a row has, with a value, wins."""
-TEXT_FIELDS: Final = ("id", "question", "prediction", "caption", "group")
-LIST_FIELDS: Final = ("references", "synthetic_answers", "captions")
-"""Fields of an item, by what they hold."""
-
-
-_MAIN_FIELDS: Final = ("references", "prediction", "question")
-
-
 def field_values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
     """Values of fields that a row has, by the fields' own names; those that are None are left out.
 
@@ -349,8 +349,6 @@ class ArrowReader(Protocol):
 
 
 Table: TypeAlias = PandasTable | PolarsTable | ArrowTable | ArrowReader | ArrowBatch | ArrowArray
-_METHODS = ("iter_rows", "itertuples", "to_batches", "read_next_batch", "to_pylist")
-"""One of them tells which table it is."""
 
 
 def is_table(source: object) -> TypeGuard[Table]:

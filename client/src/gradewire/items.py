@@ -27,6 +27,8 @@ _JPEGS_MODES = frozenset({"CMYK", "YCbCr"})
 """Usual in files, and none that PNG has."""
 _DIGEST_BYTES = 16
 
+M = TypeVar("M", types_pb2.Item, judging_pb2.Pair)
+
 
 def image_messages(values: object) -> list[types_pb2.Image]:
     """The pictures of an item.
@@ -134,9 +136,6 @@ def _png(position: int, picture: Any) -> bytes:
             "RGB, or give the file's bytes"
         ) from error
     return file.getvalue()
-
-
-M = TypeVar("M", types_pb2.Item, judging_pb2.Pair)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,11 @@ from gradewire.errors import InvalidRequest
 from gradewire_proto.v1 import judging_pb2, models_pb2, references_pb2, scoring_pb2
 from gradewire_proto.wire_rules import JUDGING, MODELS, REFERENCES, SCORING
 
+Metadata = tuple[tuple[str, str], ...]
+
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R", bound=Message)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
@@ -70,9 +75,6 @@ class Endpoint:
             )
 
 
-Metadata = tuple[tuple[str, str], ...]
-
-
 class CallTrace:
     """The trace of one call of a client's method; this one traces nothing."""
 
@@ -100,10 +102,6 @@ class RequestTrace:
 
     def answered_by(self, code: str) -> None:
         """Note the gRPC code by which the request ended; OK where it is not called and no error passes."""
-
-
-Q = TypeVar("Q", bound=Message)
-R = TypeVar("R", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_url(path_or_url: str) -> str:
-    """As `without_keys`, of what is one URL, or a path, as a whole: keys that have blanks, or no =, are hidden too."""
+    """As `redacted`, of what is one URL, or a path, as a whole: keys that have blanks, or no =, are hidden too."""
     whole = _BLANK.sub(_NO_BLANK, path_or_url)
     return _WEB_QUERY.sub(r"\1?…", redacted(whole)).replace(_NO_BLANK, " ")
 

@@ -1,4 +1,4 @@
-"""What was fitted for built models, read and written in this process; imported when asked for."""
+"""Fits of built models, read and written in this process; imported when asked for."""
 
 import contextlib
 from collections.abc import Iterator, Mapping

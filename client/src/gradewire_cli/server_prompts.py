@@ -1,4 +1,4 @@
-"""What judges are shown, as the server's own code says it; imported when asked for."""
+"""Prompts of judges and their tokens, as the server's own code makes them; imported when asked for."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,6 +8,7 @@ from typing import Any
 from gradewire.errors import InvalidRequest
 from gradewire_models.judges import default_judge, default_judge_repository
 from gradewire_proto.v1 import types_pb2
+from gradewire_server import prompt_view
 from gradewire_server.metrics.prompts import PromptError, PromptFile, PromptLibrary, read_prompt
 from gradewire_server.prompt_view import (
     JudgeMeter,
@@ -18,7 +19,6 @@ from gradewire_server.prompt_view import (
     RoundTokens,
     open_tokenizer,
 )
-from gradewire_server.prompt_view import prompt_viewer as _prompt_viewer
 from gradewire_server.requests.context import PromptDirectoryError, open_prompts
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.server import Settings
@@ -50,13 +50,13 @@ def read_prompt_file(data: bytes, place: str) -> PromptFile:
 def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
     """What a judge is asked of an item; raises InvalidRequest where it can be asked nothing."""
     with _refused():
-        return _prompt_viewer(spec, _library())(item)
+        return prompt_view.prompt_viewer(spec, _library())(item)
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], PromptView | None]:
     """The same for many items, None for one that cannot be read; raises InvalidRequest where the metric is wrong."""
     with _refused():
-        view = _prompt_viewer(spec, _library())
+        view = prompt_view.prompt_viewer(spec, _library())
 
     def viewed(item: types_pb2.Item) -> PromptView | None:
         try:

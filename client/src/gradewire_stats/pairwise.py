@@ -1,4 +1,4 @@
-"""Which of two answers is better: evaluators against the majority of annotators (VisIT-Bench, section 4.3)."""
+"""Preferences between two answers: evaluators against the majority of annotators (VisIT-Bench, section 4.3)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Statistics of many resamples at once."""
+"""Statistics of weighted rows (ranks, correlations, AUC, counts), for many resamples at once."""
 
 from dataclasses import dataclass
 from typing import Self

@@ -11,7 +11,7 @@ from tests.cli.compare.conftest import Rows, letters
 from tests.cli.conftest import Command, read_rows, write_rows
 
 from gradewire.testing import StubTransport, echo_scores
-from gradewire_cli.compare import runs
+from gradewire_cli.compare import earlier_outputs
 from gradewire_cli.results.manifest import InputDigest, file_digest, manifest_path
 from gradewire_cli.results.manifest_file import read_manifest, write_manifest
 from gradewire_cli.results.results_file import lines_of, with_lines
@@ -389,7 +389,7 @@ def test_a_parameter_that_is_nested_too_deeply_has_words() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    assert runs._short({"where": deep}) == "nested too deeply to be shown"
+    assert earlier_outputs._short({"where": deep}) == "nested too deeply to be shown"
 
 
 @pytest.mark.parametrize("summary", ["{}", "[]", "nonsense", '{"run": 1, "metrics": {}}'])

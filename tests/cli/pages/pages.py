@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from tests.cli.pages.samples import failed, report_of, smile
 
 from gradewire_cli.pages.agreement import render
-from gradewire_cli.pages.report import ReportRow
+from gradewire_cli.pages.agreement_input import ReportRow
 
 
 class Elements(HTMLParser):

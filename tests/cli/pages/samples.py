@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradewire_cli.pages.report import ReportInput, ReportRow
+from gradewire_cli.pages.agreement_input import ReportInput, ReportRow
 from gradewire_stats.agreement import agreement
 from gradewire_stats.agreement_table import JudgedRows
 

@@ -12,7 +12,7 @@ from tests.cli.pages.samples import DATASETS, HOSTILE, MODELS, failed, random_ro
 
 from gradewire_cli.pages import page
 from gradewire_cli.pages.agreement import STATISTICS, render, write_report
-from gradewire_cli.pages.report import ReportInput
+from gradewire_cli.pages.agreement_input import ReportInput
 from gradewire_cli.problems import InputError
 from gradewire_stats.agreement_table import AgreementReport
 from gradewire_stats.annotators import annotator_agreement, ratings_of

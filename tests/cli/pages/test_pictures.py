@@ -18,7 +18,7 @@ from gradewire_cli.pages.agreement import render
 from gradewire_cli.pages.texts import MAX_PICTURE_BYTES, Album, ShownPicture
 
 if TYPE_CHECKING:
-    from gradewire_cli.pages.report import ReportRow
+    from gradewire_cli.pages.agreement_input import ReportRow
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""What each method of a client does: arguments checked, requests cut, broken calls taken up, answers put in order."""
+"""Methods of a client, a file each: arguments checked, requests cut, broken calls taken up, answers put in order."""

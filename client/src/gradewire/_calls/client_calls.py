@@ -28,6 +28,21 @@ from gradewire.transport import LIST_MODELS, Endpoint, Transport
 from gradewire_proto.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
 from gradewire_proto.v1 import models_pb2
 
+_log = logging.getLogger("gradewire.metrics")
+
+PREPARE_DEADLINE_S = 3600.0
+"""Encoding a large reference set takes its time, and what was done before a deadline is kept anyway."""
+GENERATE_DEADLINE_S = 24 * 3600.0
+"""A judge on a CPU writes a sentence or two in a second."""
+JUDGE_DEADLINE_S = 3600.0
+"""For a call of many items: a judge takes a second or more for each."""
+JUDGE_STALL_S = 600.0
+"""For the next result of a stream, for the same reason."""
+LIST_S = 60.0
+"""How long it counts what the server said that it can compute."""
+DRAIN_S = 60.0
+"""What close() gives to submissions that are pending."""
+
 
 def connect(carrier: Transport | Endpoint) -> Transport:
     """Return a transport to the server; gRPC, which takes a while to import, is imported by this call at the earliest.
@@ -45,22 +60,6 @@ def connect(carrier: Transport | Endpoint) -> Transport:
     from gradewire._transport.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
 
     return GrpcTransport(carrier)
-
-
-# Encoding a large reference set takes its time, and what was done before a deadline is kept anyway.
-PREPARE_DEADLINE_S = 3600.0
-# A judge on a CPU writes a sentence or two in a second.
-GENERATE_DEADLINE_S = 24 * 3600.0
-# A judge takes a second or more for an item: a call of many, and the next result of a stream.
-JUDGE_DEADLINE_S = 3600.0
-JUDGE_STALL_S = 600.0
-# How long it counts what the server said that it can compute.
-LIST_S = 60.0
-# What close() gives to submissions that are pending.
-DRAIN_S = 60.0
-
-
-_log = logging.getLogger("gradewire.metrics")
 
 
 class ClientCalls:

@@ -48,6 +48,17 @@ _WARNING: dict[int, ScoreWarning] = {
 # Types that have the names of their message.
 Decoded = TypeVar("Decoded", ModelInfo, MetricInfo, MetricParameterInfo, Limits, Provenance)
 
+# Parts that say who was asked, and not only what a score is made of.
+_PARTS_OF_FAILURES = frozenset({"auto"})
+
+_PAIR_PREFIX: Final = re.compile(r"^pair:")
+_WINNERS: Final[Mapping[int, Winner]] = {
+    judging_pb2.WINNER_A: "a",
+    judging_pb2.WINNER_B: "b",
+    judging_pb2.WINNER_TIE: "tie",
+}
+_FIRST: Final[Mapping[int, Literal["a", "b"]]] = {judging_pb2.PAIR_ANSWER_A: "a", judging_pb2.PAIR_ANSWER_B: "b"}
+
 
 def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
     """The model list that a message says."""
@@ -142,10 +153,6 @@ def _check_same(label: str, received: Provenance, here: Provenance) -> None:
 
 def _pinned(provenance: Provenance) -> tuple[str, str, str]:
     return provenance.line, provenance.model_digest, provenance.prompt_digest
-
-
-# Parts that say who was asked, and not only what a score is made of.
-_PARTS_OF_FAILURES = frozenset({"auto"})
 
 
 def decode_results(
@@ -283,15 +290,6 @@ def decode_provenance(message: types_pb2.Provenance) -> Provenance:
     except GradewireError:
         metric = None  # a later server's parameter: the line itself still reproduces the score there
     return _read(Provenance, message, metric=metric)
-
-
-_PAIR_PREFIX: Final = re.compile(r"^pair:")
-_WINNERS: Final[Mapping[int, Winner]] = {
-    judging_pb2.WINNER_A: "a",
-    judging_pb2.WINNER_B: "b",
-    judging_pb2.WINNER_TIE: "tie",
-}
-_FIRST: Final[Mapping[int, Literal["a", "b"]]] = {judging_pb2.PAIR_ANSWER_A: "a", judging_pb2.PAIR_ANSWER_B: "b"}
 
 
 def decode_comparison(

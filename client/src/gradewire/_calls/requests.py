@@ -37,6 +37,25 @@ _ELEMENT_BYTES = 8
 
 T = TypeVar("T", bound=Message)
 
+CHUNKS_IN_FLIGHT = 4
+# So many failures without an answer between them say that the server is gone; the rest is not tried.
+_GIVE_UP_AFTER = 2 * CHUNKS_IN_FLIGHT
+
+ProgressCallback = Callable[[int, int], None]
+
+M = TypeVar("M", bound=Message)
+R = TypeVar("R")
+
+_REMEDY = (
+    "or prepare the references as a set (client.prepare or `gradewire prepare`, with the metric's corpus or idf set to "
+    "prepared) and name it as reference_set"
+)
+
+PRIORITIES: Mapping[Priority, scoring_pb2.Priority.ValueType] = {
+    "normal": scoring_pb2.PRIORITY_UNSPECIFIED,
+    "bulk": scoring_pb2.PRIORITY_BULK,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
@@ -114,16 +133,6 @@ class Deadline:
     def left_s(self) -> float:
         """Seconds left; 0 or less where there is none."""
         return self._end - time.monotonic()
-
-
-CHUNKS_IN_FLIGHT = 4
-# So many failures without an answer between them say that the server is gone; the rest is not tried.
-_GIVE_UP_AFTER = 2 * CHUNKS_IN_FLIGHT
-
-ProgressCallback = Callable[[int, int], None]
-
-M = TypeVar("M", bound=Message)
-R = TypeVar("R")
 
 
 class RequestBatch(ABC, Generic[M, R]):
@@ -278,12 +287,6 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-_REMEDY = (
-    "or prepare the references as a set (client.prepare or `gradewire prepare`, with the metric's corpus or idf set to "
-    "prepared) and name it as reference_set"
-)
-
-
 def counting_over_request(specs: Sequence[types_pb2.MetricSpec]) -> list[str]:
     """Names of the metrics whose corpus is the request's items, each once."""
     found = (spec.WhichOneof("metric") or "" for spec in specs if corpus_of(spec) == types_pb2.CORPUS_REQUEST)
@@ -306,12 +309,6 @@ def too_many(specs: Sequence[types_pb2.MetricSpec], items: int, max_items: int) 
         f"these {items} do not fit into one: give at most {max_items} (and no more text than a message holds) in a "
         f"call, {_REMEDY}"
     )
-
-
-PRIORITIES: Mapping[Priority, scoring_pb2.Priority.ValueType] = {
-    "normal": scoring_pb2.PRIORITY_UNSPECIFIED,
-    "bulk": scoring_pb2.PRIORITY_BULK,
-}
 
 
 class Batch(RequestBatch[types_pb2.Item, ItemScores]):

@@ -25,6 +25,8 @@ READ_NAMES: Final = frozenset(
 )
 """Of fields that every metric may read, in lower case; of pictures only those read that show them."""
 
+_log = logging.getLogger("gradewire.submit")
+
 
 def snapshot(item: Any, read: AbstractSet[str]) -> tuple[Any, int]:
     """A copy that the caller's later changes do not reach, and the bytes of its texts and pictures.
@@ -91,8 +93,6 @@ _AT_A_TIME = 4
 
 SubmitCallback = Callable[[Future[ScoreReport]], None]
 Score = Callable[[list[ItemLike]], Coroutine[Any, Any, ScoreReport]]
-
-_log = logging.getLogger("gradewire.submit")
 
 
 class _Result(Future[ScoreReport]):

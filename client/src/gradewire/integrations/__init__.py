@@ -1,4 +1,4 @@
-"""gradewire where models are trained: validation that never stalls the loop.
+"""gradewire inside other frameworks: validation that never stalls a training loop, and scorers for evaluation.
 
 ```python
 from gradewire.integrations import ValidationScorer
@@ -10,8 +10,9 @@ with ValidationScorer("127.0.0.1:50051", "smile:fast", directory="runs/1/validat
             validation.submit(step, [{**row, "prediction": answer(row["question"])} for row in rows])
 ```
 
-Frameworks have modules of their own, which import theirs: `lightning`, `hugging_face`, `torch_metric`, and
-`sinks.tensorboard`, `sinks.wandb`, `sinks.mlflow`.
+Frameworks have modules of their own, which import theirs. For training these are `training.lightning`,
+`training.hugging_face` and `training.torch_metric`; `training.sinks` has `CsvSink`, `MlflowSink`, `TensorBoardSink` and
+`WandbSink`. `evaluation` has a module for each evaluation framework, such as `evaluation.inspect_ai`.
 """
 
 from gradewire.integrations.training.sinks import Sink

@@ -10,6 +10,59 @@ from gradewire.errors import InvalidRequest
 # The opening of a box, an escaped character (so `\{` is no brace), or a brace.
 _TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}(\{)|\\(?:boxed|fbox) ([^\s{}$]{1,100})|\\.|[{}]", re.DOTALL)
 
+_SPEAKERS = ("assistant", "model", "ai", "gpt")
+_ASKERS = ("user", "human")  # no set: what stands in a post's role may have no hash
+
+# Blanks are single when it is searched, so no two repeats of it can share characters.
+_PHRASE = re.compile(
+    r"\b(?:final |correct )?answer[*_]{0,3} ?(?:is ?:?|:|=) ?[*_]{0,3}|答案[*_]{0,3}[是为:\uff1a][:\uff1a]?|^#### ?",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BLANKS = re.compile(r"[ \t\u00a0]+")
+_CLOSING_WORDS = "i hope it is correct"
+
+_TURNS = (
+    *("<|im_start|>assistant\n", "<|start_header_id|>assistant<|end_header_id|>\n\n", "<start_of_turn>model\n"),
+    *("<｜Assistant｜>", "<|assistant|>", "[/INST]", "<|Assistant|>"),  # noqa: RUF001 - DeepSeek's full-width bars
+)
+_TURN_END = re.compile(
+    r"(?:<\|(?:im_end|eot_id|endoftext|end_of_text|end|eom_id)\|>|</s>|<end_of_turn>|<｜end▁of▁sentence｜>|<pad>|\s)+\Z"  # noqa: RUF001 - as above
+)
+
+_LONGEST_TURN_END = 4096
+
+_NAMES = "think|thinking|thought|thoughts|reasoning|reflection|seed:think"
+# As models of today write it: tags, Kimi's triangles, Mistral's brackets, Phi's and OpenThinker's tokens.
+_THINKING_END = re.compile(rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>|<\|/think\|>", re.IGNORECASE)
+_START = re.compile(rf"<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>|<\|think\|>", re.IGNORECASE)
+# gpt-oss: channels, of which the last "final" one is spoken.
+_CHANNEL = re.compile(r"<\|channel\|>(\w{1,20})[^<\n]{0,200}<\|message\|>")
+_CHANNEL_END = re.compile(r"<\|(?:end|return|start|call)\|>")
+
+_WRAPPED = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s?\{([^{}]*)\}", re.DOTALL)
+_AROUND = (("**", "**"), ("__", "__"), ("*", "*"), ("`", "`"), ("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
+# "U.S." ends with a full stop of its own.
+_ABBREVIATED = re.compile(r"[^\W\d]\.[^\W\d]\.$")
+_MOST_LAYERS = 4
+
+_TAG = re.compile(r"<(/?)(?:answer|final_answer)>", re.IGNORECASE)
+
+Completion: TypeAlias = str | Sequence[Mapping[str, Any]]
+"""What a model wrote: a text, or the messages of a chat."""
+
+Extraction: TypeAlias = Literal["auto", "boxed", "tagged", "phrase", "whole"]
+"""Where an answer is looked for; "whole" is all that stands behind the thinking."""
+
+AnswerPosition: TypeAlias = Literal["boxed", "tagged", "phrase", "whole", "nothing"]
+"""Where an answer was found."""
+
+_EXTRACTIONS = get_args(Extraction)
+# Answers stand at the end; what is read of a completion is bounded, so that a hostile one costs milliseconds.
+MAX_READ_CHARACTERS = 200_000
+
+Extractor: TypeAlias = Callable[[str], str]
+"""From what stands behind the thinking to the answer; empty where there is none."""
+
 
 def last_box(text: str) -> str | None:
     r"""What stands in the complete box that was opened last; None where there is none.
@@ -33,10 +86,6 @@ def last_box(text: str) -> str | None:
 
 def _later(best: tuple[int, str] | None, start: int, content: str) -> tuple[int, str]:
     return best if best is not None and best[0] > start else (start, content)
-
-
-_SPEAKERS = ("assistant", "model", "ai", "gpt")
-_ASKERS = ("user", "human")  # no set: what stands in a post's role may have no hash
 
 
 def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -70,15 +119,6 @@ def message_text(message: Mapping[str, Any]) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-# Blanks are single when it is searched, so no two repeats of it can share characters.
-_PHRASE = re.compile(
-    r"\b(?:final |correct )?answer[*_]{0,3} ?(?:is ?:?|:|=) ?[*_]{0,3}|答案[*_]{0,3}[是为:\uff1a][:\uff1a]?|^#### ?",
-    re.IGNORECASE | re.MULTILINE,
-)
-_BLANKS = re.compile(r"[ \t\u00a0]+")
-_CLOSING_WORDS = "i hope it is correct"
-
-
 def last_phrase(text: str) -> str | None:
     """What follows the last "the answer is", "Answer:", "Final answer:" or "####", to the end of its line.
 
@@ -95,15 +135,6 @@ def last_phrase(text: str) -> str | None:
     if line.endswith("**") and line.count("**") == 1:  # emphasis that began before the phrase
         line = line[:-2].strip()
     return line or None
-
-
-_TURNS = (
-    *("<|im_start|>assistant\n", "<|start_header_id|>assistant<|end_header_id|>\n\n", "<start_of_turn>model\n"),
-    *("<｜Assistant｜>", "<|assistant|>", "[/INST]", "<|Assistant|>"),  # noqa: RUF001 - DeepSeek's full-width bars
-)
-_TURN_END = re.compile(
-    r"(?:<\|(?:im_end|eot_id|endoftext|end_of_text|end|eom_id)\|>|</s>|<end_of_turn>|<｜end▁of▁sentence｜>|<pad>|\s)+\Z"  # noqa: RUF001 - as above
-)
 
 
 def completion_in(query: str, prompt: str) -> str | None:
@@ -126,18 +157,6 @@ def without_end(completion: str) -> str:
         return completion  # as most do: the search below would begin at every blank
     tail = completion[-_LONGEST_TURN_END:]
     return completion[: len(completion) - len(tail)] + _TURN_END.sub("", tail)
-
-
-_LONGEST_TURN_END = 4096
-
-
-_NAMES = "think|thinking|thought|thoughts|reasoning|reflection|seed:think"
-# As models of today write it: tags, Kimi's triangles, Mistral's brackets, Phi's and OpenThinker's tokens.
-_THINKING_END = re.compile(rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>|<\|/think\|>", re.IGNORECASE)
-_START = re.compile(rf"<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>|<\|think\|>", re.IGNORECASE)
-# gpt-oss: channels, of which the last "final" one is spoken.
-_CHANNEL = re.compile(r"<\|channel\|>(\w{1,20})[^<\n]{0,200}<\|message\|>")
-_CHANNEL_END = re.compile(r"<\|(?:end|return|start|call)\|>")
 
 
 def after_thinking(text: str) -> str | None:
@@ -167,13 +186,6 @@ def _final_channel(text: str, channels: list[re.Match[str]]) -> str | None:
     return spoken[: end.start()] if end else spoken
 
 
-_WRAPPED = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s?\{([^{}]*)\}", re.DOTALL)
-_AROUND = (("**", "**"), ("__", "__"), ("*", "*"), ("`", "`"), ("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
-# "U.S." ends with a full stop of its own.
-_ABBREVIATED = re.compile(r"[^\W\d]\.[^\W\d]\.$")
-_MOST_LAYERS = 4
-
-
 def tidied(answer: str) -> str:
     r"""The answer without emphasis, `$…$` or `\text{…}` around all of it, and without the full stop at its end."""
     text = answer.strip()
@@ -192,9 +204,6 @@ def tidied(answer: str) -> str:
     return text
 
 
-_TAG = re.compile(r"<(/?)(?:answer|final_answer)>", re.IGNORECASE)
-
-
 def last_tagged(text: str) -> str | None:
     """What stands in the last complete `<answer>…</answer>` (or `final_answer`); None without one."""
     start: int | None = None
@@ -205,20 +214,6 @@ def last_tagged(text: str) -> str | None:
         elif start is not None:
             found, start = text[start : tag.start()], None
     return found
-
-
-Completion: TypeAlias = str | Sequence[Mapping[str, Any]]
-"""What a model wrote: a text, or the messages of a chat."""
-
-Extraction: TypeAlias = Literal["auto", "boxed", "tagged", "phrase", "whole"]
-"""Where an answer is looked for; "whole" is all that stands behind the thinking."""
-
-AnswerPosition: TypeAlias = Literal["boxed", "tagged", "phrase", "whole", "nothing"]
-"""Where an answer was found."""
-
-_EXTRACTIONS = get_args(Extraction)
-# Answers stand at the end; what is read of a completion is bounded, so that a hostile one costs milliseconds.
-MAX_READ_CHARACTERS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +229,6 @@ class Answer:
     text: str
     position: AnswerPosition
     reason: str = ""
-
-
-Extractor: TypeAlias = Callable[[str], str]
-"""From what stands behind the thinking to the answer; empty where there is none."""
 
 
 def extract_answer(completion: Completion, extraction: Extraction | Extractor = "auto") -> Answer:

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from gradewire_cli.pages.agreement import write_report
+from gradewire_cli.pages.agreement_input import ReportInput, ReportRow
 from gradewire_cli.pages.page import today
-from gradewire_cli.pages.report import ReportInput, ReportRow
 from gradewire_cli.results.interval_notes import NamedEstimate, agreement_interval_notes, interval_notes
 from gradewire_cli.results.tables import (
     ALL_ROWS,

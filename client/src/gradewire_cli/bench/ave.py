@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from gradewire_cli.bench.ave_samples import AVE_COLUMNS, PARTS, AveFile, ave_scores, write_items
-from gradewire_cli.bench.engine import TableResult, TableSpec, described_tallies, place_of, run_parameters
+from gradewire_cli.bench.paper_tables import TableResult, TableSpec, described_tallies, place_of, run_parameters
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import Table, count, differing, estimated, measured
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gradewire_cli.bench.ave_samples import AveScores
-    from gradewire_cli.bench.engine import TableCall
+    from gradewire_cli.bench.paper_tables import TableCall
     from gradewire_stats.ave import AveDifferences, AveProperties, AveRows
 
 _NO_DATASET = "(none)"

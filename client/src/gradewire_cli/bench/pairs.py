@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
-from gradewire_cli.bench.engine import Columns, TableResult, TableSpec, fields_of
+from gradewire_cli.bench.paper_tables import Columns, TableResult, TableSpec, fields_of
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.results.interval_notes import NamedEstimate
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradewire_cli.bench.engine import TableCall
+    from gradewire_cli.bench.paper_tables import TableCall
     from gradewire_cli.rows.formats import Record
     from gradewire_cli.scoring.row_scorer import ScoredRow
     from gradewire_stats.pairwise import Choice, PairwiseReport

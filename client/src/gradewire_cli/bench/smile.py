@@ -12,7 +12,7 @@ import numpy as np
 
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metric_line
-from gradewire_cli.bench.engine import TableResult, TableSpec, place_of, run_parameters
+from gradewire_cli.bench.paper_tables import TableResult, TableSpec, place_of, run_parameters
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import (
     ALL_ROWS,
@@ -30,7 +30,7 @@ from gradewire_cli.scoring.labelled_run import described_run, labelled_run_of, l
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradewire_cli.bench.engine import TableCall
+    from gradewire_cli.bench.paper_tables import TableCall
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
     from gradewire_stats.agreement_table import AgreementReport, JudgedRows

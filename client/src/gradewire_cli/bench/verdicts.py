@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from gradewire.metrics import Cider
-from gradewire_cli.bench.engine import TableResult, TableSpec, described_tallies, place_of, run_parameters
+from gradewire_cli.bench.paper_tables import TableResult, TableSpec, described_tallies, place_of, run_parameters
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import TITLES, Cell, Table, Value, cell_names, count, estimated, measured
@@ -21,7 +21,7 @@ from gradewire_cli.scoring.labelled_run import described_run, labelled_run_of, l
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gradewire_cli.bench.engine import TableCall
+    from gradewire_cli.bench.paper_tables import TableCall
     from gradewire_cli.options.common import Command
     from gradewire_cli.scoring.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement_table import JudgedRows
     from gradewire_stats.point_estimates import Statistic
     from gradewire_stats.verdicts import EvaluatorOnModel, KnvqaTable, ModelSummary
+
+# SMILE's paper cuts all continuous scores where its own bins begin to count as right (appendix: 0.67).
+_CUT = 2 / 3
+
+_Named = Literal["accuracy", "f1", "macro_f1", "precision", "recall"]
+_STATISTICS: tuple[_Named, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall")
+_NARROW: tuple[Statistic, ...] = ("positive_rate", "accuracy", "f1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +164,6 @@ def _evaluator_cut(against: EvaluatorLabels | None, named: float | None, cut: fl
     return cut
 
 
-# SMILE's paper cuts all continuous scores where its own bins begin to count as right (appendix: 0.67).
-_CUT = 2 / 3
-
-
 def _compute_accuracy(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=_CUT)
     from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - after the scores, as scipy is slow
@@ -196,11 +199,6 @@ rows for which the metric has a verdict; 0 is best. The last column is the mean 
 metric has no verdict on some rows, human accuracy on the others stands below its own.
 """,
 ).command()
-
-
-_Named = Literal["accuracy", "f1", "macro_f1", "precision", "recall"]
-_STATISTICS: tuple[_Named, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall")
-_NARROW: tuple[Statistic, ...] = ("positive_rate", "accuracy", "f1")
 
 
 def _compute_knvqa(call: TableCall) -> TableResult:

@@ -42,7 +42,7 @@ from gradewire_cli.results.manifest_file import cost_of, counts_of, metric_field
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import with_lines
 from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summary_document
-from gradewire_cli.results.table_forms import write_json
+from gradewire_cli.results.table_formats import write_json
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, column_options, input_file
 from gradewire_cli.scoring.plan import ScorePlan, resolve_plan, takes_corpus

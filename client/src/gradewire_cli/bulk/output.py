@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire_cli.bulk.parts import RUN_NAME, PartId, PartStore, missing_parts
 from gradewire_cli.problems import InputError, named_errors, redacted_url
-from gradewire_cli.results.journal import refuse_other_run, replacing, told
+from gradewire_cli.results.journal import refuse_other_run, replacing, shown_value
 from gradewire_cli.results.manifest import InputDigest, RunManifest, file_digest
 from gradewire_cli.results.manifest_file import ManifestError, decode_manifest, encode_manifest
 from gradewire_cli.results.results_file import counts_over_unknown, encode_row, line_parts, without_lines
@@ -195,7 +195,7 @@ def _differences(before: RunManifest, now: RunManifest) -> Iterator[str]:
     for name in sorted({*before.parameters, *now.parameters}):
         there, here = before.parameters.get(name), now.parameters.get(name)
         if json.loads(json.dumps(here)) != there:
-            yield f"--{name.replace('_', '-')} was {told(there)} and is {told(here)}"
+            yield f"--{name.replace('_', '-')} was {shown_value(there)} and is {shown_value(here)}"
 
 
 def _changed_input(before: Sequence[InputDigest], now: Sequence[InputDigest]) -> Iterator[str]:
@@ -219,4 +219,4 @@ def _changed_lines(before: Mapping[str, str], now: Mapping[str, str]) -> Iterato
         there, here = line_parts(before[label]), line_parts(line)
         for name in sorted(there | here):
             if there.get(name) != here.get(name):
-                yield f"{name} of {label} was {told(there.get(name))} and is {told(here.get(name))}"
+                yield f"{name} of {label} was {shown_value(there.get(name))} and is {shown_value(here.get(name))}"

@@ -244,7 +244,7 @@ class PartStore:
         """Writes a file of the folder, in place of what has its name.
 
         On this machine and in an object store a reader sees the old file or the whole new one, whatever happens; on
-        other file systems as far as `write_whole` says. On this machine it outlasts a power cut when this returns.
+        other file systems as far as `write_atomically` says. On this machine it outlasts a power cut when this returns.
 
         Raises:
             InputError: It cannot be written.

@@ -280,7 +280,7 @@ class PartScorer:
         """Results of an earlier run that stand, by `Row.key`, where it left rows of this part without an answer."""
         if part.part not in self.setup.unanswered:
             return {}
-        # The last line may be torn where a kill left the beginning of a part (`write_whole`).
+        # The last line may be torn where a kill left the beginning of a part (`write_atomically`).
         lines = whole_lines(self.setup.store.read_latest(part.part).splitlines(keepends=True))
         rows = [with_lines(json.loads(line), self.setup.lines) for _, _, line in lines]
         return {result_key(row): row for row in rows if not may_pass(row)}

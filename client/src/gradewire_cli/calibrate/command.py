@@ -41,7 +41,7 @@ from gradewire_cli.options.common import OUTPUT_FILE, choice_option, option_grou
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.table_forms import write_json
+from gradewire_cli.results.table_formats import write_json
 from gradewire_cli.results.tables import show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
@@ -55,6 +55,67 @@ THRESHOLDS = ("smile", "sbert", "sfve", "bertscore")
 CORRECTNESS = "correctness"
 # What a calibration says beside the parameters that it holds for, or that is no part of a score.
 _NOT_PARAMETERS = frozenset({"model", "threshold", "sentence_weight"})
+
+RESAMPLES = 2000
+
+calibrate_options = option_group(
+    click.argument("files", metavar="[FILE]...", nargs=-1),
+    column_options,
+    click.option(
+        "--metric",
+        default="smile",
+        help="What is calibrated, with its parameters: smile, sbert, sfve, bertscore, smile:paper, "
+        "'bertscore?layer=5'; correctness; auto, 'auto?judge=judge_verdict&judge_model=NAME'.",
+    ),
+    click.option(
+        "--model",
+        metavar="NAME[@DIGEST]",
+        help="Encoder; default: the catalog's default. With --scores: whose scores are taken, where they are "
+        "of several.",
+    ),
+    choice_option(
+        "--fit",
+        among=("threshold", "both"),
+        about="What is fitted: the threshold, or also smile's sentence_weight, which then holds for scores that set "
+        "none. With both the rows are scored twice, the second time from the cache.",
+    ),
+    choice_option("--objective", among=get_args(Objective), about="What the threshold maximises."),
+    choice_option("--weight-objective", among=get_args(WeightObjective), about="What the weight maximises."),
+    click.option(
+        "--half",
+        type=click.Choice(get_args(Half)),
+        help="Fit on this half of the questions and measure on the other; default: fit on all, measure by "
+        "cross-validation.",
+    ),
+    click.option(
+        "--source",
+        metavar="COLUMN",
+        help="Of correctness: column that tells sources of rows apart; each counts the same, and the fit is tried on "
+        "each by leaving it out. Default: the FILE where there are several, else column source, else dataset.",
+    ),
+    click.option(
+        "--models-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Built models; default: those of the engine in this process.",
+    ),
+    connection_options,
+    labelled_options(resamples=RESAMPLES),
+    click.option(
+        "--delta",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=DELTA,
+        show_default=True,
+        help="Of auto: probability with which the bound of a risk may fail.",
+    ),
+    click.option("--json", "json_path", type=OUTPUT_FILE, help="Also write what was fitted here (JSON)."),
+    click.option("--dry-run", is_flag=True, help="Store nothing."),
+    click.option("--show", is_flag=True, help="Show what is stored with the model, and exit."),
+    click.option(
+        "--undo", is_flag=True, help="Remove what users fitted for the model (only for --metric, where it is given)."
+    ),
+)
+
+_NOT_FITTED = ("risk", "judge_budget", "sample", "sample_seed", "fit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,66 +275,6 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-RESAMPLES = 2000
-
-calibrate_options = option_group(
-    click.argument("files", metavar="[FILE]...", nargs=-1),
-    column_options,
-    click.option(
-        "--metric",
-        default="smile",
-        help="What is calibrated, with its parameters: smile, sbert, sfve, bertscore, smile:paper, "
-        "'bertscore?layer=5'; correctness; auto, 'auto?judge=judge_verdict&judge_model=NAME'.",
-    ),
-    click.option(
-        "--model",
-        metavar="NAME[@DIGEST]",
-        help="Encoder; default: the catalog's default. With --scores: whose scores are taken, where they are "
-        "of several.",
-    ),
-    choice_option(
-        "--fit",
-        among=("threshold", "both"),
-        about="What is fitted: the threshold, or also smile's sentence_weight, which then holds for scores that set "
-        "none. With both the rows are scored twice, the second time from the cache.",
-    ),
-    choice_option("--objective", among=get_args(Objective), about="What the threshold maximises."),
-    choice_option("--weight-objective", among=get_args(WeightObjective), about="What the weight maximises."),
-    click.option(
-        "--half",
-        type=click.Choice(get_args(Half)),
-        help="Fit on this half of the questions and measure on the other; default: fit on all, measure by "
-        "cross-validation.",
-    ),
-    click.option(
-        "--source",
-        metavar="COLUMN",
-        help="Of correctness: column that tells sources of rows apart; each counts the same, and the fit is tried on "
-        "each by leaving it out. Default: the FILE where there are several, else column source, else dataset.",
-    ),
-    click.option(
-        "--models-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Built models; default: those of the engine in this process.",
-    ),
-    connection_options,
-    labelled_options(resamples=RESAMPLES),
-    click.option(
-        "--delta",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        default=DELTA,
-        show_default=True,
-        help="Of auto: probability with which the bound of a risk may fail.",
-    ),
-    click.option("--json", "json_path", type=OUTPUT_FILE, help="Also write what was fitted here (JSON)."),
-    click.option("--dry-run", is_flag=True, help="Store nothing."),
-    click.option("--show", is_flag=True, help="Show what is stored with the model, and exit."),
-    click.option(
-        "--undo", is_flag=True, help="Remove what users fitted for the model (only for --metric, where it is given)."
-    ),
-)
-
-
 def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
     """Reads the options of `calibrate_options` that say what is scored, and where.
 
@@ -285,9 +286,6 @@ def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
     metrics = MetricOptions(metrics=metric, model=options["model"])
     run = labelled_run_of(options, metrics, replace(connection_of(options), models_dir=options["models_dir"]))
     return replace(run, source=with_sources(run.source, options["source"]))
-
-
-_NOT_FITTED = ("risk", "judge_budget", "sample", "sample_seed", "fit")
 
 
 @click.command(

@@ -12,17 +12,17 @@ from gradewire.errors import InvalidRequest
 from gradewire.metrics import Compare
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.compare.conditions import VALUE_NAMES
+from gradewire_cli.compare.earlier_outputs import are_outputs
 from gradewire_cli.compare.output import all_tables, headline_tables, value_notes, write_page
 from gradewire_cli.compare.result import Drawing, check_conditions, document_of, parse_conditions, parts_only
 from gradewire_cli.compare.run import CompareJob, output_options, resume_hint, scores_beside
-from gradewire_cli.compare.runs import are_outputs
 from gradewire_cli.compare.sides import DUPLICATES, RULES, check_names
 from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_option, option_group, read_groupings
 from gradewire_cli.options.connection import connection_of
 from gradewire_cli.options.metrics import metric_options_of
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
-from gradewire_cli.results.table_forms import TableFiles
+from gradewire_cli.results.table_formats import TableFiles
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from gradewire_cli.options.metrics import MetricOptions
     from gradewire_cli.rows.input_file import InputFile
+
+_FILE_CHARACTERS = 400
 
 
 def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -253,6 +255,3 @@ def _source(options: Mapping[str, Any]) -> InputFile:
 def _metrics(ctx: click.Context, options: Mapping[str, Any]) -> MetricOptions:
     named = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
     return metrics_with(metric_options_of(options), options["by"], named=named)
-
-
-_FILE_CHARACTERS = 400

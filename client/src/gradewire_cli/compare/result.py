@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from gradewire_cli.compare.conditions import CHOOSER_VALUE_NAMES, UNMATCHED, Condition, condition_value, parse_condition
-from gradewire_cli.compare.runs import differences, differing_metrics
+from gradewire_cli.compare.earlier_outputs import differences, differing_metrics
 from gradewire_cli.options.common import written
 from gradewire_cli.problems import InputError
 from gradewire_cli.scoring.labelled_rows import label_named
@@ -24,7 +24,7 @@ from gradewire_stats.comparison.pairs import OrderStatistics, order_statistics
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gradewire_cli.compare.runs import ManifestDifference, SideManifest
+    from gradewire_cli.compare.earlier_outputs import ManifestDifference, SideManifest
     from gradewire_cli.compare.sides import Matching
     from gradewire_cli.options.common import Grouping
     from gradewire_cli.scoring.pairs import AnswerPair, Chooser, Chosen

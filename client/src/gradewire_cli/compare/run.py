@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire_cli.compare.earlier_outputs import SideManifest, manifest_of, read_outputs, read_summary, runs_of_outputs
 from gradewire_cli.compare.result import CompareResult, Drawing, check_names, compare_side
-from gradewire_cli.compare.runs import SideManifest, manifest_of, read_outputs, read_summary, runs_of_outputs
 from gradewire_cli.compare.sides import Collected, Matching, match, sides_of
 from gradewire_cli.options.common import OUTPUT_FILE, option_group
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import ResultsFile
-from gradewire_cli.results.table_forms import all_tables_option, table_file_options
+from gradewire_cli.results.table_formats import all_tables_option, table_file_options
 from gradewire_cli.rows.row import with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
 from gradewire_cli.scoring.labelled_rows import label_named

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from gradewire_cli.leaderboard.reading import INCONSISTENT, OK
 from gradewire_cli.leaderboard.verdicts import HumanAgreement, human_agreement, questionable
 from gradewire_cli.pages import page
+from gradewire_cli.pages.agreement_input import shown_names
 from gradewire_cli.pages.charts import Axis, Interval, interval_chart
 from gradewire_cli.pages.page import (
     Card,
@@ -21,7 +22,6 @@ from gradewire_cli.pages.page import (
     ShownTable,
     today,
 )
-from gradewire_cli.pages.report import shown_names
 from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire_cli.load.calls import CONNECTIONS
 from gradewire_cli.load.run import PERCENTILES, Outcome
-from gradewire_cli.pages import page as page_module
+from gradewire_cli.pages import page
 from gradewire_cli.pages.charts import BOTTOM, LEFT, RIGHT, TOP, Axis, Chart, Dot, Label, Path, axes, line, upward
 from gradewire_cli.pages.page import Charts, Heading, Page, Paragraph, Section, ShownTable, today
 from gradewire_cli.pages.texts import ShownText, cut
 from gradewire_cli.problems import redacted
 from gradewire_cli.results.manifest import RunCounts, RunManifest, versions
 from gradewire_cli.results.manifest_file import digests_of, forget_manifest, metric_fields, save_manifest
-from gradewire_cli.results.table_forms import write_json
+from gradewire_cli.results.table_formats import write_json
 from gradewire_cli.results.tables import Table, Value, count
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def write_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequ
         found.append(Heading(("At twice the knee",)))
         found += [Paragraph((cut(str(check), _NOTE_CHARACTERS),), _CHECKS[check.holds]) for check in result.checks]
     chart = latency_chart(result)
-    page = Page(
+    shown = Page(
         title=f"Load on {source.before}",
         heading=("Load on ", source),
         lead=(f"{today()}: {len(result.steps)} steps",),
@@ -149,7 +149,7 @@ def write_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequ
             Section(id="steps", title=("Steps",), blocks=[ShownTable("t-steps", table)]),
         ],
     )
-    page_module.write_page(path, [page])
+    page.write_page(path, [shown])
 
 
 def latency_chart(result: LoadResult) -> Chart | None:

@@ -19,6 +19,14 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 
+FailOn = Literal["failure", "no-score", "never"]
+
+_MILLION = 1e6
+_FLAGS = ("--judge-input-price", "--judge-output-price")
+
+Grouping = tuple[str, ...]
+"""Columns whose values together name a group."""
+
 
 class FiniteRange(click.FloatRange):
     """A number within bounds; neither inf nor nan, which every comparison with a bound lets pass."""
@@ -36,7 +44,6 @@ def choice_option(*names: str, among: Sequence[str], about: str) -> Callable[[Co
     return click.option(*names, type=click.Choice(among), default=among[0], help=about)
 
 
-FailOn = Literal["failure", "no-score", "never"]
 fail_on_option = choice_option(
     "--fail-on",
     among=get_args(FailOn),
@@ -66,10 +73,6 @@ def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:
         raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
     if out is None and (options["resume"] or options["overwrite"]):
         raise click.UsageError("--resume and --overwrite need --out FILE")
-
-
-_MILLION = 1e6
-_FLAGS = ("--judge-input-price", "--judge-output-price")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +138,6 @@ def prices_of(options: Mapping[str, Any]) -> JudgePrices:
             raise click.UsageError(f"{flag} {price}: give a number, the price of a million tokens")
     return prices
 
-
-Grouping = tuple[str, ...]
-"""Columns whose values together name a group."""
 
 grouping_options = option_group(
     click.option(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gradewire_cli.pages import page
+from gradewire_cli.pages.agreement_input import bounded, failures
 from gradewire_cli.pages.cases import Cases, cases
 from gradewire_cli.pages.charts import calibration_chart, distribution_chart, overview_chart, roc_chart
 from gradewire_cli.pages.page import (
@@ -25,7 +26,6 @@ from gradewire_cli.pages.page import (
     ShownTable,
     Terms,
 )
-from gradewire_cli.pages.report import bounded, failures
 from gradewire_cli.pages.texts import MINUS, Album, ShownText, signed, visible
 from gradewire_cli.results.tables import UNDEFINED, Cell, Table, Value, count, estimated, p_of
 from gradewire_stats.annotators import SHOWN_PAIRS
@@ -34,9 +34,9 @@ from gradewire_stats.curves import metric_curves
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gradewire_cli.pages.agreement_input import ReportInput
     from gradewire_cli.pages.cases import Basis, Direction
     from gradewire_cli.pages.page import Block
-    from gradewire_cli.pages.report import ReportInput
     from gradewire_stats.agreement_table import AgreementReport, CellAgreement, MetricAgreement
     from gradewire_stats.intervals import Estimate
     from gradewire_stats.point_estimates import Statistic
@@ -68,6 +68,38 @@ CELL_VALUES = 6000
 _CELL_LINES = 200
 DIFFERENCE_LINES = 300
 _P = "two-sided, from the same draws"
+
+# Answers shown for each metric and direction, values of cells, and paired differences: the first of these with which
+# the page is small enough.
+_AMOUNTS: Final = (
+    *((most, CELL_VALUES, DIFFERENCE_LINES) for most in (25, 15, 10, 6, 3, 1)),
+    (1, 1000, 100),
+    (0, 0, 0),
+)
+_CASE_TITLES: Final[dict[tuple[Direction, Basis], str]] = {
+    ("high", "verdict"): "called right, labelled wrong",
+    ("low", "verdict"): "called wrong, labelled right",
+    ("high", "rank"): "ranked far too high",
+    ("low", "rank"): "ranked far too low",
+}
+_CHARTS: Final = ("pearson", "kendall", "auc")
+_COLUMNS: Final = (
+    "Failed rows have no score: they are counted and enter no figure. A dash stands where a statistic is not defined. "
+    "Intervals are 95 % percentile intervals over draws of whole questions."
+)
+_HOW_TO_READ_CURVES: Final = (
+    "Rows labelled right are drawn solid in blue, those labelled wrong hatched in orange. A score is not a probability "
+    "unless it was calibrated: the dashed diagonal shows where one would lie."
+)
+_NO_ROC: Final = "No ROC curve: it needs labels in [0, 1], and both right and wrong rows with a score."
+_NO_CALIBRATION: Final = "No calibration curve: it needs labels in [0, 1] and rows with a score."
+_CASES: Final = (
+    "Answers whose verdict is not the label's side: called right and labelled wrong (“too high”), or called wrong and "
+    "labelled right (“too low”). Where a metric gives no verdict, answers whose rank is far off: their places by score "
+    "and by label are a quarter of the rows apart or more. Each answer says which of the two it is. Each metric shows "
+    "up to {most} in each direction, those first whose rank by score is furthest from the rank of their label; rows "
+    "equally bad are spread evenly over the file. Answers on which several metrics disagree with people come first."
+)
 
 
 def overview_table(agreement: AgreementReport) -> Table:
@@ -231,39 +263,6 @@ def _over_cells(value: Value, cells: int, cells_in_all: int) -> Value:
 
 def _estimate(estimates: Mapping[Statistic, Estimate], statistic: Statistic) -> Value:
     return estimated(estimates[statistic]) if statistic in estimates else Value(UNDEFINED)
-
-
-# Answers shown for each metric and direction, values of cells, and paired differences: the first of these with which
-# the page is small enough.
-_AMOUNTS: Final = (
-    *((most, CELL_VALUES, DIFFERENCE_LINES) for most in (25, 15, 10, 6, 3, 1)),
-    (1, 1000, 100),
-    (0, 0, 0),
-)
-_DISAGREEMENTS: Final[dict[tuple[Direction, Basis], str]] = {
-    ("high", "verdict"): "called right, labelled wrong",
-    ("low", "verdict"): "called wrong, labelled right",
-    ("high", "rank"): "ranked far too high",
-    ("low", "rank"): "ranked far too low",
-}
-_CHARTS: Final = ("pearson", "kendall", "auc")
-_COLUMNS: Final = (
-    "Failed rows have no score: they are counted and enter no figure. A dash stands where a statistic is not defined. "
-    "Intervals are 95 % percentile intervals over draws of whole questions."
-)
-_CURVES: Final = (
-    "Rows labelled right are drawn solid in blue, those labelled wrong hatched in orange. A score is not a probability "
-    "unless it was calibrated: the dashed diagonal shows where one would lie."
-)
-_NO_ROC: Final = "No ROC curve: it needs labels in [0, 1], and both right and wrong rows with a score."
-_NO_CALIBRATION: Final = "No calibration curve: it needs labels in [0, 1] and rows with a score."
-_CASES: Final = (
-    "Answers whose verdict is not the label's side: called right and labelled wrong (“too high”), or called wrong and "
-    "labelled right (“too low”). Where a metric gives no verdict, answers whose rank is far off: their places by score "
-    "and by label are a quarter of the rows apart or more. Each answer says which of the two it is. Each metric shows "
-    "up to {most} in each direction, those first whose rank by score is furthest from the rank of their label; rows "
-    "equally bad are spread evenly over the file. Answers on which several metrics disagree with people come first."
-)
 
 
 def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
@@ -431,7 +430,7 @@ def _curves(report: ReportInput) -> Section:
         id="curves",
         title=("Scores, ROC and calibration",),
         link=("Curves",),
-        blocks=[Paragraph((_CURVES,)), *blocks],
+        blocks=[Paragraph((_HOW_TO_READ_CURVES,)), *blocks],
     )
 
 
@@ -446,7 +445,7 @@ def _disagreements(report: ReportInput, shown: Cases) -> Section:
         link=("Disagreements",),
         blocks=[
             Paragraph((_CASES.format(most=shown.most),)),
-            CaseList(shown, list(report.judged.scores), _DISAGREEMENTS, boxes),
+            CaseList(shown, list(report.judged.scores), _CASE_TITLES, boxes),
         ],
     )
 

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
     import jinja2
 
+    from gradewire_cli.pages.agreement_input import Failures
     from gradewire_cli.pages.cases import Basis, Cases, Direction
     from gradewire_cli.pages.charts import Chart
-    from gradewire_cli.pages.report import Failures
 
 
 _CELL_CHARACTERS: Final = 200
 _DASH: Final = "\u2013"
+
+MAX_BYTES: Final = 1_900_000
 
 
 def template_of(name: str) -> jinja2.Template:
@@ -130,9 +132,6 @@ def policy(script: str, style: str) -> str:
 
 def _asset(name: str) -> str:
     return (resources.files("gradewire_cli.pages") / "templates" / name).read_text(encoding="utf-8")
-
-
-MAX_BYTES: Final = 1_900_000
 
 
 @dataclass(frozen=True, slots=True)

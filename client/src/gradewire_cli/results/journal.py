@@ -119,10 +119,10 @@ def identity_differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> I
     """Yield in what two runs differ: of `here` every value that is another one, or none, in `there`."""
     for name, value in here.items():
         if there.get(name) != value:
-            yield f"{name} was {told(there.get(name))} and is {told(value)}"
+            yield f"{name} was {shown_value(there.get(name))} and is {shown_value(value)}"
 
 
-def told(value: Any) -> str:
+def shown_value(value: Any) -> str:
     """Return a value as messages have it."""
     return "nothing" if value in (None, "", [], {}) else str(value)
 

@@ -23,7 +23,7 @@ from gradewire_cli.results.manifest import (
     manifest_path,
     pinned_names,
 )
-from gradewire_cli.results.table_forms import plain
+from gradewire_cli.results.table_formats import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

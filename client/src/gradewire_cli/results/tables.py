@@ -23,6 +23,31 @@ UNDEFINED = "-"
 # Characters between two columns of a table in a terminal.
 _GAP = 3
 
+TITLES: dict[Statistic, str] = {
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "kendall": "tau-b",
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "macro_f1": "macro-F1",
+    "precision": "precision",
+    "recall": "recall",
+    "positive_rate": "positive rate",
+    "deviation": "deviation",
+    "pairwise": "pairwise",
+}
+ALL_ROWS = "all rows"
+# Rows that lack what other rows of the table have.
+NO_NAME = "(none)"
+CELLS_MEAN = "cells' mean"
+
+# Where there is no terminal to ask: wide enough that no cell is folded.
+LOG_COLUMNS = 160
+FURTHER_TABLES = "further tables: --all-tables"
+# Characters at the ends of a table in a terminal.
+_ENDS = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -175,26 +200,6 @@ def cells_mean(mean: CellsMean) -> Value:
     return of_cells(estimated(mean), mean.cells, mean.cells_in_all)
 
 
-TITLES: dict[Statistic, str] = {
-    "pearson": "Pearson",
-    "spearman": "Spearman",
-    "kendall": "tau-b",
-    "auc": "AUC",
-    "accuracy": "accuracy",
-    "f1": "F1",
-    "macro_f1": "macro-F1",
-    "precision": "precision",
-    "recall": "recall",
-    "positive_rate": "positive rate",
-    "deviation": "deviation",
-    "pairwise": "pairwise",
-}
-ALL_ROWS = "all rows"
-# Rows that lack what other rows of the table have.
-NO_NAME = "(none)"
-CELLS_MEAN = "cells' mean"
-
-
 def names_of(cells: Sequence[CellAgreement], *, between: str = " ") -> list[str]:
     """Name of each cell: its level decides, so that rows without a data set or model never pass for all rows."""
     paired = iter(cell_names([(cell.dataset, cell.model) for cell in cells if cell.level == "cell"], between=between))
@@ -215,13 +220,6 @@ def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list
         # Nothing tells rows apart, so that there is one cell.
         return [ALL_ROWS for _ in pairs]
     return [between.join(pair[place] or NO_NAME for place in (0, 1) if there[place]) for pair in pairs]
-
-
-# Where there is no terminal to ask: wide enough that no cell is folded.
-LOG_COLUMNS = 160
-FURTHER_TABLES = "further tables: --all-tables"
-# Characters at the ends of a table in a terminal.
-_ENDS = 2
 
 
 def show_tables(tables: Iterable[Table], notes: Iterable[str], aside: Iterable[str]) -> None:

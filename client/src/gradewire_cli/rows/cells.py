@@ -17,6 +17,38 @@ from gradewire_cli.problems import InputError
 if TYPE_CHECKING:
     from gradewire_cli.rows.formats import Record
 
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "correct", "right"), 1.0),
+    **dict.fromkeys(("false", "no", "incorrect", "wrong"), 0.0),
+}
+NO_WORDS: Mapping[str, float] = {}
+
+_SPREADSHEET_ERROR: Final = re.compile(r"\A(#(REF!|NAME\?|VALUE!|DIV/0!|NUM!|NULL!|SPILL!|CALC!)|#{3,})\Z")
+WHOLE_FLOAT: Final = re.compile(r"\A-?\d+\.0\Z")
+"""A whole number as a table library writes it in a column of floats."""
+_FLOAT: Final = re.compile(r"\A-?\d+\.(0|\d*[1-9])\Z")
+_BROKEN_LIST: Final = re.compile(r"""\A\[\s*(['"]|nan\b|None\b|np\.).*\]\Z""", re.DOTALL)
+
+_CHUNK_ROWS: Final = 1024
+_SHOWN: Final = 60
+_MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
+"""What is written where there is nothing, and answered as well."""
+_MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_CHANGED: Final = {
+    "dates that a spreadsheet made": re.compile(
+        rf"\A(\d{{1,2}}-({_MONTHS})|({_MONTHS})-\d{{2}}|\d{{4}}-\d\d-\d\d[ T]00:00:00)\Z", re.IGNORECASE
+    ),
+    "numbers that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
+}
+_SEPARATORS: Final = {"||": 0.0, "|": 0.0, "<sep>": 0.0, ";": 0.25, " / ": 0.5, ",": 0.5, "\n": 0.5}
+"""Signs between several references of one cell, with the share of cells beyond which they are taken for one."""
+_ENTITY: Final = re.compile(r"&#?\w+;")
+_ARRAY: Final = re.compile(r"\A(\{[^{}:]*\}|\[.*\]|\d+ +\S.*\ndtype: \w+)\Z", re.DOTALL)
+"""Lists of databases, lists in other forms, and series as table libraries print them."""
+_TRUTH: Final = frozenset({"True", "False", "TRUE", "FALSE"})
+
+_Cells: TypeAlias = Mapping[str, Sequence[str]]
+
 
 @dataclass(slots=True)
 class LeftOut:
@@ -41,13 +73,6 @@ class LeftOut:
             f"{count} {what} were left out: {reason} (first at {self.first[reason]})"
             for reason, count in self.counts.items()
         ]
-
-
-_WORDS = {
-    **dict.fromkeys(("true", "yes", "correct", "right"), 1.0),
-    **dict.fromkeys(("false", "no", "incorrect", "wrong"), 0.0),
-}
-NO_WORDS: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +175,6 @@ def _is_number(text: str) -> bool:
         return False
 
 
-_SPREADSHEET_ERROR: Final = re.compile(r"\A(#(REF!|NAME\?|VALUE!|DIV/0!|NUM!|NULL!|SPILL!|CALC!)|#{3,})\Z")
-WHOLE_FLOAT: Final = re.compile(r"\A-?\d+\.0\Z")
-"""A whole number as a table library writes it in a column of floats."""
-_FLOAT: Final = re.compile(r"\A-?\d+\.(0|\d*[1-9])\Z")
-_BROKEN_LIST: Final = re.compile(r"""\A\[\s*(['"]|nan\b|None\b|np\.).*\]\Z""", re.DOTALL)
-
-
 def unpacked(cell: Any, *, brackets: str = "[") -> Any:
     """The list, or the JSON, of a cell that begins with one of these brackets; any other cell as it is."""
     if not isinstance(cell, str):
@@ -235,27 +253,6 @@ def _is_whole(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
     cells = [cell.strip() for row in rows if isinstance(cell := row.get(column), str)]
     there = [cell for cell in cells if cell]
     return any(map(WHOLE_FLOAT.match, there)) and all(map(_FLOAT.match, there))
-
-
-_CHUNK_ROWS: Final = 1024
-_SHOWN: Final = 60
-_MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
-"""What is written where there is nothing, and answered as well."""
-_MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-_CHANGED: Final = {
-    "dates that a spreadsheet made": re.compile(
-        rf"\A(\d{{1,2}}-({_MONTHS})|({_MONTHS})-\d{{2}}|\d{{4}}-\d\d-\d\d[ T]00:00:00)\Z", re.IGNORECASE
-    ),
-    "numbers that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
-}
-_SEPARATORS: Final = {"||": 0.0, "|": 0.0, "<sep>": 0.0, ";": 0.25, " / ": 0.5, ",": 0.5, "\n": 0.5}
-"""Signs between several references of one cell, with the share of cells beyond which they are taken for one."""
-_ENTITY: Final = re.compile(r"&#?\w+;")
-_ARRAY: Final = re.compile(r"\A(\{[^{}:]*\}|\[.*\]|\d+ +\S.*\ndtype: \w+)\Z", re.DOTALL)
-"""Lists of databases, lists in other forms, and series as table libraries print them."""
-_TRUTH: Final = frozenset({"True", "False", "TRUE", "FALSE"})
-
-_Cells: TypeAlias = Mapping[str, Sequence[str]]
 
 
 class _Note(NamedTuple):

@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 
     from pyarrow.parquet import ParquetFile
 
+_MARK = b"\xef\xbb\xbf"
+
+DELIMITERS: Final = (",", ";", "\t", "|")
+_EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
+"""The first line of a file that a spreadsheet is told its delimiter by."""
+_MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
+"""What table libraries, databases and spreadsheets write where there is nothing; nobody answers so."""
+_INVISIBLE: Final = "\ufeff\u200b\u2060"
+
+_BATCH_ROWS = 1024
+_FILE_MARK = b"ARROW1"
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -49,9 +61,6 @@ class Record:
 def printable(text: str) -> str:
     """A text of the file as a terminal can show it: UTF-8 cannot hold lone surrogates."""
     return text.encode(errors="replace").decode()
-
-
-_MARK = b"\xef\xbb\xbf"
 
 
 def jsonl_records(stream: BinaryIO) -> Iterator[Record]:
@@ -112,14 +121,6 @@ def _object_record(index: int, place: str, value: object) -> Record:
     if isinstance(value, dict):
         return Record(index, place, value)
     return Record(index, place, None, f"is not an object but {type(value).__name__}", json.dumps(value))
-
-
-DELIMITERS: Final = (",", ";", "\t", "|")
-_EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
-"""The first line of a file that a spreadsheet is told its delimiter by."""
-_MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
-"""What table libraries, databases and spreadsheets write where there is nothing; nobody answers so."""
-_INVISIBLE: Final = "\ufeff\u200b\u2060"
 
 
 def csv_records(path: str, stream: BinaryIO, known: Container[str], delimiter: str = "") -> Iterator[Record]:
@@ -203,10 +204,6 @@ def _csv_record(index: int, place: str, header: list[str], cells: list[str]) -> 
         return Record(index, place, None, "is not UTF-8: save the file as UTF-8, or give its --encoding", raw)
     values = [None if cell.strip() in _MISSING else cell for cell in cells]
     return Record(index, place, dict(zip(header, values, strict=True)))
-
-
-_BATCH_ROWS = 1024
-_FILE_MARK = b"ARROW1"
 
 
 def parquet_records(path: str) -> Iterator[Record]:

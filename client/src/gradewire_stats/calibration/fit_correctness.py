@@ -50,6 +50,34 @@ _EDGES: Final = (1.0, 99.0)
 """Percentiles beyond which a feature says no more."""
 _LEAST_SPREAD: Final = 1e-6
 
+_MOST_LOG_ODDS: Final = 10.0
+_STEP: Final = 0.1
+_WEAK_PRIOR: Final = 1e6
+
+# Chosen by cross-validation over questions and by leaving sources out (docs/research/travel.md).
+TREES: Final[dict[str, Any]] = {
+    "max_iter": 100,
+    "learning_rate": 0.1,
+    "max_leaf_nodes": 6,
+    "min_samples_leaf": 30,
+    "l2_regularization": 5.0,
+    "early_stopping": False,
+    "random_state": 0,
+}
+LINEAR_SHARE: Final = 0.5
+
+BAND_FOLDS: Final = 2
+FEW_ROWS: Final = 1000
+MOST_SOURCES: Final = 24
+FEW_OF_A_SOURCE: Final = 50
+LEAST_RAMP: Final = 0.01
+"""From near to far; servers refuse a tenth of it, and a distance that turns at once would let an item jump."""
+TRANSFER_WEIGHT: Final = 0.25
+"""Of a row as judged by the other sources, beside its weight as judged by other questions of all sources."""
+NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
+"""Percentiles of distances of held-out rows: of those held out by question, up to which an item is near; of all, from
+which it is far. With one source nothing is known of others: what is as near as nearly all of its rows is near."""
+
 
 def linear_form(
     values: NDArray[np.float64],
@@ -118,11 +146,6 @@ def _short(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([float(f"{value:.9g}") for value in values])
 
 
-_MOST_LOG_ODDS: Final = 10.0
-_STEP: Final = 0.1
-_WEAK_PRIOR: Final = 1e6
-
-
 def probability_map(
     log_odds: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
 ) -> Points:
@@ -150,19 +173,6 @@ def probability_map(
     logits: NDArray[np.float64] = np.arange(-steps, steps + 1, dtype=np.float64) * _STEP
     probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))
     return Points(((logits - shift) / slope).round(9), probabilities.round(9))
-
-
-# Chosen by cross-validation over questions and by leaving sources out (docs/research/travel.md).
-TREES: Final[dict[str, Any]] = {
-    "max_iter": 100,
-    "learning_rate": 0.1,
-    "max_leaf_nodes": 6,
-    "min_samples_leaf": 30,
-    "l2_regularization": 5.0,
-    "early_stopping": False,
-    "random_state": 0,
-}
-LINEAR_SHARE: Final = 0.5
 
 
 def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
@@ -200,19 +210,6 @@ def _by_the_others(rows: LabelledFeatures, inside: NDArray[np.bool_]) -> NDArray
     if others.right.all() or not others.right.any():
         return np.full(int(inside.sum()), np.nan)
     return log_odds(fitted_model(others), rows.values[inside])
-
-
-BAND_FOLDS: Final = 2
-FEW_ROWS: Final = 1000
-MOST_SOURCES: Final = 24
-FEW_OF_A_SOURCE: Final = 50
-LEAST_RAMP: Final = 0.01
-"""From near to far; servers refuse a tenth of it, and a distance that turns at once would let an item jump."""
-TRANSFER_WEIGHT: Final = 0.25
-"""Of a row as judged by the other sources, beside its weight as judged by other questions of all sources."""
-NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
-"""Percentiles of distances of held-out rows: of those held out by question, up to which an item is near; of all, from
-which it is far. With one source nothing is known of others: what is as near as nearly all of its rows is near."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,21 @@ _MAX_RANKS: Final = 512
 _FIRST_RANKS: Final = 128
 _DIGITS: Final = 1e6
 
+KEPT_ROWS: Final = 384
+"""Rows that stand for all of them in a fit, the same number of each source."""
+NEAREST: Final = 4
+_LEAST_SPREAD: Final = 0.25
+_AT_ONCE: Final = 2048
+_DISTANCE_DIGITS: Final = 4
+
+RULED_OUT: Final = 0.4
+"""The highest probability of an answer that a rule of the metric calls wrong."""
+
+MISTAKEN_FROM: Final = 0.5
+MISTAKEN_SLOPE: Final = 1.25
+"""At confidence c the rows in the band hold (c - 1/2) 5/4 of the wrong verdicts and more: half of them at 0.9."""
+_ROUNDING_ERROR: Final = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class FittedFeature:
@@ -239,14 +254,6 @@ def _ranks(
     return {"count": count, "ranks": ranks, "values": rounded}
 
 
-KEPT_ROWS: Final = 384
-"""Rows that stand for all of them in a fit, the same number of each source."""
-NEAREST: Final = 4
-_LEAST_SPREAD: Final = 0.25
-_AT_ONCE: Final = 2048
-_DISTANCE_DIGITS: Final = 4
-
-
 def scales(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
     """float64[numbers], how far each of float64[rows, numbers] spreads; not below 0.25."""
     found: NDArray[np.float64] = np.maximum(shapes.std(axis=0), _LEAST_SPREAD).round(_DISTANCE_DIGITS)
@@ -292,10 +299,6 @@ def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray
 def ramp(found: NDArray[np.float64], near: float, far: float) -> NDArray[np.float64]:
     """float64[rows], 0 up to the distance `near`, 1 from the larger one `far`, a straight line between them."""
     return ((found - near) / (far - near)).clip(0.0, 1.0)
-
-
-RULED_OUT: Final = 0.4
-"""The highest probability of an answer that a rule of the metric calls wrong."""
 
 
 def log_odds(form: Mapping[str, Any], rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -386,12 +389,6 @@ def _learnt(
     )
     share = far_shares(form, shapes) if shapes is not None else np.zeros(len(rows))
     return np.asarray((1 - share) * near + share * far, dtype=np.float64)
-
-
-MISTAKEN_FROM: Final = 0.5
-MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c the rows in the band hold (c - 1/2) 5/4 of the wrong verdicts and more: half of them at 0.9."""
-_ROUNDING_ERROR: Final = 1e-9
 
 
 def uncertain(

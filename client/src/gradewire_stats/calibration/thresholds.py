@@ -1,4 +1,4 @@
-"""From which score on an answer counts as right, and how much a sentence weighs: fitted on labelled answers."""
+"""Thresholds from which an answer counts as right, and the weight of its sentence: fitted on labelled answers."""
 
 import hashlib
 import math

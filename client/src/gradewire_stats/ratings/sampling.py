@@ -1,4 +1,4 @@
-"""Which pairs to judge next, so that the least certain ratings become certain with the fewest judgements."""
+"""Choice of the pairs to judge next, so that the least certain ratings become certain with the fewest judgements."""
 
 import hashlib
 import itertools

@@ -16,6 +16,23 @@ _STEPS_AT_A_TIME = 1 << 24
 # Tells the orders of the matches from other draws of the same seed.
 _ORDERS = 1
 
+ELO_PER_NAT = SCALE / math.log(BASE)
+"""Points on Elo's scale for one unit of strength."""
+# Against a model of mean strength, where nothing else holds the strengths together: half a win and half a loss.
+_PRIOR_MATCHES = 1.0
+_MAX_STEP = 2.0
+_ITERATIONS = 200
+# Points that are left unexplained, of those that there are.
+_TOLERANCE = 1e-10
+
+Control = Literal["length", "position"]
+CONTROLS: tuple[Control, ...] = ("length", "position")
+_CONTROLLED_ITERATIONS = 60
+_CONTROLLED_TOLERANCE = 1e-9
+# Beyond e^12 to 1, matches that are won by one side alone leave no maximum.
+_MAX_EFFECT = 12.0
+_PRIOR = 0.25
+
 
 def elo_ratings(matches: Matches, *, seed: int = 0) -> NDArray[np.float64]:
     """Ratings after one pass over all matches, in an order drawn by the seed.
@@ -95,16 +112,6 @@ def _passes(matches: Matches, orders: NDArray[np.integer]) -> NDArray[np.float64
         played[draw, a[orders[:, draw]]] = True
         played[draw, b[orders[:, draw]]] = True
     return np.asarray(np.where(played, ratings.reshape(draws, -1), np.nan)[:, :models])
-
-
-ELO_PER_NAT = SCALE / math.log(BASE)
-"""Points on Elo's scale for one unit of strength."""
-# Against a model of mean strength, where nothing else holds the strengths together: half a win and half a loss.
-_PRIOR_MATCHES = 1.0
-_MAX_STEP = 2.0
-_ITERATIONS = 200
-# Points that are left unexplained, of those that there are.
-_TOLERANCE = 1e-10
 
 
 class NotConvergedError(ArithmeticError):
@@ -209,15 +216,6 @@ def held_together(counts: PairCounts) -> NDArray[np.bool_]:
 
 def _sigmoid(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(1 / (1 + np.exp(-values)))
-
-
-Control = Literal["length", "position"]
-CONTROLS: tuple[Control, ...] = ("length", "position")
-_CONTROLLED_ITERATIONS = 60
-_CONTROLLED_TOLERANCE = 1e-9
-# Beyond e^12 to 1, matches that are won by one side alone leave no maximum.
-_MAX_EFFECT = 12.0
-_PRIOR = 0.25
 
 
 class NotIdentifiedError(ValueError):

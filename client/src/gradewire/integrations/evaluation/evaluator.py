@@ -15,6 +15,22 @@ from gradewire.metrics.choice import MetricDefaults, MetricsLike, choose_metrics
 from gradewire.options import CallOptions, ScoreOptions
 from gradewire.results import MetricScore, Provenance, ScoreReport, ScoreWarning, Status
 
+ADDRESS_VARIABLE: Final = "GRADEWIRE_SERVER"
+TOKEN_VARIABLE: Final = "GRADEWIRE_TOKEN"  # noqa: S105 - the name of a variable
+EMBEDDED: Final = "embedded"
+"""The address that scores in this process, without a server."""
+_USUAL_ADDRESS: Final = "127.0.0.1:50051"
+
+_lock = threading.Lock()
+
+Label: TypeAlias = Literal["right", "wrong", "uncertain", "none"]
+
+# What a sentence shows of a text; the metadata has all of it.
+_SHOWN_CHARACTERS = 200
+
+METRIC = "correctness"
+"""The probability that an answer is right, with a verdict and a remark where that is uncertain."""
+
 
 @contextmanager
 def needed_by(module: str, install: str = "") -> Iterator[None]:
@@ -34,13 +50,6 @@ def needed_by(module: str, install: str = "") -> Iterator[None]:
         raise MissingExtra(f"{module} needs {error.name}, which is not installed: pip install '{package}'") from error
 
 
-ADDRESS_VARIABLE: Final = "GRADEWIRE_SERVER"
-TOKEN_VARIABLE: Final = "GRADEWIRE_TOKEN"  # noqa: S105 - the name of a variable
-EMBEDDED: Final = "embedded"
-"""The address that scores in this process, without a server."""
-_USUAL_ADDRESS: Final = "127.0.0.1:50051"
-
-
 class SharedClient(Client):
     """A client whose calls can be awaited on any event loop of asyncio, and made from any thread."""
 
@@ -53,7 +62,6 @@ class SharedClient(Client):
         return await asyncio.wrap_future(running.loop.start(running.calls.score(items, call, None)))
 
 
-_lock = threading.Lock()
 _clients: dict[tuple[str, str | None], SharedClient] = {}
 
 
@@ -93,12 +101,6 @@ def _open(address: str, token: str | None) -> SharedClient:
     if address == EMBEDDED:
         return SharedClient(deadline_s=EMBEDDED_DEADLINE_S, transport=embedded_transport())
     return SharedClient(address, token=token)
-
-
-Label: TypeAlias = Literal["right", "wrong", "uncertain", "none"]
-
-# What a sentence shows of a text; the metadata has all of it.
-_SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,10 +231,6 @@ def _metadata(score: MetricScore) -> dict[str, Any]:
             if value := getattr(provenance, name):
                 told[name] = value
     return {name: dict(value) if isinstance(value, Mapping) else value for name, value in told.items()}
-
-
-METRIC = "correctness"
-"""The probability that an answer is right, with a verdict and a remark where that is uncertain."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,30 @@ _log = logging.getLogger("gradewire.validation")
 
 WhenFull = Literal["drop_oldest", "drop_newest"]
 
+_FIRST_WAIT_S: Final = 0.5
+_LONGEST_WAIT_S: Final = 30.0
+_REFUSED_WAIT_S: Final = 60.0
+"""Seconds to wait after a refusal: the server refuses again until somebody changes something there."""
+_JITTER: Final = 0.2
+
+_VERSION: Final = 1
+_SETTINGS: Final = "locking_mode=EXCLUSIVE auto_vacuum=FULL journal_mode=WAL synchronous=FULL wal_autocheckpoint=1"
+_SCHEMA: Final = f"""
+BEGIN;
+CREATE TABLE steps (
+    sequence INTEGER PRIMARY KEY, step INTEGER, header BLOB, rows BLOB, items INTEGER, digest BLOB
+);
+CREATE TABLE scores (number INTEGER PRIMARY KEY, sequence INTEGER, state TEXT, scores TEXT);
+PRAGMA user_version = {_VERSION};
+COMMIT;
+"""
+_MOST_LISTED: Final = 10_000
+"""Finished steps whose scores stay in memory, a few kilobytes each; the file has all."""
+_MOST_BYTES: Final = 10**9 - 1
+"""Bytes of one step that the database takes at most."""
+
+_DATABASE: Final = "steps.sqlite"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpoolLimits:
@@ -47,13 +71,6 @@ class SpoolLimits:
         check_most("max_steps", self.max_steps)
         if self.when_full not in get_args(WhenFull):
             raise InvalidRequest(f"when_full={self.when_full!r}: give one of {', '.join(get_args(WhenFull))}")
-
-
-_FIRST_WAIT_S: Final = 0.5
-_LONGEST_WAIT_S: Final = 30.0
-_REFUSED_WAIT_S: Final = 60.0
-"""Seconds to wait after a refusal: the server refuses again until somebody changes something there."""
-_JITTER: Final = 0.2
 
 
 @dataclass(slots=True)
@@ -98,23 +115,6 @@ class RetryTimes:
     def due_s(self, sequence: int) -> float:
         """Return when it may be tried."""
         return max(self._server_due_s, self._due_s.get(sequence, 0.0))
-
-
-_VERSION: Final = 1
-_SETTINGS: Final = "locking_mode=EXCLUSIVE auto_vacuum=FULL journal_mode=WAL synchronous=FULL wal_autocheckpoint=1"
-_SCHEMA: Final = f"""
-BEGIN;
-CREATE TABLE steps (
-    sequence INTEGER PRIMARY KEY, step INTEGER, header BLOB, rows BLOB, items INTEGER, digest BLOB
-);
-CREATE TABLE scores (number INTEGER PRIMARY KEY, sequence INTEGER, state TEXT, scores TEXT);
-PRAGMA user_version = {_VERSION};
-COMMIT;
-"""
-_MOST_LISTED: Final = 10_000
-"""Finished steps whose scores stay in memory, a few kilobytes each; the file has all."""
-_MOST_BYTES: Final = 10**9 - 1
-"""Bytes of one step that the database takes at most."""
 
 
 class Spool:
@@ -440,9 +440,6 @@ class Spool:
         header, rows, _ = stored
         path.write_bytes(bytes(header) + b"\n" + bytes(rows))
         return f"it was damaged ({error}) and lies at {path}"
-
-
-_DATABASE: Final = "steps.sqlite"
 
 
 def _digest(header: bytes, rows: bytes) -> bytes:

@@ -30,6 +30,16 @@ _DELIVERY_JOIN_S = 5.0
 
 _log = logging.getLogger("gradewire.validation")
 
+_MOST_PARTLY: Final = 5
+"""How often a step is scored again because some of its items had no answer; then it counts as it is."""
+DEADLINE_S: Final = 600.0
+JUDGE_DEADLINE_S: Final = 3600.0
+_WORKER_JOIN_S: Final = 5.0
+
+_PROBE_S = 5.0
+
+_open_scorers: "weakref.WeakSet[ValidationScorer]" = weakref.WeakSet()
+
 
 @dataclass(frozen=True, slots=True)
 class _Delivery:
@@ -85,13 +95,6 @@ class Deliveries:
             function(scores)
         except Exception:  # noqa: BLE001 - whatever the caller's function raises; it is logged
             _log.exception("%s failed over step %d of %s", what, scores.step, scores.name)
-
-
-_MOST_PARTLY: Final = 5
-"""How often a step is scored again because some of its items had no answer; then it counts as it is."""
-DEADLINE_S: Final = 600.0
-JUDGE_DEADLINE_S: Final = 3600.0
-_WORKER_JOIN_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +182,6 @@ def _missing(report: ScoreReport) -> str:
         return ""
     results = sum(len(item.scores) for item in report)
     return f"{len(missing)} of {results} scores had no answer ({missing[0].status}: {missing[0].message})"
-
-
-_PROBE_S = 5.0
 
 
 class ValidationScorer:
@@ -383,9 +383,6 @@ class ValidationSettings:
             callback=callback,
             **self.options,
         )
-
-
-_open_scorers: "weakref.WeakSet[ValidationScorer]" = weakref.WeakSet()
 
 
 def _close_all() -> None:

@@ -9,8 +9,8 @@ from tests.cli.pages.samples import failed, random_rows, report_of, smile
 
 from gradewire_cli.pages import page
 from gradewire_cli.pages.agreement import render
+from gradewire_cli.pages.agreement_input import ReportRow
 from gradewire_cli.pages.page import MAX_BYTES
-from gradewire_cli.pages.report import ReportRow
 from gradewire_cli.problems import InputError
 
 

@@ -21,7 +21,7 @@ from gradewire_cli.results.manifest_file import (
     save_manifest,
     tallied_counts,
 )
-from gradewire_cli.results.table_forms import TableFiles, all_tables_option, table_file_options
+from gradewire_cli.results.table_formats import TableFiles, all_tables_option, table_file_options
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, named_columns
 

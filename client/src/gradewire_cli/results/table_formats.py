@@ -45,6 +45,18 @@ _LIGATURE = re.compile(r"([-',])(?=\1)")
 # A sign, not a hyphen: before a number that nothing is joined to.
 _MINUS = re.compile(r"(?<![^\s\[(])-(?=\.?\d)")
 
+table_file_options = option_group(
+    click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all values here."),
+    click.option("--markdown", type=OUTPUT_FILE, help="Write the tables here as Markdown."),
+    click.option(
+        "--csv", "csv_path", type=OUTPUT_FILE, help="Write the tables here as CSV: a line for each value, unrounded."
+    ),
+    click.option("--latex", type=OUTPUT_FILE, help="Write the tables here as LaTeX (booktabs)."),
+)
+all_tables_option = click.option(
+    "--all-tables", is_flag=True, help="Print all tables, not only the headline; files have them in any case."
+)
+
 
 def to_markdown(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
     """Return the tables as GitHub's Markdown, titles as bold lines, and the notes as a list of literal lines."""
@@ -142,19 +154,6 @@ def escaped(text: str) -> str:
 def _written(text: str) -> str:
     """Return the text without controls, and without what UTF-8 cannot hold: TeX stops at both."""
     return "".join(letter if letter.isprintable() or letter.isspace() else "?" for letter in text)
-
-
-table_file_options = option_group(
-    click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all values here."),
-    click.option("--markdown", type=OUTPUT_FILE, help="Write the tables here as Markdown."),
-    click.option(
-        "--csv", "csv_path", type=OUTPUT_FILE, help="Write the tables here as CSV: a line for each value, unrounded."
-    ),
-    click.option("--latex", type=OUTPUT_FILE, help="Write the tables here as LaTeX (booktabs)."),
-)
-all_tables_option = click.option(
-    "--all-tables", is_flag=True, help="Print all tables, not only the headline; files have them in any case."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
