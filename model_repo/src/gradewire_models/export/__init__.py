@@ -1,4 +1,4 @@
-"""Exports any sentence encoder into the repository. Needs the extra ``export``.
+"""Exports any sentence encoder into the repository; of its modules `run`, `exporter` and `tokens` alone import torch.
 
-Only `exporter` and `tokens` import torch or transformers.
+Needs the extra ``export``.
 """
