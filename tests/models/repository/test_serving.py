@@ -1,4 +1,4 @@
-"""What Triton is asked for; that the real server takes it is seen in tests/models/triton."""
+"""What Triton is asked for; that the real server takes it is seen in tests/triton."""
 
 from dataclasses import replace
 from pathlib import Path
