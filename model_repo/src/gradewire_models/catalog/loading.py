@@ -38,6 +38,8 @@ Models = Mapping[str, CatalogModel]
 _VARIANT_KEYS = ("name", "base", "title", "numeric_class", "digest", "recipe")
 _ADAPTED_KEYS = ("name", "base", "title", "licence", "origin", "max_tokens", "text_form", "digest", "files")
 
+_CATALOG_FILE = Path(__file__).with_name("catalog.toml")
+
 
 def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
     """Reads a ``[[model]]``, which has the fields of `CatalogModel`.
@@ -174,9 +176,6 @@ def _checked(values: Mapping[str, Any]) -> CatalogModel:
     if not model.sources or not {"model.safetensors", "tokenizer.json"} <= set(model.files):
         raise ValueError("sources, and files with model.safetensors and tokenizer.json, must be pinned")
     return model
-
-
-_CATALOG_FILE = Path(__file__).with_name("catalog.toml")
 
 
 @cache

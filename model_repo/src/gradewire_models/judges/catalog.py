@@ -12,6 +12,8 @@ from gradewire_models.catalog.table import NAME, SHA256, by_name, find, read_ent
 Form: TypeAlias = Literal["int8", "gguf"]
 FORMS: tuple[Form, ...] = ("int8", "gguf")
 
+_CATALOG_FILE = Path(__file__).with_name("judges.toml")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogJudge:
@@ -74,9 +76,6 @@ class CatalogJudge:
         if self.buildable:
             return f"gradewire models build {self.name}"
         return f"serve {self.origin} with vLLM, Triton or another OpenAI-compatible server, and name that backend"
-
-
-_CATALOG_FILE = Path(__file__).with_name("judges.toml")
 
 
 @cache
