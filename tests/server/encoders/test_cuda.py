@@ -200,7 +200,7 @@ def test_triton_has_its_own_word_on_devices() -> None:
 
 def test_settings_reach_the_provider() -> None:
     config = Settings.load(device="cuda:2", gpu_memory_limit="2GiB", cuda_graphs=False, gpu_batch_tokens=512).engine.gpu
-    assert (config.index, config.asked, config.batch_tokens) == (2, True, 512)
+    assert (config.index, config.required, config.batch_tokens) == (2, True, 512)
     assert provider_options(config, 2, precision="fp32") == {
         "device_id": "2",
         "arena_extend_strategy": "kSameAsRequested",
