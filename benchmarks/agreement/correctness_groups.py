@@ -1,4 +1,4 @@
-"""What groups of features are worth to `correctness`: each is left out in turn, figures are cross-validated."""
+"""Measure the worth of each group of features to `correctness`: leave it out in turn, and cross-validate."""
 
 from __future__ import annotations
 

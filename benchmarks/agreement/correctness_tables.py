@@ -1,4 +1,4 @@
-"""What `correctness` is worth beside `smile`: agreement, calibration, abstention, groups of features; in Markdown."""
+"""Compare `correctness` with `smile`: agreement, calibration, abstention, groups of features; in Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `correctness` does beyond its rows, before and after; writes its tables into docs/research/travel.md.
+"""Measure `correctness` beyond its rows, before and after, and write the tables into docs/research/travel.md.
 
 Every source is left out in turn: EVOUNA, NQ301 and drawn rows. "Before" is the fit of version 1, which was made on
 EVOUNA's fit split: what the release that had it wrote for the same rows, in files of --before named as those of --data

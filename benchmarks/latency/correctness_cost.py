@@ -1,4 +1,4 @@
-"""What `correctness` costs compared with `smile`: the rows of the speed benchmark, cold and warm, in one process.
+"""Compare the cost of `correctness` and `smile`: the rows of the speed benchmark, cold and warm, in one process.
 
 Every way has an embedded scorer of its own without a store on disk, and blocks of rows go to them in turn, forwards and
 backwards, so that a change of the machine's load affects all of them. Wall-clock seconds depend on that load; seconds

@@ -26,7 +26,7 @@ _OFF = "off"
 _WAYS = ("HTTP API and page", "and traced, 100 %", "and traced, default")
 _SNAPSHOT = "/gradewire.v1.Monitoring/Snapshot"
 _LIVE_EVERY_S = 2.0
-"""As static/live-view.js."""
+"""Seconds between snapshots; static/live-view.js has the same."""
 
 
 @contextmanager

@@ -69,7 +69,7 @@ class BackgroundLoop:
                 "this began in the process that forked this one, and ends there: call again here"
             )
         else:
-            # What is started before the loop is told to stop is cancelled by it, never forgotten.
+            # The loop cancels work that starts before it is asked to stop; nothing is forgotten.
             with self._lock:
                 if not self._stopping:
                     return asyncio.run_coroutine_threadsafe(work, self.loop)
@@ -87,7 +87,7 @@ class BackgroundLoop:
             self._thread.join(_STOP_S)
 
     def is_own_thread(self) -> bool:
-        """Whether the caller is a callback of the loop."""
+        """Return True if the caller is a callback of the loop."""
         return threading.current_thread() is self._thread
 
     def _run(self) -> None:

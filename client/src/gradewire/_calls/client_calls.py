@@ -39,9 +39,9 @@ JUDGE_DEADLINE_S = 3600.0
 JUDGE_STALL_S = 600.0
 """For the next result of a stream, for the same reason."""
 LIST_S = 60.0
-"""How long it counts what the server said that it can compute."""
+"""Seconds for which the server's list of models stays valid."""
 DRAIN_S = 60.0
-"""What close() gives to submissions that are pending."""
+"""Seconds that close() grants to pending submissions."""
 
 
 def connect(carrier: Transport | Endpoint) -> Transport:

@@ -346,7 +346,7 @@ def _order(order: judging_pb2.OrderVerdict) -> OrderVerdict:
 def _probabilities(
     received: judging_pb2.PairResult | judging_pb2.OrderVerdict,
 ) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Of answer A, answer B and a tie; all of them or none."""
+    """Return the probabilities of answer A, answer B and a tie: all of them or none."""
     if not (
         received.HasField("probability_a")
         and received.HasField("probability_b")

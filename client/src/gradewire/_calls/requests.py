@@ -29,7 +29,7 @@ JUDGE_CHUNK_ITEMS = 32
 # What is sent without asking the server for its limits; nobody sets them as low as this.
 ASSUMED_ITEMS = 32
 ASSUMED_BYTES = 256 * 1024
-# What every gRPC server takes unless it was told otherwise.
+# The default limit of every gRPC server.
 SAFE_MESSAGE_BYTES = 4 * 1024 * 1024
 # Tag and length of one element of a repeated field.
 _ELEMENT_BYTES = 8
@@ -59,7 +59,7 @@ PRIORITIES: Mapping[Priority, scoring_pb2.Priority.ValueType] = {
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """How large one request may be.
+    """Bounds on the size of one request.
 
     Attributes:
         max_items: Elements of one request.
