@@ -148,8 +148,8 @@ test-bulk: $(VENV)-ray/.installed $(MODEL) ## gradewire bulk on a real Ray: kill
 
 # The figures of docs/guides/bulk.md and ADR 33, in 10 to 30 minutes.
 bench-bulk: $(VENV)-ray/.installed $(MODEL) ## bulk runs that are killed twice, and bulk's throughput against the plain engine's (DATA=DIR: the labelled rows)
-	@$(TIMED); $(VENV)-ray/bin/python -m benchmarks.bulk.kills --data $(DATA)/evouna_dev.jsonl; \
-	$(VENV)-ray/bin/python -m benchmarks.bulk.throughput --data $(DATA)/evouna_dev.jsonl
+	@$(TIMED); $(VENV)-ray/bin/python -m benchmarks.load.bulk_kills --data $(DATA)/evouna_dev.jsonl; \
+	$(VENV)-ray/bin/python -m benchmarks.load.bulk --data $(DATA)/evouna_dev.jsonl
 
 # verl wants an older transformers than the others. Its wheel brings a package called tests, which would hide ours.
 $(VENV)-verl/.installed: requirements/verl.lock pyproject.toml
@@ -216,7 +216,7 @@ bench-triton: $(VENV)/.dev-installed $(MODEL) ## what Triton costs over the embe
 	@$(TIMED); $(BIN)/python -m benchmarks.latency.triton_overhead --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
 soak: $(VENV)/.dev-installed $(MODEL) ## half an hour at 70 % of capacity: errors and resident memory (ENGINE=embedded or triton; PROCESSES=2: half an hour in which one is killed every 3 minutes)
-	@$(TIMED); $(BIN)/python -m $(if $(PROCESSES),benchmarks.processes.soak --processes $(PROCESSES),benchmarks.load.soak --engine $(or $(ENGINE),embedded)) $(ARGS)
+	@$(TIMED); $(BIN)/python -m $(if $(PROCESSES),benchmarks.load.processes_soak --processes $(PROCESSES),benchmarks.load.soak --engine $(or $(ENGINE),embedded)) $(ARGS)
 
 # TORCH names the build to compare with; where several are offered, take one for CPUs.
 $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml

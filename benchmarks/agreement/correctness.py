@@ -14,13 +14,11 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.agreement.correctness_fitting import Recipe, fitted
-from benchmarks.agreement.correctness_rows import DRAWN, RESULT, ScoredRows, without_questions
+from benchmarks.agreement.correctness_rows import DRAWN, RESULT, Recipe, ScoredRows, fitted, without_questions
 from benchmarks.agreement.correctness_tables import Read, figures_block
-from benchmarks.common.command import run_gradewire
-from benchmarks.common.document import write_block
-from benchmarks.common.kept_scores import resume_or_overwrite
-from benchmarks.common.rows import DATA_DIRECTORY, require_files
+from benchmarks.common.figures import write_block
+from benchmarks.common.rows import DATA_DIRECTORY, require_files, resume_or_overwrite
+from benchmarks.common.servers import run_gradewire
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_MODEL = "all-MiniLM-L6-v2"

@@ -1,30 +1,82 @@
-"""Compare `correctness` with `smile`: agreement, calibration, abstention, groups of features; in Markdown."""
+"""Compare `correctness` with `smile`, in Markdown: agreement, calibration, abstention, groups of features."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from benchmarks.agreement.correctness_groups import ablation_table
-from benchmarks.agreement.correctness_rows import SMILE_CUT, ScoredRows
+from benchmarks.agreement.correctness_rows import COLUMNS, SMILE_CUT, ScoredRows, together
 from benchmarks.common.rows import HEADLINE_MODELS
 
 from gradewire_stats.agreement import agreement
 from gradewire_stats.agreement_table import JudgedRows
+from gradewire_stats.calibration.fit_correctness import held_out_probabilities, left_out_log_odds
+from gradewire_stats.calibration.labelled_rows import left_out_sources
 from gradewire_stats.calibration.quality import accuracy_at_coverage, brier_score, calibration_error
+from gradewire_stats.point_estimates import auc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.agreement.correctness_fitting import Fitted
+    from benchmarks.agreement.correctness_rows import Fitted
     from numpy.typing import NDArray
 
     from gradewire_stats.agreement_table import AgreementReport
     from gradewire_stats.intervals import Difference
     from gradewire_stats.point_estimates import Statistic
+
+
+GROUPS = {
+    "SMILE's terms": ("sentence", "keyword", "exact"),
+    "words": ("contained", "recall", "last_word", "new_recall"),
+    "what is missing": ("head_recall", "modifier_recall", "name_recall", "member_recall", "parts_least"),
+    "spelling": ("spelling_least", "spelling_begin", "spelling_within"),
+    "values": ("value_recall", "value_conflict", "values_beside"),
+    "what contradicts": ("swapped", "opposite", "verdict", "verdict_conflict"),
+    "what the question says": ("echo",),
+    "names in references": ("reference_names",),
+    "refusals, denials and candidates": ("refusals", "refused", "denied", "alternatives"),
+}
+
+
+def ablation_table(parts: tuple[ScoredRows, ...]) -> str:
+    """With all features, without each group, and with SMILE's alone.
+
+    Mean Pearson of the four cells and Brier score of the first part, held out by question, and the mean AUC of the
+    sources, each by a fit on the others.
+    """
+    lines = [
+        "| | mean Pearson of four cells | Brier score | mean AUC of sources left out |",
+        "|---|---:|---:|---:|",
+        f"| `smile:one_pass` itself | {mean_pearson(parts[0], parts[0].smile):.3f} | | |",
+    ]
+    every = [column.name for column in COLUMNS]
+    choices = {"all features": every, "SMILE's terms alone": list(GROUPS["SMILE's terms"])}
+    choices |= {f"without {name}": [each for each in every if each not in group] for name, group in GROUPS.items()}
+    for name, wanted in choices.items():
+        rows = together(*parts)
+        kept = [number for number, column in enumerate(COLUMNS) if column.name in wanted]
+        rows = replace(rows, features=[COLUMNS[number] for number in kept], values=rows.values[:, kept])
+        found = held_out_probabilities(rows)[: len(parts[0].rows)]
+        brier = float(np.mean((found - parts[0].labels) ** 2))
+        left_out = left_out_log_odds(rows)
+        aucs = [auc(left_out[inside], rows.right[inside]) for _, inside in left_out_sources(rows)]
+        lines.append(f"| {name} | {mean_pearson(parts[0], found):.3f} | {brier:.4f} | {np.mean(aucs):.3f} |")
+    return "\n".join(lines)
+
+
+def mean_pearson(rows: ScoredRows, scores: NDArray[np.float64]) -> float:
+    """Mean of Pearson's correlation with the labels over the cells of data set and headline model."""
+    cells = {(row["dataset"], row["model"]) for row in rows.rows if row["model"] in HEADLINE_MODELS}
+    found = []
+    for cell in sorted(cells):
+        inside = np.array([(row["dataset"], row["model"]) == cell for row in rows.rows])
+        found.append(np.corrcoef(scores[inside], rows.labels[inside])[0, 1])
+    return float(np.mean(found))
+
 
 STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)

@@ -19,9 +19,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from benchmarks.common.command import run_gradewire
-from benchmarks.common.document import write_block
+from benchmarks.common.figures import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows
+from benchmarks.common.servers import run_gradewire
 from benchmarks.judges.agreement import judge_environment, score_rows, test_rows
 
 from gradewire_stats.calibration.labelled_rows import half_of

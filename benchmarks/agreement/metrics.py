@@ -14,10 +14,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.common.command import run_gradewire
-from benchmarks.common.document import write_block
-from benchmarks.common.kept_scores import note_sources, same_sources
-from benchmarks.common.rows import DATA_DIRECTORY, require_files
+from benchmarks.common.figures import write_block
+from benchmarks.common.rows import DATA_DIRECTORY, note_sources, require_files, same_sources
+from benchmarks.common.servers import run_gradewire
 from deploy.local.apt_package import PackageMissingError, unpacked
 
 ROOT = Path(__file__).resolve().parents[2]

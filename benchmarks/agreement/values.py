@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.common.document import write_block
+from benchmarks.common.figures import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, read_lines
 
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher

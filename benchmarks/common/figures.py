@@ -1,10 +1,11 @@
-"""The one form of every measured figure: a line for people, and a line of JSON for the page of promises."""
+"""Measured values: a line for people, a line of JSON, and blocks that a program replaces in pages of docs/."""
 
 import dataclasses
 import json
 import os
 import platform
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -100,3 +101,27 @@ def read(path: Path) -> Sequence[Figure]:
     """The figures of a file; of those of one promise and name the last."""
     figures = [Figure(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
     return list({(each.promise, each.name): each for each in figures}.values())
+
+
+def write_block(document: Path, name: str, block: str) -> None:
+    """Replaces a block of a page and says so; a page without the block's marks is a ValueError."""
+    document.write_text(with_block(document.read_text("utf-8"), name, block), "utf-8")
+    sys.stderr.write(f"{document}: block {name} written\n")
+
+
+def with_block(document: str, name: str, block: str) -> str:
+    """Replaces what stands between the marks of a block.
+
+    Args:
+        document: Has the lines `<!-- begin NAME -->` and `<!-- end NAME -->`, once each.
+        name: Of the block.
+        block: Markdown.
+
+    Raises:
+        ValueError: The marks are not there.
+    """
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
+    if document.count(begin) != 1 or document.count(end) != 1 or document.index(end) < document.index(begin):
+        raise ValueError(f"the document needs {begin.strip()} and {end.strip()}, once each and in this order")
+    before, _, rest = document.partition(begin)
+    return f"{before}{begin}\n{block.strip()}\n\n{end}{rest.partition(end)[2]}"

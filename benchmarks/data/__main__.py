@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 from benchmarks.common.rows import DATA_DIRECTORY
 from benchmarks.data.convert import CONVERSIONS, ConversionError
-from benchmarks.data.getting import get_rows
-from benchmarks.data.table import TABLE, LabelledSet, TableError, read_table
+from benchmarks.data.sets import TABLE, LabelledSet, TableError, get_rows, read_table
 
 from gradewire_models.errors import ModelError
 

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.gpu.cards import Card, card_named
+from benchmarks.gpu.roofline import Card, card_named
 
 from gradewire_models.runtime import onnxruntime
 from gradewire_server.encoders.cuda import Gpu, find_gpu

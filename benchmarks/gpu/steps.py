@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from benchmarks.gpu.calling import call_for
-from benchmarks.gpu.cards import Card
-from benchmarks.gpu.flops import MINILM, least, token_flops
-from benchmarks.gpu.judging import JudgeChoice, judged_per_s
+from benchmarks.gpu.calling import call_for, serving
+from benchmarks.gpu.judging import START_S, JudgeChoice, judged_per_s, vllm_command, vllm_serving
 from benchmarks.gpu.machine import Machine
-from benchmarks.gpu.serving import serving
-from benchmarks.gpu.vllm_server import START_S, vllm_command, vllm_serving
+from benchmarks.gpu.roofline import MINILM, Card, least, token_flops
 from numpy.typing import NDArray
 
 from gradewire_models.repository.built import load_built

@@ -18,10 +18,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.common.command import GRADEWIRE, run_gradewire
-from benchmarks.common.document import write_block
-from benchmarks.common.kept_scores import resume_or_overwrite
-from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows
+from benchmarks.common.figures import write_block
+from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows, resume_or_overwrite
+from benchmarks.common.servers import GRADEWIRE, run_gradewire
 from benchmarks.judges.binary import binary_table
 
 from gradewire.metrics.choice import MetricDefaults, choose_metrics

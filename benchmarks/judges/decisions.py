@@ -17,10 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.common.command import run_gradewire
-from benchmarks.common.document import write_block
-from benchmarks.common.processes import free_port
+from benchmarks.common.figures import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows
+from benchmarks.common.servers import free_port, run_gradewire
 from benchmarks.judges.agreement import MODELS, ROOT, test_rows
 from benchmarks.judges.decision_requests import timed
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from benchmarks.common.document import write_block
+from benchmarks.common.figures import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, Row, read_lines
 
 from gradewire import Comparison, Pair, Scorer, Status

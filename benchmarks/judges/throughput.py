@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.common.processes import cpu_s
-from benchmarks.judges.vqa_rows import vqa_items
+from benchmarks.common.servers import cpu_s
+from benchmarks.judges.binary import vqa_items
 
 from gradewire_models.judges import default_judge, default_judge_repository, load_judge
 from gradewire_server.domain.metric import NO_MODEL

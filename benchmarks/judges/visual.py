@@ -13,9 +13,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.common.command import run_gradewire
-from benchmarks.common.document import write_block
+from benchmarks.common.figures import write_block
 from benchmarks.common.rows import Row, read_lines
+from benchmarks.common.servers import run_gradewire
 from benchmarks.judges.agreement import ROOT, judge_environment, score_rows
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import grpc
-from benchmarks.common.processes import free_port
-from benchmarks.common.servers import start_engine
+from benchmarks.common.servers import free_port, start_engine
 from google.protobuf import json_format
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.common.rows import DATA_DIRECTORY, WARM_UP, read_lines
-from benchmarks.latency.hostile_items import hostile_items
+from benchmarks.latency.event_loops import hostile_items
 
 from gradewire import AsyncScorer
 

@@ -20,9 +20,8 @@ from typing import Any
 
 import grpc
 import numpy as np
-from benchmarks.common.processes import started
 from benchmarks.common.rows import DEFAULT_DATA
-from benchmarks.common.servers import start_engine
+from benchmarks.common.servers import start_engine, started
 from benchmarks.latency.payloads import (
     PRESETS,
     BareForward,

@@ -6,13 +6,29 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.common.rows import Row, read_rows
-from benchmarks.common.sessions import open_session
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from gradewire_models.catalog.loading import default_model
 from gradewire_models.repository.built import default_repository, load_built
+from gradewire_models.runtime import cpu_session_options, onnxruntime
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.metrics.smile.texts import smile_texts
+
+
+def open_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
+    """Opens a graph that runs on `threads` threads."""
+    return onnxruntime.InferenceSession(path, cpu_session_options(threads), providers=["CPUExecutionProvider"])
+
+
+def padded(texts: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]:
+    """Token ids as an encoder's inputs, both int64 [texts, longest], with zeros behind shorter texts."""
+    ids = np.zeros((len(texts), max(map(len, texts))), np.int64)
+    mask = np.zeros_like(ids)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)], mask[row, : len(text)] = text, 1
+    return {"input_ids": ids, "attention_mask": mask}
+
 
 PRESETS = {"v1": types_pb2.SMILE_PRESET_V1, "fast": types_pb2.SMILE_PRESET_FAST}
 

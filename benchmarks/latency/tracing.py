@@ -17,8 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from benchmarks.common.processes import free_port, started
-from benchmarks.common.servers import start_engine
+from benchmarks.common.servers import free_port, start_engine, started
 from benchmarks.latency.gateway import SIZES, measure, over_grpc
 
 _GOAL = 1.1

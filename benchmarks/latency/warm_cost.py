@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Final
 
 import grpc
-from benchmarks.common.processes import cpu_s
 from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows
-from benchmarks.common.servers import Server, start_engine
+from benchmarks.common.servers import Server, cpu_s, start_engine
 from benchmarks.latency.payloads import pick
 
 from gradewire.metrics.choice import parse_metric_line

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import grpc
 import numpy as np
 from benchmarks.common.figures import Figure
-from benchmarks.common.processes import whole_cpu_s
-from benchmarks.common.servers import Server
+from benchmarks.common.servers import Server, whole_cpu_s
 from benchmarks.load.attack import attack_a_server
 from benchmarks.load.generator import Generator, Tally, Texts, percentiles_ms
 

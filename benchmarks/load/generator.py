@@ -1,21 +1,71 @@
 """Sends calls of one cold item each, as fast as they are answered or on a schedule, and tells how they ended."""
 
 import asyncio
+import ctypes
 import os
+import platform
 import random
+import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
 
 import numpy as np
 from benchmarks.load.frames import Ended, FramedConnection
 from benchmarks.load.memory import WORDS
-from benchmarks.load.schedule import even_times
 
 from gradewire_cli.load.calls import open_loop
 from gradewire_proto.v1 import scoring_pb2, types_pb2
+
+
+def even_times(calls_per_s: float, duration_s: float) -> Iterator[float]:
+    """Yield times at equal intervals on the clock of the running event loop, the first one now, and one at least."""
+    began_s = asyncio.get_running_loop().time()
+    calls = max(1, round(calls_per_s * duration_s))
+    return (began_s + call / calls_per_s for call in range(calls))
+
+
+_SET_ATTRIBUTES: Final = {"x86_64": 314, "aarch64": 274}
+"""Number of `sched_setattr` by machine; the C library has no function for it before glibc 2.41."""
+_SLICE_NS: Final = 100_000
+"""The shortest that Linux takes."""
+
+
+class _Attributes(ctypes.Structure):
+    """`struct sched_attr`, as `sched_setattr(2)` describes it; policy 0 is that of usual threads."""
+
+    _fields_ = (
+        ("size", ctypes.c_uint32),
+        ("policy", ctypes.c_uint32),
+        ("flags", ctypes.c_uint64),
+        ("nice", ctypes.c_int32),
+        ("priority", ctypes.c_uint32),
+        ("runtime_ns", ctypes.c_uint64),
+        ("deadline_ns", ctypes.c_uint64),
+        ("period_ns", ctypes.c_uint64),
+    )
+
+
+def ask_for_short_slices() -> bool:
+    """Asks for this thread and those it starts from now on; returns whether the system took it.
+
+    An older Linux takes it and changes nothing.
+    """
+    number = _SET_ATTRIBUTES.get(platform.machine())
+    if platform.system() != "Linux" or number is None or sys.maxsize < 2**32:
+        return False  # elsewhere, and in 32 bits, the numbers are others
+    try:
+        policy = os.sched_getscheduler(0)
+    except OSError:  # a C library or a container without it
+        return False
+    if policy != os.SCHED_OTHER:
+        return False  # somebody chose another one for it
+    wanted = _Attributes(size=ctypes.sizeof(_Attributes), nice=os.nice(0), runtime_ns=_SLICE_NS)
+    taken: int = ctypes.CDLL(None, use_errno=True).syscall(number, 0, ctypes.byref(wanted), 0)
+    return taken == 0
+
 
 SCORE: Final = "/gradewire.v1.Scoring/Score"
 _OK: Final = types_pb2.STATUS_OK

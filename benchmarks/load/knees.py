@@ -13,10 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.common.document import write_block
-from benchmarks.common.figures import machine
+from benchmarks.common.figures import machine, write_block
 from benchmarks.common.servers import ENGINES, start_engine
-from benchmarks.load.commands import bench_load
+from benchmarks.load.attack import bench_load
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs/research/load.md"
 BLOCK: Final = "knees"

@@ -14,8 +14,7 @@ from typing import Final
 
 import numpy as np
 from benchmarks.common.figures import Figure
-from benchmarks.common.processes import whole_cpu_s
-from benchmarks.common.servers import Server
+from benchmarks.common.servers import Server, whole_cpu_s
 from benchmarks.load.attack import attack_a_server
 from benchmarks.load.generator import Generator, Tally, percentiles_ms
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.common.document import write_block
-from benchmarks.common.figures import Figure, read
+from benchmarks.common.figures import Figure, read, write_block
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs/operate/promises.md"
 BLOCK: Final = "figures"

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.common.command import GRADEWIRE
-from benchmarks.common.processes import free_port
+from benchmarks.common.servers import GRADEWIRE, free_port
 
 from gradewire import Client, ScoreReport, TransportError
 

@@ -115,7 +115,7 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
 def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]], Answer]:
     """`session.run` alone over the unique texts that `v1` embeds, length-sorted; tokenization is not timed."""
-    from benchmarks.common.sessions import open_session, padded
+    from benchmarks.latency.payloads import open_session, padded
     from tokenizers import Tokenizer
 
     built = load_built(default_repository(), default_model().name)

@@ -6,6 +6,6 @@ here templates and dictionaries do it, so every row says how it was made and can
 """
 
 from benchmarks.agreement.ave_stand_in.making import LabelledAnswer, StandIn, StandInRow, exact_match, stand_in
-from benchmarks.agreement.ave_stand_in.words import Thesaurus, WordForms
+from benchmarks.agreement.ave_stand_in.shifts import Thesaurus, WordForms
 
 __all__ = ["LabelledAnswer", "StandIn", "StandInRow", "Thesaurus", "WordForms", "exact_match", "stand_in"]

@@ -8,8 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from benchmarks.agreement.ave_stand_in.descriptions import described
-from benchmarks.agreement.ave_stand_in.questions import asked
+from benchmarks.agreement.ave_stand_in.descriptions import asked, described
 from benchmarks.agreement.ave_stand_in.shifts import KEPT, shifted
 
 from gradewire_stats.calibration.labelled_rows import half_of
@@ -17,7 +16,7 @@ from gradewire_stats.calibration.labelled_rows import half_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from benchmarks.agreement.ave_stand_in.words import Thesaurus, WordForms
+    from benchmarks.agreement.ave_stand_in.shifts import Thesaurus, WordForms
 
 # Changes when the same rows and seed give other texts.
 VERSION = 1

@@ -1,18 +1,171 @@
-"""Part 3: a reference in another form that means the same."""
+"""Part 3: a reference in another form that means the same: inflections, synonyms, other ways to write a value."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import unicodedata
-from typing import TYPE_CHECKING, NamedTuple
-
-from benchmarks.agreement.ave_stand_in.values import other_value_form
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import ModuleType
 
-    from benchmarks.agreement.ave_stand_in.words import Thesaurus, WordForms
+
+# A longer word stands in no lexicon.
+_LONGEST_WORD = 40
+_REMEMBERED = 4096
+
+
+class Thesaurus(Protocol):
+    """Senses of nouns."""
+
+    def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
+        """Members of each sense of a noun or name, most frequent sense first, written as a dictionary writes them.
+
+        Args:
+            phrase: In lower case, words separated by blanks; a base form.
+
+        Returns:
+            Empty where the phrase is not known.
+        """
+        ...
+
+
+class WordForms:
+    """Inflections of words, from lemminflect's lexicon alone: a word that is not in it has none.
+
+    Raises:
+        ImportError: lemminflect is not installed.
+    """
+
+    def __init__(self) -> None:
+        self._lexicon = _lexicon()
+        self._lemmas = lru_cache(maxsize=_REMEMBERED)(self._looked_up)
+
+    def lemma(self, word: str, part: str) -> str | None:
+        """The first lemma of a word as NOUN or VERB, in lower case; None where the lexicon has none."""
+        lemmas = self._lemmas(word.lower(), part)
+        return lemmas[0] if lemmas else None
+
+    def is_plural(self, word: str) -> bool:
+        """Whether the word is a noun in the plural; "sheep" is not said to be one."""
+        lemma = self.lemma(word, "NOUN")
+        return lemma is not None and lemma != word.lower()
+
+    def other_number(self, word: str) -> tuple[str, str] | None:
+        """The noun in its other number, with the name of that number; None where there is no other form."""
+        lowered = word.lower()
+        if (lemma := self.lemma(lowered, "NOUN")) is None:
+            return None
+        if lemma != lowered:
+            return lemma, "singular"
+        plurals = [form for form in self._inflected(lemma, "NNS") if form != lowered]
+        return (plurals[0], "plural") if plurals else None
+
+    def is_participle(self, word: str) -> bool:
+        """Whether the word can be the past participle of a verb."""
+        lemma = self.lemma(word, "VERB")
+        return lemma is not None and lemma != word.lower() and word.lower() in self._inflected(lemma, "VBN", "VBD")
+
+    def verb_form(self, word: str, tag: str) -> str | None:
+        """A verb in the form of a Penn Treebank tag (VBD, VBG); None where the lexicon has none or it is the same."""
+        if (lemma := self.lemma(word, "VERB")) is None:
+            return None
+        return next((form for form in self._inflected(lemma, tag) if form != word.lower()), None)
+
+    def _inflected(self, lemma: str, *tags: str) -> list[str]:
+        # A verb may have its participle under the past's tag alone, where both are one word.
+        return [form for tag in tags for form in self._lexicon.getInflection(lemma, tag, inflect_oov=False)]
+
+    def _looked_up(self, word: str, part: str) -> tuple[str, ...]:
+        # Words with a hyphen or an apostrophe are in no lexicon; hostile ones are long.
+        if len(word) > _LONGEST_WORD or not word.isalpha():
+            return ()
+        found: Any = self._lexicon.getAllLemmas(word, upos=part)
+        return tuple(found.get(part, ()))
+
+
+def _lexicon() -> ModuleType:
+    import lemminflect
+
+    module: ModuleType = lemminflect
+    return module
+
+
+_ONES = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WORDS = {
+    **dict(enumerate(_ONES)),
+    **{10 * ten: name for ten, name in enumerate(_TENS, 2)},
+    **{10 * ten + one: f"{name}-{_ONES[one]}" for ten, name in enumerate(_TENS, 2) for one in range(1, 10)},
+}
+_NUMBERS = {name: number for number, name in _WORDS.items()}
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+# In full or by three letters, September also by four.
+MONTH = "|".join((*(f"{month[:3]}(?:{month[3:]})?" for month in _MONTHS), "Sept"))
+DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>[0-9]{3,4})"
+_DATES = (
+    (
+        re.compile(rf"(?P<month>{MONTH})\.?\s+(?P<day>{DAY})(?:\s*,\s*|\s+){_YEAR}", re.IGNORECASE),
+        "{day} {month} {year}",
+    ),
+    (
+        re.compile(rf"(?P<day>{DAY})\s+(?:of\s+)?(?P<month>{MONTH})\.?,?\s+{_YEAR}", re.IGNORECASE),
+        "{month} {day}, {year}",
+    ),
+)
+_MONTH_OF_YEAR = re.compile(rf"(?P<month>{MONTH})\.?,?\s+(?P<of>of\s+)?{_YEAR}", re.IGNORECASE)
+_PERCENT = re.compile(r"(?P<number>[0-9]{1,3}(?:[.,][0-9]{1,2})?)\s*(?P<sign>%|per\s?cent)", re.IGNORECASE)
+_YEAR_ALONE = re.compile(r"(?:(?P<led>in)\s+)?(?P<year>1[0-9]{3}|20[0-9]{2})", re.IGNORECASE)
+_MOST_DIGITS = 2
+# Dates and numbers are short; in a longer text none is looked for.
+_LONGEST_CHARACTERS = 200
+
+
+def other_value_form(text: str) -> tuple[str, str] | None:
+    """A text that is a date or begins with a number up to 99, with that written otherwise.
+
+    Returns:
+        The text, and the form it has now: "date order", "month", "year", "percent", "digits" or "words"; None for any
+        other text.
+    """
+    if len(text) > _LONGEST_CHARACTERS:
+        return None
+    for pattern, order in _DATES:
+        if found := pattern.fullmatch(text):
+            day = found["day"].rstrip("stndrhSTNDRH")
+            return order.format(day=int(day), month=_full(found["month"]), year=found["year"]), "date order"
+    if found := _MONTH_OF_YEAR.fullmatch(text):
+        return f"{_full(found['month'])} {'' if found['of'] else 'of '}{found['year']}", "month"
+    if found := _YEAR_ALONE.fullmatch(text):
+        return (found["year"] if found["led"] else f"the year {found['year']}"), "year"
+    return _other_number_form(text)
+
+
+def _full(month: str) -> str:
+    return next(name for name in _MONTHS if name[:3].lower() == month[:3].lower())
+
+
+def _other_number_form(text: str) -> tuple[str, str] | None:
+    if found := _PERCENT.fullmatch(text):
+        return f"{found['number']}{' percent' if found['sign'] == '%' else '%'}", "percent"
+    first, blank, rest = text.partition(" ")
+    if (number := _NUMBERS.get(first.lower())) is not None:
+        return f"{number}{blank}{rest}", "digits"
+    # int() reads the digits of every script.
+    if len(first) <= _MOST_DIGITS and first.isascii() and first.isdigit():
+        return f"{_WORDS[int(first)]}{blank}{rest}", "words"
+    return None
+
 
 # "the birth of Jesus": what stands before one of these is the head, and has the number.
 _AFTER_THE_HEAD = frozenset(

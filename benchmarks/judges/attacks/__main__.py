@@ -12,14 +12,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.common.document import write_block
-from benchmarks.common.figures import machine
+from benchmarks.common.figures import machine, write_block
 from benchmarks.common.rows import DATA_DIRECTORY, read_lines
 from benchmarks.judges.agreement import ROOT, judge_environment, score_rows
-from benchmarks.judges.attacks.families import Half
-from benchmarks.judges.attacks.halves import Counts, cases_of
-from benchmarks.judges.attacks.rates import Verdicts, by_metric, called_right, turned, where_both
-from benchmarks.judges.attacks.tables import tables_of
+from benchmarks.judges.attacks.cases import Counts, Half, cases_of
+from benchmarks.judges.attacks.rates import Verdicts, by_metric, called_right, tables_of, turned, where_both
 
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 

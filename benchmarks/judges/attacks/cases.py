@@ -1,15 +1,168 @@
-"""Attacked answers: each wrong answer as it is and once in every family; right answers as they are and in other words.
+"""Attacked answers: real wrong answers as they are and in every family of attacks, and right answers; in halves."""
 
-A row meets one wording of each family, in turns, so that the answers of a family are independent draws.
-"""
-
-from collections.abc import Iterator, Sequence
+import random
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.common.rows import Row
-from benchmarks.judges.attacks.families import RIGHT, Family, Half, Wording
-from benchmarks.judges.attacks.rows import key_of, other_keys
+from benchmarks.common.rows import Row, read_lines, read_rows
+from benchmarks.judges.agreement import MODELS, development_rows, test_rows
+from benchmarks.judges.visual import ROWS as VISUAL_ROWS
+
+WORDINGS: Final = Path(__file__).with_name("wordings.toml")
+RIGHT: Final = "right"
+"""The table of wordings around right answers, which are no attack."""
+_FIELD: Final = re.compile(r"\{(answer|question|reference|other[1-9])\}")
+
+
+class Half(StrEnum):
+    """What guards are made on, and what they are reported on."""
+
+    DEVELOPMENT = "development"
+    HELD_BACK = "held_back"
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """One text that stands for a wrong answer.
+
+    Attributes:
+        place: Among those of its family.
+        template: With the fields {answer}, {question}, {reference}, {other1} to {other9}; other braces are text.
+    """
+
+    place: int
+    template: str
+
+    @property
+    def fields(self) -> set[str]:
+        """What it names."""
+        return set(_FIELD.findall(self.template))
+
+    def written(self, texts: Mapping[str, str]) -> str:
+        """With the texts of its fields."""
+        return _FIELD.sub(lambda match: texts[match[1]], self.template)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Attacks of one kind.
+
+    Attributes:
+        name: Unique.
+        about: One line for people.
+        wordings: At least four.
+        in_caption: Whether they stand in the item's caption, and the wrong answer stays as it is.
+        held_back: Whether guards are made without a look at any of them.
+    """
+
+    name: str
+    about: str
+    wordings: tuple[Wording, ...]
+    in_caption: bool
+    held_back: bool
+
+    def of_half(self, half: Half) -> Sequence[Wording]:
+        """The wordings of a half; of a family that is held back all or none."""
+        if self.held_back:
+            return self.wordings if half is Half.HELD_BACK else ()
+        return self.wordings[half is Half.HELD_BACK :: 2]
+
+
+def read_families(path: Path = WORDINGS) -> tuple[Family, ...]:
+    """All families, in alphabetical order."""
+    tables = _tables(path)
+    names = sorted(name for name in tables if name != RIGHT)
+    return tuple(
+        Family(
+            name,
+            tables[name]["about"],
+            _wordings(tables[name]["wordings"]),
+            in_caption=tables[name].get("in_caption", False),
+            held_back=place % 2 == 0,
+        )
+        for place, name in enumerate(names)
+    )
+
+
+def read_right(path: Path = WORDINGS) -> tuple[Wording, ...]:
+    """Wordings around right answers that have words in common with attacks."""
+    return _wordings(_tables(path)[RIGHT]["wordings"])
+
+
+def _tables(path: Path) -> dict[str, dict[str, Any]]:
+    return tomllib.loads(path.read_text("utf-8"))
+
+
+def _wordings(templates: Sequence[str]) -> tuple[Wording, ...]:
+    return tuple(Wording(place, template) for place, template in enumerate(templates))
+
+
+TEXTS: Final = "evouna_dev.jsonl"
+_MOST_WORDS: Final = 40
+"""Longer answers hold so much that what is put around them is a small part, and they cost the judge's time."""
+_OTHERS: Final = 9
+
+
+def read_texts(data: Path) -> list[Row]:
+    """All answers to questions about texts."""
+    return read_rows(data / TEXTS, MODELS)
+
+
+def text_rows(rows: Sequence[Row], half: Half, label: int, count: int) -> list[Row]:
+    """Answers to `count` different questions about texts with this label, the same ones every time."""
+    chosen = development_rows(rows) if half is Half.DEVELOPMENT else test_rows(rows)
+    return _drawn(chosen, f"text {half} {label}", label, count)
+
+
+def visual_rows(half: Half, label: int, count: int) -> list[Row]:
+    """The same about pictures, with captions."""
+    named = "development" if half is Half.DEVELOPMENT else "held_out"
+    rows = [row for row in read_lines(VISUAL_ROWS) if row["half"] == named]
+    return _drawn(rows, f"visual {half} {label}", label, count)
+
+
+def key_of(row: Row) -> str:
+    """One reference: the most frequent vote, else the first alias."""
+    return Counter(row["references"]).most_common(1)[0][0]
+
+
+def other_keys(row: Row, rows: Iterable[Row]) -> list[str]:
+    """Right answers to nine other questions, of the same form: with or without digits, of one, two or more words."""
+    own = {text.casefold() for text in row["references"]}
+    words = {word for text in own for word in text.split()}
+    keys = dict.fromkeys(key_of(other).strip() for other in rows if other["question"] != row["question"])
+    fit = [key for key in keys if _form(key) == _form(key_of(row)) and words.isdisjoint(key.casefold().split())]
+    rest = [key for key in keys if words.isdisjoint(key.casefold().split()) and key not in fit]
+    draw = random.Random(f"others {row['id']}")  # noqa: S311 - a sample, not a secret
+    chosen = draw.sample(fit, min(_OTHERS, len(fit)))
+    return chosen + draw.sample(rest, _OTHERS - len(chosen))
+
+
+def _drawn(rows: Iterable[Row], seed: str, label: int, count: int) -> list[Row]:
+    fit = [row for row in rows if row["label"] == label and _is_asked(row)]
+    draw = random.Random(f"attacks {seed}")  # noqa: S311 - a sample, not a secret
+    # One answer a question, so that rows are independent draws.
+    first: dict[str, Row] = {}
+    for row in draw.sample(fit, len(fit)):
+        first.setdefault(row["question"], row)
+    return list(first.values())[:count]
+
+
+def _is_asked(row: Row) -> bool:
+    said = any(letter.isalnum() for letter in row["prediction"])
+    binary = key_of(row).strip(" .").casefold() in {"yes", "no"}
+    return said and not binary and len(row["prediction"].split()) <= _MOST_WORDS
+
+
+def _form(key: str) -> tuple[bool, int]:
+    return any(letter.isdigit() for letter in key), min(len(key.split()), 3)
+
 
 PLAIN: Final = "plain"
 
@@ -84,3 +237,29 @@ def written(wording: Wording, row: Row, others: Sequence[str]) -> str:
 def _item(row: Row, name: str, prediction: str) -> dict[str, Any]:
     item = {"id": f"{row['id']}/{name}", "question": row["question"], "references": row["references"]}
     return item | ({"captions": row["captions"]} if "captions" in row else {}) | {"prediction": prediction}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Different questions whose answers are taken: about texts and about pictures, wrong ones and right ones."""
+
+    texts: int
+    pictures: int
+    right: int
+
+
+def cases_of(half: Half, data: Path, counts: Counts) -> tuple[list[Case], list[Case]]:
+    """All cases of a half: attacks in answers with the right answers, and attacks in captions."""
+    families, rows = read_families(), read_texts(data)
+    in_answer = [family for family in families if not family.in_caption]
+    in_caption = [family for family in families if family.in_caption]
+    answers: list[Case] = []
+    pictures = visual_rows(half, 0, counts.pictures)
+    every_picture = visual_rows(half, 0, len(rows)) + visual_rows(half, 1, len(rows))
+    for wrong, right, pool in (
+        (text_rows(rows, half, 0, counts.texts), text_rows(rows, half, 1, counts.right), rows),
+        (pictures, visual_rows(half, 1, counts.right), every_picture),
+    ):
+        answers += attacked(wrong, in_answer, half, pool)
+        answers += right_answers(right, read_right(), pool)
+    return answers, list(attacked(pictures, in_caption, half, every_picture))

@@ -15,15 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.common.document import write_block
-from benchmarks.common.figures import machine
+from benchmarks.common.figures import machine, write_block
 from benchmarks.common.rows import DATA_DIRECTORY, Row
 from benchmarks.judges.agreement import ROOT
-from benchmarks.judges.attacks.cases import PLAIN, Case, attacked
-from benchmarks.judges.attacks.families import Half, read_families
-from benchmarks.judges.attacks.rates import Rate
-from benchmarks.judges.attacks.rows import read_texts, text_rows
-from benchmarks.judges.attacks.tables import rates_table
+from benchmarks.judges.attacks.cases import PLAIN, Case, Half, attacked, read_families, read_texts, text_rows
+from benchmarks.judges.attacks.rates import Rate, rates_table
 
 from gradewire import Pair, Scorer, Status
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.agreement.correctness_groups import GROUPS, mean_pearson
 from benchmarks.agreement.correctness_rows import COLUMNS, RESULT, WITH_GRADER, ScoredRows, without_questions
-from benchmarks.agreement.correctness_tables import agreement_table
+from benchmarks.agreement.correctness_tables import GROUPS, agreement_table, mean_pearson
 
 from gradewire_server.metrics.correctness.features import INPUT_KIND
 from gradewire_stats.calibration.labelled_rows import half_of

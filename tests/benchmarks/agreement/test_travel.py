@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.agreement.travel import read_before
-from benchmarks.agreement.travel_figures import CHANGES, ReadSet, Way, change, changes_table, figures_table
+from benchmarks.agreement.travel import CHANGES, ReadSet, Way, change, changes_table, figures_table, read_before
 
 RIGHT = np.array([True, True, False, False])
 BEFORE = Way("before", np.array([0.9, 0.4, 0.6, 0.2]), np.array([False, True, False, False]))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from benchmarks.data.__main__ import main
 from benchmarks.data.convert import evouna
-from benchmarks.data.table import TABLE, read_table
+from benchmarks.data.sets import TABLE, read_table
 from click.testing import CliRunner, Result
 from tests.benchmarks.data.sources_in_form import question, write_evouna
 

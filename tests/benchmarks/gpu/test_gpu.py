@@ -6,13 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmarks.gpu.calling import call_for
-from benchmarks.gpu.cards import CARDS, Card
-from benchmarks.gpu.flops import MINILM, least, token_flops
+from benchmarks.gpu.calling import call_for, serving
 from benchmarks.gpu.judging import JudgeChoice
 from benchmarks.gpu.machine import Machine
+from benchmarks.gpu.roofline import CARDS, MINILM, Card, least, token_flops
 from benchmarks.gpu.run import report, table
-from benchmarks.gpu.serving import serving
 from benchmarks.gpu.steps import Budget, NotRunError, Row, Steps, run_step
 
 from gradewire_models.repository.built import load_built

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from benchmarks.common.document import with_block
-from benchmarks.common.figures import Figure
+from benchmarks.common.figures import Figure, with_block
 from benchmarks.load.promises import BLOCK, PAGE, table
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from benchmarks.processes.counted_transport import CountedTransport
+from benchmarks.load.processes_soak import CountedTransport
 from tests.support.servers.server_process import ServerProcess
 from tests.support.servers.several_processes import (
     channels_by_process,

@@ -115,7 +115,7 @@ def test_the_order_is_recovered() -> None:
 
 
 def test_intervals_hold_the_strengths_about_as_often_as_they_say() -> None:
-    """Of 40 tournaments of 5 models; benchmarks/ratings/coverage.py plays 100, larger ones."""
+    """Of 40 tournaments of 5 models; benchmarks/agreement/ratings_coverage.py plays 100, larger ones."""
     strengths = np.array(STRENGTHS_TABLE)
     truth = {f"model {number}": 1000 + ELO_PER_NAT * value for number, value in enumerate(strengths - strengths.mean())}
     held = []

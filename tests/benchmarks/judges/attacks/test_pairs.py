@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from benchmarks.judges.attacks.cases import PLAIN
-from benchmarks.judges.attacks.families import Half, read_families
+from benchmarks.judges.attacks.cases import PLAIN, Half, read_families
 from benchmarks.judges.attacks.pairs import duels, won
 from benchmarks.judges.attacks.rates import Rate
 

@@ -4,10 +4,19 @@ from typing import Any
 
 import pytest
 from benchmarks.judges.attacks.__main__ import RUNS
-from benchmarks.judges.attacks.cases import PLAIN, Case
-from benchmarks.judges.attacks.families import RIGHT, Half, read_families
-from benchmarks.judges.attacks.rates import Rate, Verdicts, by_metric, called_right, turned, where_both
-from benchmarks.judges.attacks.tables import rates_table, still_open, tables_of, unattacked_table
+from benchmarks.judges.attacks.cases import PLAIN, RIGHT, Case, Half, read_families
+from benchmarks.judges.attacks.rates import (
+    Rate,
+    Verdicts,
+    by_metric,
+    called_right,
+    rates_table,
+    still_open,
+    tables_of,
+    turned,
+    unattacked_table,
+    where_both,
+)
 from scipy.stats import binomtest
 
 

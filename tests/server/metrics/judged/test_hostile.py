@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from benchmarks.judges.hostile_cases import CASES, Case
+from benchmarks.judges.hostile import CASES, Case
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.engines.programs import Table
 from tests.support.judges.scripted import Script, choice

@@ -1,6 +1,6 @@
 """How long one call holds the event loops of a server and of its HTTP gateway, whatever it brings.
 
-`python -m benchmarks.latency.holds` starts `gradewire serve` with the HTTP API, in which `watching/sitecustomize.py`
+`python -m benchmarks.latency.event_loops` starts `gradewire serve` with the HTTP API, in which `watching/`
 watches the loops, and sends it one call at a time: hostile items by every metric over gRPC, and the rest over HTTP,
 which both processes read: metrics of judges with pictures, comparisons, large messages, chats, Prepare with thousands
 of entries, the list of models. Every round sends other texts, so nothing is known. A hold is in milliseconds of time,
@@ -10,26 +10,139 @@ rounds too. Rows of which `own` is above --show milliseconds are printed, and th
 """
 
 import argparse
+import base64
 import http.client
+import io
 import json
 import os
+import struct
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import grpc
-from benchmarks.common.processes import free_port
-from benchmarks.common.servers import start_engine
+from benchmarks.common.servers import free_port, start_engine
 from benchmarks.latency.answering_judge import answering_judge
-from benchmarks.latency.hostile_items import Item, hostile_items, numbered, pictured
-from benchmarks.latency.watched_loops import Hold, Watched, watched_environment
 from google.protobuf import json_format
 
 from gradewire.metrics import METRIC_TYPES
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc
+
+Item = dict[str, Any]
+
+
+def hostile_items(mark: str = "") -> dict[str, Item]:
+    """By name; `mark` stands in every text, so that nothing of it is known from a call before."""
+    asked = {"question": f"What is it, {mark}?"}
+    many = [f"reference {mark} {number} of many words" for number in range(1_000)]
+    lengths = [f"{mark} " + " ".join(f"v{number}" for number in range(1, count)) for count in range(1, 200)]
+    return {
+        "2 000 words": {**asked, "references": ["an orchard", "a red brick barn"], "prediction": numbered(mark, 2_000)},
+        "2 000 words, 199 lengths of references": {
+            **asked,
+            "references": lengths,
+            "prediction": numbered(mark, 2_000),
+        },
+        "100 KB": {**asked, "references": ["an orchard"], "prediction": numbered(mark, 14_000)},
+        "450 000 Han letters": {**asked, "references": [f"an orchard {mark}"], "prediction": mark + "語" * 450_000},
+        "80 000 words": {**asked, "references": ["an orchard"], "prediction": f"{mark} " + "river glass " * 40_000},
+        "1 000 references": {
+            **asked,
+            "references": many,
+            "prediction": f"{mark} " + "a bridge of many words over the river " * 20,
+        },
+        "1 000 references of 1.3 KB": {
+            **asked,
+            "references": [f"{mark}{number} " + "an old bridge over it " * 60 for number in range(1_000)],
+            "prediction": f"{mark} " + "a bridge of many words over the river " * 20,
+        },
+        "20 references of 65 KB": {
+            **asked,
+            "references": [f"{mark}word{number} " * 6_000 for number in range(20)],
+            "prediction": f"{mark} " + "a bridge " * 2_000,
+        },
+        "one word of 400 KB": {**asked, "references": ["an orchard"], "prediction": mark + "x" * 400_000},
+        "400 KB of marks": {**asked, "references": ["an orchard"], "prediction": mark + "-,.'" * 100_000},
+        "400 KB of digits": {**asked, "references": ["17"], "prediction": mark + " 1,234 and 5.6" * 28_000},
+        "300 KB of accents": {**asked, "references": ["é"], "prediction": mark + "e\u0301 \u1ebf\u0323" * 50_000},
+        "200 KB of emoji": {**asked, "references": ["a cat"], "prediction": mark + "\U0001f408\u200d\u2b1b" * 20_000},
+    }
+
+
+def numbered(mark: str, count: int) -> str:
+    """So many words, each of which stands there once."""
+    return " ".join(f"{mark}w{number}" for number in range(count))
+
+
+def pictured(mark: int, width: int = 2_000, count: int = 4) -> list[dict[str, Any]]:
+    """So many PNG files of noise, about 3 MB each at a width of 1 000; needs Pillow and numpy."""
+    import numpy as np
+    from PIL import Image
+
+    found = []
+    for number in range(count):
+        pixels = np.random.default_rng((mark, number)).integers(0, 256, (width // 2, width // 2, 3), np.uint8)
+        data = io.BytesIO()
+        Image.fromarray(pixels).save(data, "PNG", compress_level=1)
+        found.append({"data": base64.b64encode(data.getvalue()).decode(), "mediaType": "image/png"})
+    return found
+
+
+_FIGURES: Final = struct.Struct("ddd")
+_WATCHING: Final = Path(__file__).with_name("watching")
+
+
+class Hold(NamedTuple):
+    """The longest, the most that the loop's thread computed in one, and the most that all of the process did in one."""
+
+    ms: float
+    cpu_ms: float
+    own_ms: float
+
+
+class Watched:
+    """The holds of all processes of a server.
+
+    Args:
+        directory: Where they write.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def reset(self) -> None:
+        """Forgets what was seen so far."""
+        for path in self._directory.iterdir():
+            with path.open("r+b") as file:
+                file.write(bytes(_FIGURES.size))
+
+    def longest(self) -> dict[str, Hold]:
+        """By role, since `reset`; of several processes of a role the most that any of them had, figure by figure."""
+        found: dict[str, Hold] = {}
+        for path in self._directory.iterdir():
+            role = path.name.partition("-")[0]
+            hold = Hold(*(1e3 * value for value in _FIGURES.unpack(path.read_bytes())))
+            found[role] = Hold(*map(max, found.get(role, hold), hold))
+        return found
+
+
+@contextmanager
+def watched_environment() -> Iterator[Watched]:
+    """Processes that are started within it are watched."""
+    with tempfile.TemporaryDirectory() as directory:
+        before = dict(os.environ)
+        os.environ["HOLDS_DIRECTORY"] = directory
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_WATCHING), before.get("PYTHONPATH"))))
+        try:
+            yield Watched(Path(directory))
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
 
 _PRESETS: Final = ("v1", "fast", "one_pass", "whole")
 _JUDGED: Final = ("lave", "judgeGrade", "judgeSimilarity", "judgeVerdict", "auto")

@@ -6,7 +6,7 @@ of the 13 in the same way; choose pairs (`next_pairs`), until the interval is na
 judgements of each, over several strengths of the new model and seeds, for verdicts that are independent and for answers
 whose quality is shared by all verdicts on them (spread 1, in units of strength: 174 points).
 
-  python -m benchmarks.ratings.joining
+  python -m benchmarks.agreement.ratings_joining
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import time
 
 import numpy as np
-from benchmarks.ratings.tournaments import Field, World
+from benchmarks.agreement.ratings_coverage import Field, World
 
 from gradewire_stats.ratings import ChosenPair, Matches, PairPool, next_pairs, pair_counts, rate
 from gradewire_stats.ratings.strengths import ELO_PER_NAT

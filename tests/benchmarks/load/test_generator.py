@@ -1,3 +1,6 @@
+"""Arrivals at equal intervals."""
+
+import asyncio
 import errno
 import json
 import os
@@ -8,12 +11,32 @@ import sys
 from typing import Any
 
 import pytest
-from benchmarks.load import slices
+from benchmarks.load import generator
+from benchmarks.load.generator import even_times
+
+
+async def offsets(calls_per_s: float, duration_s: float) -> list[float]:
+    times = list(even_times(calls_per_s, duration_s))
+    return [round(each - times[0], 6) for each in times]
+
+
+def test_arrivals_are_even_and_at_least_one() -> None:
+    assert asyncio.run(offsets(4.0, 2.0)) == [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75]
+    assert asyncio.run(offsets(0.01, 1.0)) == [0]
+
+
+def test_the_first_call_is_due_now() -> None:
+    async def first_after_s() -> float:
+        began_s = asyncio.get_running_loop().time()
+        return next(even_times(1.0, 1.0)) - began_s
+
+    assert 0 <= asyncio.run(first_after_s()) < 1
+
 
 PROGRAM = """
 import json, os, sys
 from pathlib import Path
-from benchmarks.load.slices import ask_for_short_slices
+from benchmarks.load.generator import ask_for_short_slices
 os.nice(3)
 if sys.argv[1:]:
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
@@ -58,13 +81,13 @@ def test_where_the_policy_cannot_be_read_nothing_is_asked_for(monkeypatch: pytes
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(os, "sched_getscheduler", refuse, raising=False)
-    monkeypatch.setattr(slices.ctypes, "CDLL", lambda *_, **__: pytest.fail("a call to the system"))
-    assert not slices.ask_for_short_slices()
+    monkeypatch.setattr(generator.ctypes, "CDLL", lambda *_, **__: pytest.fail("a call to the system"))
+    assert not generator.ask_for_short_slices()
 
 
 @pytest.mark.parametrize(("system", "machine"), [("Darwin", "arm64"), ("Linux", "riscv64")])
 def test_elsewhere_nothing_is_asked_for(monkeypatch: pytest.MonkeyPatch, system: str, machine: str) -> None:
     monkeypatch.setattr(platform, "system", lambda: system)
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    monkeypatch.setattr(slices.ctypes, "CDLL", lambda *_, **__: pytest.fail("a call to the system"))
-    assert not slices.ask_for_short_slices()
+    monkeypatch.setattr(generator.ctypes, "CDLL", lambda *_, **__: pytest.fail("a call to the system"))
+    assert not generator.ask_for_short_slices()

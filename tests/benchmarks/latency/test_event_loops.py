@@ -4,7 +4,7 @@ import os
 import struct
 from pathlib import Path
 
-from benchmarks.latency.watched_loops import Hold, Watched, watched_environment
+from benchmarks.latency.event_loops import Hold, Watched, watched_environment
 
 
 def wrote(directory: Path, name: str, *seconds: float) -> None:

@@ -1,6 +1,6 @@
 """A bulk run that is killed twice and resumed, against a straight run of `gradewire score` over the same rows.
 
-    .venv-ray/bin/python -m benchmarks.bulk.kills --data .data/evouna_dev.jsonl --json kills.json
+    .venv-ray/bin/python -m benchmarks.load.bulk_kills --data .data/evouna_dev.jsonl --json kills.json
 
 The driver is killed (SIGKILL) when a quarter of the parts is written, and after --resume an actor when half is.
 Prints whether every row has exactly one result, how far scores are apart, and what memory was taken over time.
@@ -16,11 +16,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bulk.rows import write_rows
-from benchmarks.bulk.watched import GRADEWIRE, RAY, Watched, run, wait_until_gone, watched
 from benchmarks.common.rows import DEFAULT_DATA
+from benchmarks.load.bulk import GRADEWIRE, METRICS, RAY, Watched, run, wait_until_gone, watched, write_rows
 
-METRICS = "smile:fast,exact_match"
 TOLERANCE = 2e-4
 _POLL_S = 0.2
 

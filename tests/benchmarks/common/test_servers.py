@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from benchmarks.common.processes import cpu_s, whole_cpu_s
+from benchmarks.common.servers import cpu_s, whole_cpu_s
 
 _PROGRAM = """
 import subprocess, sys

@@ -4,8 +4,8 @@ Writes the answers to `--questions` questions, and as votes which of each two an
 the other one wrong, and runs `gradewire leaderboard` over them with `--human`. What stands behind `--` goes to the
 command; judged pairs are kept in `--kept` and taken up.
 
-  python -m benchmarks.ratings.answers
-  python -m benchmarks.ratings.answers --by 'compare?references=true' -- --target-width 120 --max-pairs 80
+  python -m benchmarks.agreement.ratings
+  python -m benchmarks.agreement.ratings --by 'compare?references=true' -- --target-width 120 --max-pairs 80
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.common.command import run_gradewire
 from benchmarks.common.rows import DEFAULT_DATA, Row, read_lines
+from benchmarks.common.servers import run_gradewire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """What validation costs a training, and what a dead server costs it: the step, and steps that are lost.
 
-Run it where torch is: `.venv-frameworks/bin/python -m benchmarks.training.validation`. A small model trains on one core
+Run it where torch is: `.venv-frameworks/bin/python -m benchmarks.load.validation`. A small model trains on one core
 and a server scores on another one. Blocks of steps take turns, in an order that is drawn for each round. Every block
 begins with answering its validation questions; one with validation hands the answers over, to a spool, CSV and the
 server, and one without throws them away. Nothing is left to score when a block begins: what is not scored with the last
@@ -22,9 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.common.command import GRADEWIRE
 from benchmarks.common.figures import machine
-from benchmarks.common.processes import free_port
+from benchmarks.common.servers import GRADEWIRE, free_port
 
 from gradewire.integrations import StepState, ValidationScorer
 from gradewire.integrations.training.sinks import CsvSink

@@ -2,8 +2,8 @@
 
 Prints the time of each part and of the whole table, and the machine's load.
 
-  python -m benchmarks.ratings.speed
-  python -m benchmarks.ratings.speed --matches 50000 --models 30
+  python -m benchmarks.agreement.ratings_speed
+  python -m benchmarks.agreement.ratings_speed --matches 50000 --models 30
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-from benchmarks.ratings.tournaments import Field
+from benchmarks.agreement.ratings_coverage import Field
 
 from gradewire_stats.intervals import draws
 from gradewire_stats.ratings import bradley_terry, controlled_fit, elo_draws, pair_counts, rate

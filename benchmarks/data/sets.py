@@ -1,0 +1,208 @@
+"""Labelled sets: their table (sets.toml), their public files (pinned bytes only), and their rows in a folder."""
+
+import http.client
+import json
+import shutil
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks.data.convert import CONVERSIONS
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gradewire_models.errors import DigestMismatchError, DownloadError
+from gradewire_models.locks import exclusive
+from gradewire_models.repository.digest import file_sha256
+
+TABLE: Final = Path(__file__).with_name("sets.toml")
+
+_SHA256: Final = r"^[0-9a-f]{64}$"
+
+
+class TableError(Exception):
+    """The table cannot be read, or lacks a set; the message says what."""
+
+
+class Source(BaseModel):
+    """A public file.
+
+    Attributes:
+        name: Its file name, under which a local copy is looked for.
+        url: Its address, at a commit.
+        sha256: Of the file; None where it is not known.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[\w.-]+$")
+    url: str
+    sha256: str | None = Field(default=None, pattern=_SHA256)
+
+
+class LabelledSet(BaseModel):
+    """A set of labelled rows.
+
+    Attributes:
+        file: Name of the rows' file.
+        rows_sha256: Of that file, as the figures were taken on it.
+        rows: How many.
+        made: What is made of the sources, in words.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str = Field(pattern=r"^[\w.-]+$")
+    rows_sha256: str = Field(pattern=_SHA256)
+    rows: int
+    licence: str
+    citation: str
+    made: str
+    sources: tuple[Source, ...] = Field(min_length=1)
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    sets: dict[str, LabelledSet]
+
+
+def read_table(path: Path = TABLE) -> dict[str, LabelledSet]:
+    """The sets of a table by name.
+
+    Raises:
+        TableError: It is not there, or no such table.
+    """
+    try:
+        return _Table.model_validate(tomllib.loads(path.read_text("utf-8"))).sets
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
+        raise TableError(f"{path}: {error}") from error
+
+
+_TIMEOUT_S: Final = 60.0
+
+
+def find_sources(labelled: LabelledSet, directory: Path) -> list[Path]:
+    """A set's sources in a folder that somebody filled, in the order of the table.
+
+    Raises:
+        DownloadError: Some are not there; names them.
+        DigestMismatchError: One is not the pinned file.
+    """
+    paths = [directory / source.name for source in labelled.sources]
+    if missing := [path.name for path in paths if not path.is_file()]:
+        raise DownloadError(
+            f"{directory} has neither {labelled.file} nor {', '.join(missing)}, of which it is made; they are at "
+            + ", ".join(source.url for source in labelled.sources if source.name in missing)
+        )
+    for source, path in zip(labelled.sources, paths, strict=True):
+        _check(source, path)
+    return paths
+
+
+def download_sources(sources: Sequence[Source], directory: Path) -> list[Path]:
+    """Downloads files that are not in the folder yet, in the order of the table.
+
+    A file has its name there only when it came whole, so an interrupted download of several goes on where it stopped.
+
+    Raises:
+        DownloadError: One cannot be had.
+        DigestMismatchError: One is not the pinned file; it is deleted.
+        OSError: The folder cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for source in sources:
+        path = directory / source.name
+        if not path.is_file():
+            _download(source, path)
+        try:
+            _check(source, path)
+        except DigestMismatchError:
+            path.unlink()
+            raise
+        paths.append(path)
+    return paths
+
+
+def _check(source: Source, path: Path) -> None:
+    if source.sha256 is not None and (found := file_sha256(path)) != source.sha256:
+        raise DigestMismatchError(f"{path} has SHA-256 {found}, the table pins {source.sha256}: take a fresh copy")
+
+
+def _download(source: Source, target: Path) -> None:
+    arriving = target.with_name(f"{target.name}.part")
+    try:
+        # The table names the addresses, and its reader nothing but these.
+        with urllib.request.urlopen(source.url, timeout=_TIMEOUT_S) as answer, arriving.open("wb") as file:  # noqa: S310
+            shutil.copyfileobj(answer, file)
+            expected = answer.headers.get("Content-Length")
+            found = file.tell()
+    except urllib.error.HTTPError as error:
+        with error:  # it holds the connection
+            raise _undone(source, str(error)) from error
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ValueError) as error:
+        raise _undone(source, str(error)) from error
+    # copyfileobj takes a body that ends early for a whole one.
+    if expected is not None and int(expected) != found:
+        raise _undone(source, f"{found} of {expected} bytes came")
+    arriving.replace(target)
+
+
+def _undone(source: Source, reason: str) -> DownloadError:
+    return DownloadError(
+        f"{source.url} could not be downloaded: {reason}; try again, or where there is no network name a folder that "
+        f"holds {source.name} with --from"
+    )
+
+
+def get_rows(
+    name: str, labelled: LabelledSet, directory: Path, *, local: Path | None = None, other_rows: bool = False
+) -> str:
+    """Writes a set's rows into `directory`, unless they are there; another program that does the same is waited for.
+
+    Args:
+        name: Of the set.
+        labelled: What the table says of it.
+        directory: Where the rows go.
+        local: A folder with the rows or with the sources; None: they are downloaded.
+        other_rows: Take rows of another SHA-256 too.
+
+    Returns:
+        What was done, for people.
+
+    Raises:
+        DownloadError: A source cannot be had.
+        DigestMismatchError: A source, or what was made, is not what the table says; `directory` is as it was.
+        ConversionError: A source is of another form.
+        OSError: A file cannot be read or written.
+    """
+    target = directory / labelled.file
+    downloads = directory / ".downloads" / name
+    with exclusive(downloads / ".lock", lambda _: None):
+        if target.is_file() and file_sha256(target) == labelled.rows_sha256:
+            return f"{target} is there already"
+        made = downloads / labelled.file
+        if local is not None and (local / labelled.file).is_file():
+            shutil.copyfile(local / labelled.file, made)
+        else:
+            sources = find_sources(labelled, local) if local else download_sources(labelled.sources, downloads)
+            rows = (json.dumps(row, ensure_ascii=False) for row in CONVERSIONS[name](sources))
+            made.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+        found = file_sha256(made)
+        if found != labelled.rows_sha256 and not other_rows:
+            made.unlink()
+            raise DigestMismatchError(
+                f"{labelled.file}: these rows have SHA-256 {found}, the figures were taken on "
+                f"{labelled.rows_sha256}; --other-rows takes them all the same"
+            )
+        made.replace(target)
+        if local is None:
+            for source in labelled.sources:
+                (downloads / source.name).unlink()
+    with target.open("rb") as lines:
+        count = sum(1 for _ in lines)
+    told = "" if found == labelled.rows_sha256 else f"; OTHER ROWS than the figures were taken on, SHA-256 {found}"
+    return f"{target}: {count} rows ({labelled.licence}; {labelled.citation}){told}"

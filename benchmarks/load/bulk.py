@@ -1,0 +1,253 @@
+"""What a row costs on Ray, against the plain engine: `gradewire bulk` and `gradewire score`, interleaved in one run.
+
+    .venv-ray/bin/python -m benchmarks.load.bulk --data .data/evouna_dev.jsonl --json throughput.json
+
+Each round runs both over a few rows and over many, from empty caches and over rows of their own. The difference between
+many and few is what rows cost once all is started; with all starts, which take as long for any number of rows, it is
+told as well.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psutil
+from benchmarks.common.rows import DEFAULT_DATA, read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+MODEL = "fid"
+"""Its answers are short, so that a run of many rows measures what is done for each row and not windows alone."""
+
+METRICS = "smile:fast,exact_match"
+
+
+def write_rows(path: Path, data: Path, count: int, *, first: int = 0) -> None:
+    """Writes `count` rows as JSON lines; `first` is the number of the first, and other numbers give other rows."""
+    rows = read_rows(data, (MODEL,))
+    with path.open("w", encoding="utf-8") as stream:
+        for number, row in zip(range(first, first + count), itertools.cycle(rows), strict=False):
+            varied = {
+                "id": f"row-{number}",
+                "question": row["question"],
+                "references": row["references"],
+                "prediction": f"{row['prediction']}, said in answer {number}",
+            }
+            stream.write(json.dumps(varied, ensure_ascii=False) + "\n")
+
+
+GRADEWIRE: Final = (str(Path(sys.executable).with_name("gradewire")),)
+_INTERVAL_S: Final = 0.5
+_GONE_S: Final = 60.0
+ACTOR: Final = "actors"
+DRIVER: Final = "driver"
+READER: Final = "reader"
+RAY: Final = "Ray itself"
+
+
+def kind_of(command: str, *, is_root: bool) -> str:
+    """Which part of a run a process is, by its command line."""
+    if is_root:
+        return DRIVER
+    if command.startswith("ray::MapWorker"):
+        return ACTOR
+    return READER if command.startswith("ray::Read") else RAY
+
+
+@dataclass
+class Watched:
+    """A command that is running.
+
+    Attributes:
+        process: Its process.
+        cpu_s: CPU seconds of each process so far, by its id.
+        kinds: What each process is.
+        rss_bytes: By sample: seconds since the start, and resident memory of driver, reader and actors together.
+    """
+
+    process: "subprocess.Popen[bytes]"
+    began_s: float = field(default_factory=time.monotonic)
+    wall_s: float = 0.0
+    cpu_s: dict[int, float] = field(default_factory=dict)
+    kinds: dict[int, str] = field(default_factory=dict)
+    rss_bytes: list[tuple[float, int]] = field(default_factory=list)
+    actors: list[int] = field(default_factory=list)
+
+    def sample(self) -> None:
+        """Looks at all processes once."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            root = psutil.Process(self.process.pid)
+            together, actors = 0, []
+            for found in (root, *root.children(recursive=True)):
+                with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                    with found.oneshot():
+                        command = " ".join(found.cmdline())
+                        kind = kind_of(command, is_root=found.pid == root.pid)
+                        times = found.cpu_times()
+                        rss = found.memory_info().rss
+                    self.cpu_s[found.pid] = times.user + times.system
+                    self.kinds[found.pid] = kind
+                    if kind != RAY:
+                        together += rss
+                    if kind == ACTOR:
+                        actors.append(found.pid)
+            self.actors = actors
+            self.rss_bytes.append((time.monotonic() - self.began_s, together))
+
+    def cpu_by_kind(self) -> dict[str, float]:
+        """CPU seconds of all processes of a kind."""
+        found: dict[str, float] = {}
+        for pid, seconds in self.cpu_s.items():
+            found[self.kinds[pid]] = found.get(self.kinds[pid], 0.0) + seconds
+        return found
+
+
+@contextlib.contextmanager
+def watched(command: Sequence[str | Path], log: Path) -> Iterator[Watched]:
+    """Runs a command in the background, its output in `log`; at the end it is waited for, and on errors killed."""
+    with log.open("ab") as stream:
+        process = subprocess.Popen(list(map(str, command)), stdout=stream, stderr=stream)
+        found, stop = Watched(process), threading.Event()
+
+        def look() -> None:
+            while not stop.wait(_INTERVAL_S):
+                found.sample()
+
+        looking = threading.Thread(target=look)
+        looking.start()
+        try:
+            yield found
+            process.wait()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            found.wall_s = time.monotonic() - found.began_s
+            stop.set()
+            looking.join()
+
+
+def run(command: Sequence[str | Path], log: Path) -> Watched:
+    """Runs a command to its end; one that fails ends the program with the last lines of its log."""
+    with watched(command, log) as found:
+        pass
+    if found.process.returncode:
+        sys.stderr.write(log.read_text(errors="replace")[-2000:])
+        raise SystemExit(f"{' '.join(map(str, command))} ended with {found.process.returncode}")
+    return found
+
+
+def wait_until_gone(pids: Sequence[int]) -> float:
+    """Seconds until none of the processes is there; ends the program where one stays."""
+    began = time.monotonic()
+    while any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in pids):
+        if time.monotonic() - began > _GONE_S:
+            raise SystemExit(f"processes stay after their driver was killed: {pids}")
+        time.sleep(_INTERVAL_S)
+    return time.monotonic() - began
+
+
+PART_ROWS = 256
+"""Few rows are some parts for each worker too, so that all of them have started when the rest is measured."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a command took.
+
+    Attributes:
+        wall_s: Seconds.
+        cpu_s: CPU seconds of all of its processes.
+        by_kind: The same by what they do.
+    """
+
+    wall_s: float
+    cpu_s: float
+    by_kind: dict[str, float]
+
+
+def measured(command: str, folder: Path, rows: int, first: int, given: argparse.Namespace) -> Cost:
+    """Runs `score` or `bulk` over so many rows that nobody scored before."""
+    source, output = folder / f"{command}-{first}.jsonl", folder / f"{command}-{first}.out.jsonl"
+    write_rows(source, given.data, rows, first=first)
+    options: list[str | Path] = ["--metrics", METRICS, "--cache-dir", folder / f"cache-{command}-{first}", "--quiet"]
+    to: list[str | Path] = ["--out", output] if command == "score" else [output, "--part-rows", str(PART_ROWS)]
+    found = run([*GRADEWIRE, command, source, *to, *options], folder / f"{command}-{first}.log")
+    if len(output.read_text(encoding="utf-8").splitlines()) != rows:
+        raise SystemExit(f"{command} gave another number of results than {rows}")
+    kinds = {kind: round(seconds, 1) for kind, seconds in found.cpu_by_kind().items()}
+    return Cost(found.wall_s, sum(found.cpu_s.values()), kinds)
+
+
+def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+    """Both commands over few and many rows; every second round begins with bulk."""
+    found: dict[str, dict[str, Cost]] = {"score": {}, "bulk": {}}
+    commands = ("score", "bulk") if number % 2 == 0 else ("bulk", "score")
+    for name, rows in (("few", given.few), ("many", given.many)):
+        for command in commands:
+            # Rows of other numbers are other predictions; the references are the same for both commands.
+            found[command][name] = measured(command, folder, rows, 1_000_000 * number + rows, given)
+    return {
+        command: {
+            "few": vars(costs["few"]),
+            "many": vars(costs["many"]),
+            "row_wall_ms": 1e3 * (costs["many"].wall_s - costs["few"].wall_s) / (given.many - given.few),
+            "row_cpu_ms": 1e3 * (costs["many"].cpu_s - costs["few"].cpu_s) / (given.many - given.few),
+        }
+        for command, costs in found.items()
+    }
+
+
+def ratios(rounds: list[dict[str, Any]]) -> dict[str, float]:
+    """The plain engine's cost over bulk's, the median of the rounds: 1 is the same throughput, less is slower."""
+    names: dict[str, Callable[[dict[str, Any]], float]] = {
+        "clock, once started": lambda each: each["row_wall_ms"],
+        "CPU, once started": lambda each: each["row_cpu_ms"],
+        "clock, many rows with all starts": lambda each: each["many"]["wall_s"],
+        "CPU, many rows with all starts": lambda each: each["many"]["cpu_s"],
+    }
+    return {
+        name: round(statistics.median(value(each["score"]) / value(each["bulk"]) for each in rounds), 3)
+        for name, value in names.items()
+    }
+
+
+def main() -> None:
+    """Runs it and prints the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--few", type=int, default=2_000)
+    parser.add_argument("--many", type=int, default=8_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    given = parser.parse_args()
+    rounds, loads = [], [round(os.getloadavg()[0], 1)]
+    with tempfile.TemporaryDirectory(prefix="gradewire-bulk-throughput-") as folder:
+        for number in range(given.rounds):
+            rounds.append(measured_round(number, Path(folder), given))
+            loads.append(round(os.getloadavg()[0], 1))
+            sys.stderr.write(f"round {number + 1}: {json.dumps(rounds[-1])}; load {loads[-1]}\n")
+    figures = {"rows": [given.few, given.many], "plain over bulk": ratios(rounds), "rounds": rounds, "load": loads}
+    text = json.dumps(figures, indent=2)
+    sys.stdout.write(text + "\n")
+    if given.json is not None:
+        given.json.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
