@@ -15,7 +15,7 @@ from gradewire.transport import Endpoint
 async def scorer(small_server: SmallServer) -> AsyncIterator[RewardScorer]:
     """A scorer whose server is late with dogs."""
     transport = HoldingTransport(
-        GrpcTransport(Endpoint(small_server.address)), lambda item: "dog" in item.prediction, 9
+        GrpcTransport(Endpoint(small_server.address)), lambda item: "dog" in item.prediction, 60
     )
-    async with RewardScorer(transport, deadline_s=0.5) as scorer:
+    async with RewardScorer(transport, deadline_s=4.0) as scorer:
         yield scorer
