@@ -25,11 +25,8 @@ _LATELY_S: Final = 1.0
 _LITTLE: Final = 0.5
 """Of its share of what all have had; who has had less asks for less than it may."""
 
-_MIN_RETRY_S: Final = 0.05
-_UNKNOWN_RETRY_S: Final = 0.2
-_MAX_RETRY_S: Final = 5.0
-_NEWEST_RATE_WEIGHT: Final = 0.2
-"""Weight of the newest measurement in the moving average of items (or bytes) finished per second."""
+_NO_PERMIT_RETRY_S: Final = 0.5
+"""Where permits are used up, others give theirs back within about this time."""
 
 _PARTS_OF_LIMIT: Final = 4
 """Of the bytes of slowed messages; one tenant holds one part at the most, or one message."""
@@ -328,9 +325,6 @@ class Permits:
         self._unit = unit
         self._taken = 0
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
-        self._rate_per_s = 0.0
-        self._finished = 0
-        self._rate_since = time.monotonic()
 
     @property
     def taken(self) -> int:
@@ -343,7 +337,7 @@ class Permits:
         if taken and taken + count > self.limit:
             raise OverloadedError(
                 f"{taken} {self._unit} are in flight, {count} more exceed the limit of {self.limit}; come back later",
-                retry_after_s=self._retry_after_s(),
+                retry_after_s=_NO_PERMIT_RETRY_S,
             )
         self._taken = taken + count
 
@@ -374,7 +368,6 @@ class Permits:
     def release(self, count: int) -> None:
         """Gives permits back, and hands them to those that wait."""
         self._taken -= count
-        self._finished += count
         if self._waiting:
             self._grant()
 
@@ -392,18 +385,6 @@ class Permits:
                 granted.set_result(None)
             else:
                 return
-
-    def _retry_after_s(self) -> float:
-        """Time in which about half of what is in flight will be done, at the rate of the last seconds."""
-        now = time.monotonic()
-        elapsed_s = now - self._rate_since
-        if elapsed_s >= 1.0:
-            rate = self._finished / elapsed_s
-            self._rate_per_s += (rate - self._rate_per_s) * (_NEWEST_RATE_WEIGHT if self._rate_per_s else 1.0)
-            self._finished, self._rate_since = 0, now
-        if not self._rate_per_s:
-            return _UNKNOWN_RETRY_S
-        return min(_MAX_RETRY_S, max(_MIN_RETRY_S, 0.5 * self._taken / self._rate_per_s))
 
 
 class SlowedMessages:
