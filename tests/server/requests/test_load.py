@@ -116,14 +116,12 @@ def test_it_is_over_when_nobody_comes() -> None:
     assert not backlog.is_late, "the first ones after a pause are a burst again"
 
 
-def test_it_counts_what_is_let_in() -> None:
+def test_as_many_calls_end_as_are_under_way_within_the_time_that_one_takes() -> None:
     clock = Clock()
-    backlog = LoopBacklog(clock)
+    backlog = _many_under_way(clock)
     assert backlog.calls_per_s == 0
-    for _ in range(1000):
-        clock.now_s += 0.01
-        backlog.entered()
-    assert 95 < backlog.calls_per_s < 105
+    _calls(backlog, clock, 1, _LATE_S)
+    assert backlog.calls_per_s == pytest.approx(_MANY / backlog.wait_s)
 
 
 @given(st.lists(st.tuples(st.floats(0, 0.3), st.floats(0, 0.3)), max_size=60), st.floats(0, 0.009))

@@ -56,8 +56,6 @@ _PATIENT_AGAIN_S: Final = 1.0
 _FEW_UNDER_WAY: Final = 160
 """With fewer calls under way the loop is late for another reason, such as other programs, and refusing them would mend
 nothing. One connection may have 128 open."""
-_LET_IN_WINDOW_S: Final = 0.25
-_LET_IN_WEIGHT: Final = 0.3
 
 _OVERLOAD_PAUSE_S: Final = 2.0
 """Without a refusal for so long, overload is over."""
@@ -266,12 +264,10 @@ class LoopBacklog:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._seen_s = self._soon_s = self._window_s = clock()
+        self._seen_s = self._soon_s = clock()
         self._refused_s = -_PATIENT_AGAIN_S
         self._turn_s = 0.0
         self._under_way = 0
-        self._let_in = 0
-        self._let_in_per_s = 0.0
 
     @property
     def wait_s(self) -> float:
@@ -288,8 +284,8 @@ class LoopBacklog:
 
     @property
     def calls_per_s(self) -> float:
-        """Calls that were let in a second, lately; 0 while that is not known."""
-        return self._let_in_per_s
+        """Calls that end in a second: those under way do within the time that one takes (Little's law)."""
+        return self._under_way / self.wait_s if self.wait_s else 0.0
 
     def began(self, waited_s: float) -> None:
         """A call began.
@@ -306,12 +302,6 @@ class LoopBacklog:
     def entered(self) -> None:
         """A call was let in; `left` is called at its end."""
         self._under_way += 1
-        self._let_in += 1
-        now_s = self._clock()
-        if now_s - self._window_s >= _LET_IN_WINDOW_S:
-            measured = self._let_in / (now_s - self._window_s)
-            self._let_in_per_s += (_LET_IN_WEIGHT if self._let_in_per_s else 1.0) * (measured - self._let_in_per_s)
-            self._let_in, self._window_s = 0, now_s
 
     def left(self) -> None:
         """A call that was let in has ended."""
