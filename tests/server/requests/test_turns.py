@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.requests.clock import Clock
 
@@ -213,7 +213,7 @@ def test_a_share_is_kept_free_for_a_second() -> None:
     clock = Clock()
     shares = CallerShares(clock)
     shares.enter(_A, 600)
-    shares.promise(_B, 10, 100, 10)
+    shares.promise(_B, 0.1, 10)
     assert not shares.has_room(_A, 10, 600, _ALLOWED)
     clock.now_s += 1.1
     assert shares.has_room(_A, 10, 600, _ALLOWED)
@@ -229,24 +229,25 @@ def test_of_many_callers_each_may_have_one_request() -> None:
 
 
 def test_promises_to_one_caller_are_nothing_to_others_and_are_bounded() -> None:
-    shares = CallerShares(Clock())
-    told = [shares.promise(_A, 10, 100, 10) for _ in range(1000)]
+    clock = Clock()
+    shares = CallerShares(clock)
+    told = [shares.promise(_A, 0.1, 10) for _ in range(1000)]
     assert told == sorted(told)
     assert told[0] == pytest.approx(0.1)
     assert told[-1] == pytest.approx(10)
-    assert shares.promise(Caller("c"), 10, 100, 10) == pytest.approx(0.2), "it has half of the turns"
-    shares.calm()
-    assert shares.promise(_A, 10, 100, 10) < 0.3
+    assert shares.promise(Caller("c"), 0.1, 10) == pytest.approx(0.2), "it has half of the turns"
+    clock.now_s += 9.95
+    assert shares.promise(_A, 0.1, 10) == pytest.approx(0.05 + 0.1), "what was promised is nearly over, and it is alone"
 
 
-@pytest.mark.parametrize("given_to", [CallerShares.had, lambda shares, caller, _: shares.promise(caller, 1, 100, 10)])
-def test_callers_that_come_once_are_forgotten(given_to: Callable[[CallerShares, Caller, float], object]) -> None:
+@pytest.mark.parametrize("ask", [CallerShares.has_few_calls, lambda shares, caller: shares.promise(caller, 0.01, 10)])
+def test_callers_that_come_once_are_forgotten(ask: Callable[[CallerShares, Caller], object]) -> None:
     clock = Clock()
     shares = CallerShares(clock)
     most = 0
     for number in range(10_000):
         clock.now_s += 0.001
-        given_to(shares, Caller(str(number)), 1.0)
+        ask(shares, Caller(str(number)))
         most = max(most, len(shares._shares))
     assert most <= 1101, "those of a second, and of the tenth in which nobody looked"
     assert shares._weights == len(shares._shares)
@@ -276,35 +277,30 @@ def test_who_has_left_has_nothing(asked: list[tuple[int, float, float, float]]) 
     assert not shares.has_room(_A, _ALLOWED + 1, 3 * _ALLOWED, _ALLOWED)
 
 
-def test_who_has_had_less_than_half_of_its_share_has_had_little() -> None:
-    clock = Clock()
-    shares = CallerShares(clock)
-    assert not shares.has_had_little(_A)
-    shares.had(_A, 100)
-    assert not shares.has_had_little(_A), "it is alone"
-    assert shares.has_had_little(_B)
-    shares.had(_B, 59)
-    assert shares.has_had_little(_B), "three quarters are its share of 159"
-    shares.had(_B, 2)
-    assert not shares.has_had_little(_B)
-    clock.now_s += 0.5
-    shares.had(_A, 100)
-    assert shares.has_had_little(_B), "what it had fades"
+def test_a_caller_with_less_than_half_of_its_share_of_calls_has_few() -> None:
+    shares = CallerShares(Clock())
+    assert not shares.has_few_calls(_A)
+    for _ in range(100):
+        shares.begin_call(_A)
+    assert not shares.has_few_calls(_A), "it is alone"
+    assert shares.has_few_calls(_B)
+    for _ in range(59):
+        shares.begin_call(_B)
+    assert shares.has_few_calls(_B), "three quarters are its share of 159"
+    for _ in range(2):
+        shares.begin_call(_B)
+    assert not shares.has_few_calls(_B)
+    shares.end_call(_B)
+    shares.end_call(_B)
+    assert shares.has_few_calls(_B)
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.floats(0.1, 100), st.floats(0, 0.5)), min_size=1, max_size=40))
-@example([(1, 100, 0.5), (0, 0.1, 0.5), (0, 0.1, 0.5), (0, 0.1, 0.5)])  # one that had much has gone
-def test_not_all_have_had_little(given_out: list[tuple[int, float, float]]) -> None:
-    clock = Clock()
-    shares = CallerShares(clock)
-    for number, amount, pause_s in given_out:
-        shares.had(Caller(str(number)), amount)
-        clock.now_s += pause_s
-    # The first ask tells the others that it is there, which makes their shares smaller.
-    callers = [Caller(str(number)) for number in {number for number, _, _ in given_out}]
-    for caller in callers:
-        shares.has_had_little(caller)
-    assert not all(shares.has_had_little(caller) for caller in callers)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40))
+def test_not_all_have_few_calls(begun: list[int]) -> None:
+    shares = CallerShares(Clock())
+    for number in begun:
+        shares.begin_call(Caller(str(number)))
+    assert not all(shares.has_few_calls(Caller(str(number))) for number in set(begun))
 
 
 def test_one_tenant_has_a_quarter_and_leaves_the_rest_to_others() -> None:

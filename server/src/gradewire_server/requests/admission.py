@@ -92,8 +92,6 @@ _BULK_SHARE: Final = 3 / 8
 """Of all items in flight, for bulk work and as much for work that asks a judge; the rest is left to small requests."""
 _ARRIVAL: Final = "arrival"
 """Kind of cost: what a small request of a caller costs in the mean, whatever its metrics are."""
-_ITEMS_OF_A_CALL: Final = 4
-"""A call takes the event loop as long as so many items beside it."""
 _MIN_RETRY_S: Final = 0.05
 _MAX_RETRY_S: Final = 10.0
 
@@ -121,7 +119,6 @@ class Admission:
         self._shares = CallerShares(clock)
         self._overload = OverloadWatch(clock)
         self._loop = LoopBacklog(clock)
-        self._loop_shares = CallerShares(clock)
         self._encoders = EncoderBacklog(capacity.max_wait_s, clock)
         self._turns = BulkTurns(self._encoders, self._loop)
 
@@ -180,10 +177,12 @@ class Admission:
         self._refuse_when_late(caller, left_s)
         self._refuse_late(caller, self._costs.tokens(caller.key, _ARRIVAL, 1), left_s)
         self._loop.entered()
+        self._shares.begin_call(caller)
 
-    def depart(self) -> None:
+    def depart(self, caller: Caller) -> None:
         """A call that was let in by `arrive` has ended."""
         self._loop.left()
+        self._shares.end_call(caller)
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
@@ -244,15 +243,15 @@ class Admission:
             mine.release(work.items)
 
     def _refuse_when_late(self, caller: Caller, left_s: float) -> None:
-        """Raises OverloadedError where the event loop has too much to do, unless the caller has had little of it."""
+        """Raises OverloadedError where the event loop has too much to do, unless the caller has few calls under way."""
         loop = self._loop
         if not loop.is_late:
             return
-        if loop.wait_s < min(left_s, self._max_wait_s) and self._loop_shares.has_had_little(caller):
+        if loop.wait_s < min(left_s, self._max_wait_s) and self._shares.has_few_calls(caller):
             return
         loop.refused()
         self._overload.refused()
-        after_s = self._loop_shares.promise(caller, 1, max(1.0, loop.calls_per_s), _MAX_RETRY_S)
+        after_s = self._shares.promise(caller, 1 / max(1.0, loop.calls_per_s), _MAX_RETRY_S)
         raise OverloadedError(
             f"calls take {loop.wait_s:.2g} s for want of a processor; come back later",
             retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, after_s)),
@@ -269,7 +268,7 @@ class Admission:
         if in_time and (in_work <= allowed or self._shares.has_room(caller, tokens, in_work, allowed)):
             return
         self._overload.refused()
-        after_s = self._shares.promise(caller, tokens, rate, _MAX_RETRY_S) + wait_s - allowed / rate / 2
+        after_s = self._shares.promise(caller, tokens / rate, _MAX_RETRY_S) + wait_s - allowed / rate / 2
         raise OverloadedError(
             f"{wait_s:.2g} s of work are before this; come back later",
             retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, after_s)),
@@ -290,7 +289,6 @@ class Admission:
         self.items.take(work.items)
         self._encoders.enter(Lane.INTERACTIVE, tokens)
         self._shares.enter(work.caller, tokens)
-        self._loop_shares.had(work.caller, _ITEMS_OF_A_CALL + work.items)
         turn = Admitted(self, work, Lane.INTERACTIVE, tokens)
         take_turn(turn)
         return turn
@@ -313,8 +311,6 @@ class Admission:
             self._costs.learn(caller.key, _ARRIVAL, 1, turn.tokens)
             self._shares.leave(caller, turn.counted_tokens)
         self._encoders.leave(turn.lane, turn.counted_tokens)
-        if self._encoders.is_calm:
-            self._shares.calm()
         self._turns.grant()
 
     def grow(self, turn: Admitted, tokens: float) -> None:
