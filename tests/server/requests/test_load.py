@@ -85,15 +85,13 @@ def test_many_calls_that_are_late_for_a_while_are_a_backlog() -> None:
     assert backlog.wait_s > _LATE_S
 
 
-def test_one_call_that_is_taken_up_soon_ends_it_and_the_next_is_noticed_sooner() -> None:
+def test_one_call_that_is_taken_up_soon_ends_it() -> None:
     clock = Clock()
     backlog = _many_under_way(clock)
     _calls(backlog, clock, 200, _LATE_S)
-    backlog.refused()
+    assert backlog.is_late
     _calls(backlog, clock, 1, _SOON_S)
     assert not backlog.is_late
-    _calls(backlog, clock, 25, _LATE_S)
-    assert backlog.is_late
 
 
 def test_a_loop_that_is_late_for_few_callers_is_not_behind() -> None:
@@ -133,8 +131,6 @@ def test_whatever_came_before_a_call_that_is_taken_up_soon_there_is_no_backlog(
     for gap_s, late_s in calls:
         clock.now_s += gap_s
         backlog.began(late_s)
-        if backlog.is_late:
-            backlog.refused()
     backlog.began(waited_s)
     assert not backlog.is_late
 

@@ -1,16 +1,14 @@
-"""Turns between callers: fair waiting, shares by weight, bulk turns, and permits for work in flight."""
+"""Turns and shares of callers: who of those that wait with bulk work is next, and what each may have in work."""
 
 import asyncio
 import time
 from asyncio import Future
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
 from gradewire_server.domain.caller import Caller, Lane
-from gradewire_server.requests.errors import OverloadedError
 from gradewire_server.requests.load import EncoderBacklog, LoopBacklog
 
 _MIN_PARTS: Final = 2
@@ -21,12 +19,6 @@ _ACTIVE_S: Final = 1.0
 _FORGET_EVERY_S: Final = 0.1
 _FEW: Final = 0.5
 """Part of its share of all calls under way; a caller with fewer asks for less than it may."""
-
-_NO_PERMIT_RETRY_S: Final = 0.5
-"""Where permits are used up, others give theirs back within about this time."""
-
-_PARTS_OF_LIMIT: Final = 4
-"""Of the bytes of slowed messages; one tenant holds one part at the most, or one message."""
 
 
 @dataclass(slots=True, eq=False)
@@ -205,7 +197,6 @@ class CallerShares:
         self._shares: dict[str, _Share] = {}
         self._weights = 0.0
         self._forgot_s = clock()
-        self._calls = 0
 
     def enter(self, caller: Caller, tokens: float) -> None:
         """Work of a caller was let in."""
@@ -238,17 +229,20 @@ class CallerShares:
     def begin_call(self, caller: Caller) -> None:
         """A call was let in."""
         self._of(caller).calls += 1
-        self._calls += 1
 
     def end_call(self, caller: Caller) -> None:
         """A call that was let in has ended."""
         self._of(caller).calls -= 1
-        self._calls -= 1
 
-    def has_few_calls(self, caller: Caller) -> bool:
-        """Whether a caller has less than half of its share of the calls under way; False for one that is alone."""
+    def has_few_calls(self, caller: Caller, of: int) -> bool:
+        """Whether a caller has less than half of its share of the calls under way; False for one that is alone.
+
+        Args:
+            caller: Who calls.
+            of: Calls of all callers that are under way.
+        """
         share = self._of(caller)
-        return share.calls < _FEW * self._calls * share.weight / self._weights
+        return share.calls < _FEW * of * share.weight / self._weights
 
     def promise(self, caller: Caller, work_s: float, longest_s: float) -> float:
         """Seconds after which a refused caller has its turn, behind what was promised to it before.
@@ -288,112 +282,3 @@ class CallerShares:
             if each.requests or each.calls or each.seen_s > seen_before_s
         }
         self._weights = sum(each.weight for each in self._shares.values())
-
-
-class Permits:
-    """Counts one kind of thing in flight; used on one event loop only.
-
-    What is larger than the whole limit is let in when nothing else is in flight: otherwise it could never be served.
-    """
-
-    def __init__(self, limit: int, unit: str) -> None:
-        self.limit = limit
-        self._unit = unit
-        self._taken = 0
-        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
-
-    @property
-    def taken(self) -> int:
-        """How many are in flight now."""
-        return self._taken
-
-    def take(self, count: int) -> None:
-        """Takes `count` permits at once, which `release` gives back; errors as `hold`."""
-        taken = self._taken
-        if taken and taken + count > self.limit:
-            raise OverloadedError(
-                f"{taken} {self._unit} are in flight, {count} more exceed the limit of {self.limit}; come back later",
-                retry_after_s=_NO_PERMIT_RETRY_S,
-            )
-        self._taken = taken + count
-
-    @contextmanager
-    def hold(self, count: int) -> Iterator[None]:
-        """Takes `count` permits for the block, at once; raises OverloadedError where there are not enough."""
-        self.take(count)
-        try:
-            yield
-        finally:
-            self.release(count)
-
-    async def acquire(self, count: int) -> None:
-        """Waits for permits, first come first served; for streams, which are slowed down and not turned away."""
-        if not self._waiting and self._fits(count):
-            self._taken += count
-            return
-        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((granted, count))
-        try:
-            await granted
-        except asyncio.CancelledError:
-            if not granted.cancelled():  # cancelled after the permits were handed over
-                self.release(count)
-            self._grant()
-            raise
-
-    def release(self, count: int) -> None:
-        """Gives permits back, and hands them to those that wait."""
-        self._taken -= count
-        if self._waiting:
-            self._grant()
-
-    def _fits(self, count: int) -> bool:
-        return self._taken == 0 or self._taken + count <= self.limit
-
-    def _grant(self) -> None:
-        while self._waiting:
-            granted, count = self._waiting[0]
-            if granted.cancelled():
-                self._waiting.popleft()
-            elif self._fits(count):
-                self._waiting.popleft()
-                self._taken += count
-                granted.set_result(None)
-            else:
-                return
-
-
-class SlowedMessages:
-    """Messages that were received and wait for a quota. Lives on one event loop.
-
-    Args:
-        limit_bytes: Of those of all tenants together.
-    """
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._all = Permits(limit_bytes, "bytes of messages that wait for quotas")
-        self._share_bytes = max(1, limit_bytes // _PARTS_OF_LIMIT)
-        self._by_tenant: dict[str, Permits] = {}
-
-    @property
-    def taken(self) -> int:
-        """Bytes that wait now."""
-        return self._all.taken
-
-    @contextmanager
-    def hold(self, tenant: str, size_bytes: int) -> Iterator[None]:
-        """Holds a message for the block; raises OverloadedError where there is no room for it.
-
-        Args:
-            tenant: Whose quota it waits for.
-            size_bytes: Of the message.
-        """
-        own = self._by_tenant.get(tenant)
-        if own is None:
-            own = self._by_tenant[tenant] = Permits(self._share_bytes, "bytes of messages that wait for the quota")
-        try:
-            with own.hold(size_bytes), self._all.hold(size_bytes):
-                yield
-        finally:
-            if not own.taken:
-                self._by_tenant.pop(tenant, None)
