@@ -1,8 +1,9 @@
 """Items, pairs and results between the wire and the domain, with pauses while large requests are read."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, Final, Protocol, TypeVar
 
@@ -23,6 +24,7 @@ from gradewire_server.domain.items import (
     ReferenceEntry,
     ScoredResult,
     Status,
+    Timing,
     shortened,
 )
 from gradewire_server.requests.errors import InvalidRequestError
@@ -166,20 +168,19 @@ def fill_outcome(message: types_pb2.MetricResult | judging_pb2.PairResult, resul
 def fill_cost(message: types_pb2.MetricResult | judging_pb2.PairResult, scored: ScoredResult) -> None:
     """Writes where the texts were found, and where the time went, into its message."""
     fill_hits(message.cache_hits, scored.cache_hits)
-    timing = message.timing
-    timing.queue_s = scored.timing.queue_s
-    timing.cache_s = scored.timing.cache_s
-    timing.tokenize_s = scored.timing.tokenize_s
-    timing.inference_s = scored.timing.inference_s
+    fill_timing(message.timing, scored.timing)
+
+
+def fill_timing(message: types_pb2.Timing, timing: Timing) -> None:
+    """Writes where the time went into its message."""
+    message.queue_s, message.cache_s = timing.queue_s, timing.cache_s
+    message.tokenize_s, message.inference_s = timing.tokenize_s, timing.inference_s
 
 
 def fill_hits(message: types_pb2.CacheHits, hits: CacheHits) -> None:
     """Writes how many texts were found where into their message."""
-    message.memory = hits.memory
-    message.disk = hits.disk
-    message.redis = hits.redis
-    message.joined = hits.joined
-    message.computed = hits.computed
+    message.memory, message.disk, message.redis = hits.memory, hits.disk, hits.redis
+    message.joined, message.computed = hits.joined, hits.computed
 
 
 def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
@@ -389,6 +390,9 @@ class Sized(Protocol):
         ...
 
 
+SizedT = TypeVar("SizedT", bound=Sized)
+
+
 class YieldBudget:
     """How much of one request is read before the event loop's other work gets a turn.
 
@@ -419,3 +423,20 @@ class YieldBudget:
 async def read_with_pauses(size_bytes: int, read: Callable[[], T]) -> T:
     """What `read` makes of an element of that size; of a large one on a thread: normal forms take 0.1 s a megabyte."""
     return await asyncio.to_thread(read) if size_bytes > BYTES_PER_TURN else read()
+
+
+async def read_in_turns(
+    elements: Iterable[SizedT], read: Callable[[SizedT], T], request_bytes: int | None = None
+) -> AsyncIterator[tuple[SizedT, T]]:
+    """Yields each element with what `read` makes of it; other work of the event loop gets its turns meanwhile.
+
+    Args:
+        elements: Of a request, in order.
+        read: Reads one; on a thread where it is large.
+        request_bytes: As `YieldBudget`.
+    """
+    budget = YieldBudget(request_bytes)
+    for element in elements:
+        if budget.is_exceeded_by(element):
+            await asyncio.sleep(0)
+        yield element, await read_with_pauses(budget.last_bytes, partial(read, element))

@@ -16,26 +16,17 @@ from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
 from gradewire_server.metrics.prompts.neutralise import Delimiters, cut_to_words, neutralise
 from gradewire_server.requests.admission import Work
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, NothingLoadedError
+from gradewire_server.requests.convert import fill_timing
+from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.score import reply_margin_s
 from gradewire_server.scoring.calls import judge_attributes, record_judge_reply
 
 
 def judge_of(context: RequestContext, model: str) -> ModelStatus:
-    """The judge that a request names, "" for the default one.
-
-    Raises:
-        InvalidRequestError: It cannot be the name of one.
-        NothingLoadedError: It is not there.
-    """
+    """Return the judge that a request names, "" for the default one; raise as `RequestContext.judge`."""
     if (size := byte_count(model)) > MAX_MODEL_BYTES:
         raise InvalidRequestError("model", f"has {size} bytes, at most {MAX_MODEL_BYTES} are allowed")
-    judge = context.planner.judge(model, "model")
-    if isinstance(judge, Failure):
-        if judge.status is Status.INVALID_PARAMETER:
-            raise InvalidRequestError("model", judge.message)
-        raise NothingLoadedError(judge.message)
-    return judge
+    return context.judge(model, "model")
 
 
 async def await_judge(need: Choose | Generate, asking: Awaitable[JudgeReply[A]]) -> JudgeReply[A]:
@@ -57,9 +48,7 @@ def time_left_s(context: RequestContext, started_s: float, deadline_s: float | N
         started_s: When the request came, in `time.monotonic()` seconds.
         deadline_s: Seconds from then that the caller waits; None: the default.
     """
-    deadlines = context.deadlines
-    total_s = min(deadlines.default_s if deadline_s is None else max(0.0, deadline_s), deadlines.max_s)
-    left_s = total_s - (time.monotonic() - started_s)
+    left_s = context.total_s(deadline_s) - (time.monotonic() - started_s)
     if left_s <= 0:
         raise DeadlineExceededError("the deadline passed before the judge was asked")
     return left_s
@@ -81,9 +70,7 @@ def fill_failure(message: judging_pb2.CompleteResponse | judging_pb2.Decision, f
 def fill_source(message: judging_pb2.CompleteResponse | judging_pb2.Decision, reply: JudgeReply[Any]) -> None:
     """Writes where an answer was found, and where the time went, into its message."""
     setattr(message.cache_hits, reply.source.name.lower(), 1)
-    timing = reply.timing
-    message.timing.queue_s, message.timing.cache_s = timing.queue_s, timing.cache_s
-    message.timing.tokenize_s, message.timing.inference_s = timing.tokenize_s, timing.inference_s
+    fill_timing(message.timing, reply.timing)
 
 
 COMPLETE_KIND: Final = "complete"

@@ -20,11 +20,10 @@ from gradewire_server.metrics.common import check_references
 from gradewire_server.metrics.prompts import PromptError
 from gradewire_server.requests.admission import Work
 from gradewire_server.requests.context import RequestContext, read_prompt_ahead
-from gradewire_server.requests.convert import YieldBudget, fill_hits, read_entry, read_reference_set, read_with_pauses
+from gradewire_server.requests.convert import fill_hits, read_entry, read_in_turns, read_reference_set
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
     InvalidRequestError,
-    NothingLoadedError,
     SetUnavailableError,
 )
 from gradewire_server.requests.plan import check_strings
@@ -206,11 +205,7 @@ async def plan_generation(context: RequestContext, request: references_pb2.Prepa
         check_strings(message)
     except ParameterError as error:
         raise InvalidRequestError(f"generate.{error.field}", error.message) from None
-    judge = context.planner.judge(message.model, "generate.model")
-    if isinstance(judge, Failure):
-        if judge.status is Status.INVALID_PARAMETER:
-            raise InvalidRequestError("generate.model", judge.message)
-        raise NothingLoadedError(judge.message)
+    judge = context.judge(message.model, "generate.model")
     await read_prompt_ahead(context.prompts, NAME, message.prompt)
     try:
         prompt = context.prompts.find(NAME, message.prompt)
@@ -256,12 +251,8 @@ async def prepare(
     named = read_reference_set(request.reference_set)
     if split_pin(named)[1]:
         raise InvalidRequestError("reference_set", "a name must not end in '@' and 8 or more hex digits, which pin one")
-    budget = YieldBudget()
-    read = []
-    for message in request.entries:
-        if budget.is_exceeded_by(message):
-            await asyncio.sleep(0)
-        read.append(await read_with_pauses(budget.last_bytes, partial(read_entry, message, context.limits)))
+    reading = read_in_turns(request.entries, partial(read_entry, limits=context.limits))
+    read = [entry async for _, entry in reading]
     if request.immutable:
         await asyncio.to_thread(check_whole, read)
     entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]

@@ -11,13 +11,12 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from google.protobuf.message import Message
 
-from gradewire_proto.spans import record_result
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult, Status
 from gradewire_server.requests.admission import Admission, Work, work_of
-from gradewire_server.requests.context import CountResult, NamedSet, RequestContext
-from gradewire_server.requests.convert import CallForm, YieldBudget, read_with_pauses, reply_id
+from gradewire_server.requests.context import NamedSet, RequestContext
+from gradewire_server.requests.convert import CallForm, read_in_turns, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.scoring import MetricRequest, Scorer
@@ -118,12 +117,6 @@ class ReplySize:
         return _FRAME_BYTES + result.ByteSize()
 
 
-def log_internal(metric: str, result: MetricResult) -> None:
-    """Logs a result that is INTERNAL: where it arose, in a run for many calls, its request id was not known."""
-    if result.status is Status.INTERNAL:
-        _log.error("a result of %s is INTERNAL: %s", metric, result.message)
-
-
 class ItemReplies:
     """Fills the items of a reply in place: a slot per item and metric, in order, whenever its result is done.
 
@@ -132,7 +125,7 @@ class ItemReplies:
         metric_names: Of the request, in its order.
         size: Counts what is put in; a result that it has no room for is left out, and so are all that come later.
         diagnostics: Whether results tell what they cost.
-        count_result: Told of every result.
+        report_result: Called for every result.
 
     Attributes:
         items: Those that are to be scored.
@@ -146,7 +139,7 @@ class ItemReplies:
         size: ReplySize,
         *,
         diagnostics: bool,
-        count_result: CountResult,
+        report_result: Callable[[str, int, MetricResult], None],
     ) -> None:
         self.items: list[Item] = []
         self.on_overflow: Callable[[], object] | None = None
@@ -155,7 +148,7 @@ class ItemReplies:
         self._count = 0
         self._size = size
         self._metric_names = metric_names
-        self._count_result = count_result
+        self._report_result = report_result
         self._diagnostics = diagnostics
         self._scored: list[list[Any]] = []
         self._indices: list[int] = []
@@ -175,15 +168,14 @@ class ItemReplies:
             return
         refused = ScoredResult(MetricResult.failed(item))
         for index, name in enumerate(self._metric_names):
-            self._record(name, self._count - 1, refused.result)
+            self._report_result(name, self._count - 1, refused.result)
             self._fill(results[index], index, refused, diagnostics=False)
 
     def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
         """Takes a result of the `item_index`-th of `items`; what comes after `close` is too late."""
         if self._closed:
             return
-        log_internal(self._metric_names[metric_index], scored.result)
-        self._record(self._metric_names[metric_index], self._indices[item_index], scored.result)
+        self._report_result(self._metric_names[metric_index], self._indices[item_index], scored.result)
         result = self._scored[item_index][metric_index]
         self._fill(result, metric_index, scored, diagnostics=self._diagnostics)
 
@@ -194,12 +186,8 @@ class ItemReplies:
         for item_index, results in zip(self._indices, self._scored, strict=True):
             for index, result in enumerate(results):
                 if result.status == types_pb2.STATUS_UNSPECIFIED:
-                    self._record(self._metric_names[index], item_index, late.result)
+                    self._report_result(self._metric_names[index], item_index, late.result)
                     self._fill(result, index, late, diagnostics=False)
-
-    def _record(self, metric: str, item_index: int, result: MetricResult) -> None:
-        self._count_result(metric, result.status)
-        record_result(metric, item_index, result)
 
     def _fill(self, result: Any, index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
         if self._size.overflowed:
@@ -314,7 +302,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         named = await context.find_set(getattr(request, "reference_set", ""), plans)
         reply = form.reply([plan.provenance_in(named.name, named.corpus_digest) for plan in plans])
         if rows:
-            ends_s = started + self._total_s(deadline_s)
+            ends_s = started + context.total_s(deadline_s)
             size_bytes = request.ByteSize() if size_bytes is None else size_bytes
             size = ReplySize(context.limits.max_message_bytes, len(rows), reply.ByteSize(), form)
             requests = [plan.request for plan in plans]
@@ -333,10 +321,6 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         reply.server_s = time.monotonic() - started
         return cast("ReplyT", reply)
 
-    def _total_s(self, deadline_s: float | None) -> float:
-        deadlines = self._context.deadlines
-        return min(deadlines.default_s if deadline_s is None else max(0.0, deadline_s), deadlines.max_s)
-
     async def _read_items(
         self,
         request: RequestT,
@@ -353,14 +337,11 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
             [plan.provenance.name for plan in plans],
             size,
             diagnostics=not request.omit_diagnostics,
-            count_result=context.count_result,
+            report_result=context.report_result,
         )
-        budget = YieldBudget(size_bytes)
-        for message in self._form.rows_of(request):
-            if budget.is_exceeded_by(message):
-                await asyncio.sleep(0)
-            read = partial(self._form.read, message, context.limits, check_bytes=check_bytes)
-            replies.add(message, await read_with_pauses(budget.last_bytes, read))
+        read = partial(self._form.read, limits=context.limits, check_bytes=check_bytes)
+        async for message, item in read_in_turns(self._form.rows_of(request), read, size_bytes):
+            replies.add(message, item)
         return replies
 
     async def _until(

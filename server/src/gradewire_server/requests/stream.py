@@ -1,6 +1,7 @@
 """ScoreStream and CompareStream: read while the window has room, score, and send results as they are done."""
 
 import asyncio
+import itertools
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
@@ -8,16 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from gradewire_proto.spans import record_result
 from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult
 from gradewire_server.requests.admission import work_of
 from gradewire_server.requests.context import NamedSet, RequestContext
-from gradewire_server.requests.convert import CallForm, YieldBudget, read_with_pauses, reply_id
+from gradewire_server.requests.convert import CallForm, read_in_turns, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.permits import Permits
-from gradewire_server.requests.score import log_internal
+from gradewire_server.requests.score import ITEMS_PER_SLICE
 
 if TYPE_CHECKING:
     from gradewire_server.requests.plan import MetricPlan
@@ -111,8 +111,6 @@ class _Reply:
 
 RowMessage: TypeAlias = types_pb2.Item | judging_pb2.Pair
 
-_ITEMS_PER_SLICE: Final = 64
-"""Items handed to the scorer together: enough to share texts, few enough that results come early."""
 _BYTES_PER_PLACE: Final = 512
 """An item takes a place of the window for each of these: of a long text there are as many more windows to embed."""
 _MOST_PLACES: Final = 10
@@ -136,7 +134,7 @@ def _slices(messages: Sequence[RowMessage]) -> Iterator[_Slice]:
     places: list[int] = []
     for index, message in enumerate(messages):
         wanted = min(1 + _text_bytes(message) // _BYTES_PER_PLACE, _MOST_PLACES)
-        if places and sum(places) + wanted > _ITEMS_PER_SLICE:
+        if places and sum(places) + wanted > ITEMS_PER_SLICE:
             yield _Slice(messages[start:index], places)
             start, places = index, []
         places.append(wanted)
@@ -250,21 +248,18 @@ class ScoreStream:
     async def _score(self, part: "_Slice", first_index: int) -> None:
         items: list[Item] = []
         open_items: list[OpenItem] = []
-        budget = YieldBudget()
-        for offset, message in enumerate(part.messages):
-            if budget.is_exceeded_by(message):
-                await asyncio.sleep(0)
-            target = OpenItem(first_index + offset, reply_id(message), len(self._requests), part.places[offset])
-            item = await read_with_pauses(
-                budget.last_bytes, partial(self._form.read, message, self._context.limits, check_bytes=True)
-            )
+        read = partial(self._form.read, limits=self._context.limits, check_bytes=True)
+        places = zip(itertools.count(first_index), part.places, strict=False)
+        async for message, item in read_in_turns(part.messages, read):
+            index, taken = next(places)
+            target = OpenItem(index, reply_id(message), len(self._requests), taken)
             if isinstance(item, Item):
                 items.append(item)
                 open_items.append(target)
                 continue
             refused = ScoredResult(MetricResult.failed(item))
-            for index in range(len(self._requests)):
-                self._put(target, index, refused)
+            for metric_index in range(len(self._requests)):
+                self._put(target, metric_index, refused)
 
         def emit(item_index: int, metric_index: int, scored: ScoredResult) -> None:
             self._put(open_items[item_index], metric_index, scored)
@@ -285,9 +280,7 @@ class ScoreStream:
                 )
 
     def _put(self, item: OpenItem, metric_index: int, scored: ScoredResult) -> None:
-        log_internal(self._metric_names[metric_index], scored.result)
-        self._context.count_result(self._metric_names[metric_index], scored.result.status)
-        record_result(self._metric_names[metric_index], item.index, scored.result)
+        self._context.report_result(self._metric_names[metric_index], item.index, scored.result)
         self._out.put(item, metric_index, scored, diagnostics=self._diagnostics)
 
     def _until_s(self, seconds: float) -> float:
