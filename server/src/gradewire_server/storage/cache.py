@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from sys import getsizeof
 from typing import Final, NamedTuple, Protocol
 
@@ -194,6 +196,18 @@ class StorageTelemetry:
         self.registry.register(
             _ReadCounter(f"{_PREFIX}_memory_evictions", "Entries pushed out of memory.", lambda: memory.evicted_entries)
         )
+
+    @contextmanager
+    def timed(self, store: str, operation: str) -> Iterator[None]:
+        """Counts a call of a second level, and its failure or how long it took."""
+        self.store_operations.labels(store, operation).inc()
+        started_s = time.perf_counter()
+        try:
+            yield
+        except Exception:
+            self.store_errors.labels(store, operation).inc()
+            raise
+        self.store_s.labels(store, operation).observe(time.perf_counter() - started_s)
 
     def set_breaker(self, state: BreakerState) -> None:
         """Shows the breaker's state."""

@@ -11,8 +11,7 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.settings.engine import CacheConfig, DiskConfig
 from gradewire_server.storage.cache import SecondLevel, StorageTelemetry
 from gradewire_server.storage.lmdb_environment import StoreDirectory
-from gradewire_server.storage.lmdb_prepared import DiskPrepared
-from gradewire_server.storage.lmdb_vectors import DiskVectors
+from gradewire_server.storage.lmdb_stores import DiskPrepared, DiskVectors
 from gradewire_server.storage.redis_client import RedisClient, read_mac_key
 from gradewire_server.storage.redis_stores import RedisPrepared, RedisVectors
 from gradewire_server.storage.reference_sets import MemoryPreparedStore, PreparedStore

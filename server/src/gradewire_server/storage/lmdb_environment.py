@@ -232,14 +232,13 @@ class WatchedEnvironment:
         path: Its own directory, which is made if it is not there.
         max_bytes: Size of the map.
         durable: Whether a commit waits for the disk, and a damaged file is kept for people to look at.
-        alone: As `open_environment`.
 
     Raises:
         OSError: As `open_environment`.
         lmdb.Error: As `open_environment`.
     """
 
-    def __init__(self, directory: StoreDirectory, path: Path, *, max_bytes: int, durable: bool, alone: bool) -> None:
+    def __init__(self, directory: StoreDirectory, path: Path, *, max_bytes: int, durable: bool) -> None:
         self.path = path
         self._directory = directory
         self._max_bytes = max_bytes
@@ -250,7 +249,7 @@ class WatchedEnvironment:
         """None after a rebuild that failed, until one goes well."""
         self._largest_bytes = 0
         self._noting = threading.Lock()
-        self._open(alone=alone)
+        self._open(alone=directory.alone)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Any]:

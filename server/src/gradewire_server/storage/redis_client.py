@@ -275,12 +275,11 @@ class RedisClient:
 
     async def _timed(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:
         started_s = time.perf_counter()
-        self._telemetry.store_operations.labels(_STORE, operation).inc()
         try:
-            async with asyncio.timeout(timeout_s):
-                result = await work()
+            with self._telemetry.timed(_STORE, operation):
+                async with asyncio.timeout(timeout_s):
+                    result = await work()
         except ResponseError as error:
-            self._telemetry.store_errors.labels(_STORE, operation).inc()
             if isinstance(error, ClusterDownError):  # part of the cluster answers for the part that does not
                 self._breaker.failed()
                 raise RedisAwayError(type(error).__name__) from error
@@ -291,13 +290,10 @@ class RedisClient:
             self._refused_before_s[operation] = time.monotonic() + _PAUSE_AFTER_REFUSAL_S
             raise RedisRefusedError(type(error).__name__) from error
         except Exception as error:  # a broken server can make the client raise anything; all of it is a miss
-            self._telemetry.store_errors.labels(_STORE, operation).inc()
             self._breaker.failed()
             raise RedisAwayError(type(error).__name__) from error
         self._refused_before_s.pop(operation, None)
-        took_s = time.perf_counter() - started_s
-        self._telemetry.store_s.labels(_STORE, operation).observe(took_s)
-        if operation == "read" and took_s > self._config.slow_s:
+        if operation == "read" and time.perf_counter() - started_s > self._config.slow_s:
             self._breaker.failed()
         else:
             self._breaker.succeeded()
