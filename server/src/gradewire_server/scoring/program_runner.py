@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from gradewire_proto.spans import current_span
+from gradewire_proto.spans import CORPUS, PREPARED, current_span
 from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choose, Generate, JudgeNeed
@@ -23,6 +23,7 @@ from gradewire_server.domain.needs import (
     FindSynonyms,
     Grade,
     Need,
+    PreparedAnswers,
     PreparedSynthetic,
     Tier,
 )
@@ -35,12 +36,11 @@ from gradewire_server.scoring.calls import (
     GradeCall,
     JudgeCall,
     K,
+    LookupCall,
     PortCall,
-    PreparedCall,
     ProgramRun,
     R,
     RoughCall,
-    StatisticsCall,
     SynonymsCall,
     TokensCall,
 )
@@ -118,6 +118,11 @@ MAX_JUDGE_CALLS = 64
 """Needs for a judge under way at which starting further programs that ask one waits: enough for full batches, few
 enough that requests take turns in the judge's queue and that what waits is not all rendered."""
 DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
+
+_NO_SET: Final = Failure(
+    Status.NOT_PREPARED,
+    "reference_set: prepared synthetic answers need the name of a set; call References.Prepare first",
+)
 
 logger = logging.getLogger(__name__)
 C = TypeVar("C", bound=PortCall[Any])
@@ -268,16 +273,20 @@ class ProgramRunner(Generic[K, R]):
             model = need.model
             self._call((Grade, model), lambda: GradeCall(model)).add(run, slot, need.items, Tier.PREDICTION)
         elif isinstance(need, PreparedSynthetic):
-            lookup = need.question, need.references
-            found = self._call(PreparedSynthetic, lambda: PreparedCall(self._reference_set))
-            found.add(run, slot, (lookup,), Tier.REFERENCE)
+            found = self._call(PreparedSynthetic, lambda: LookupCall(PREPARED, self._find_prepared))
+            found.add(run, slot, (need,), Tier.REFERENCE)
         elif isinstance(need, CorpusStatistics):
-            counted = self._call(CorpusStatistics, lambda: StatisticsCall(self._count_corpus))
+            counted = self._call(CorpusStatistics, lambda: LookupCall(CORPUS, self._count_corpus))
             counted.add(run, slot, (need,), Tier.REFERENCE)
         elif isinstance(need, FindSynonyms):
             self._call(FindSynonyms, SynonymsCall).add(run, slot, need.words, Tier.PREDICTION)
         elif isinstance(need, Choose | Generate):
             self._judge(need).add(run, slot, (need,), Tier.PREDICTION)
+
+    async def _find_prepared(self, need: PreparedSynthetic) -> PreparedAnswers | Failure:
+        if not self._reference_set:
+            return _NO_SET
+        return await self._ports.reference_sets.prepared_answers(self._reference_set, need.question, need.references)
 
     def _judge(self, need: JudgeNeed) -> JudgeCall:
         """The call for a need, under way from now on: it waits for no other need that is open."""
