@@ -22,12 +22,11 @@ from gradewire_server.requests import prepare as preparation
 from gradewire_server.requests.convert import (
     BYTES_PER_TURN,
     ITEMS_PER_TURN,
-    YieldBudget,
     fill_result,
     read_entry,
+    read_in_turns,
     read_item,
     read_reference_set,
-    read_with_pauses,
     reply_id,
 )
 from gradewire_server.requests.errors import InvalidRequestError
@@ -191,15 +190,26 @@ class Element:
         return self._size_bytes
 
 
-@given(st.lists(st.sampled_from([0, 10, BYTES_PER_TURN // 2, BYTES_PER_TURN, 5 * BYTES_PER_TURN]), max_size=300))
+@given(st.lists(st.sampled_from([0, 10, BYTES_PER_TURN // 2, BYTES_PER_TURN]), max_size=300))
 def test_no_turn_reads_more_than_its_items_or_bytes_and_none_is_empty(sizes: list[int]) -> None:
-    budget = YieldBudget()
     turns: list[list[int]] = [[]]
-    for size in sizes:
-        if budget.is_exceeded_by(Element(size)):
+
+    async def others() -> None:
+        while True:
+            await asyncio.sleep(0)
             turns.append([])
-        turns[-1].append(size)
+
+    async def run() -> None:
+        beside = asyncio.create_task(others())
+        await asyncio.sleep(0)
+        reading = read_in_turns([Element(size) for size in sizes], Element.ByteSize)  # type: ignore[type-var]
+        async for _, size in reading:
+            turns[-1].append(size)
+        beside.cancel()
+
+    asyncio.run(run())
     assert all(turns) or not sizes
+    assert [size for turn in turns for size in turn] == sizes
     for turn in turns:
         assert len(turn) <= ITEMS_PER_TURN
         assert sum(turn) <= BYTES_PER_TURN or len(turn) == 1
@@ -263,7 +273,8 @@ async def test_a_prediction_of_a_megabyte_is_scored_and_one_beyond_the_default_l
 
 @pytest.mark.parametrize(("size_bytes", "on_loop"), [(10, True), (BYTES_PER_TURN, True), (BYTES_PER_TURN + 1, False)])
 async def test_a_large_element_is_read_on_a_thread(size_bytes: int, on_loop: bool) -> None:  # noqa: FBT001 - a column
-    thread = await read_with_pauses(size_bytes, threading.current_thread)
+    reading = read_in_turns([Element(size_bytes)], lambda _: threading.current_thread())  # type: ignore[type-var]
+    ((_, thread),) = [each async for each in reading]
     assert (thread is threading.current_thread()) is on_loop
 
 

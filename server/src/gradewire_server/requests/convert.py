@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 
@@ -30,7 +29,14 @@ from gradewire_server.domain.items import (
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
+MessageT = TypeVar("MessageT", bound=Message)
 RowT = TypeVar("RowT", types_pb2.Item, judging_pb2.Pair)
+T = TypeVar("T")
+
+ITEMS_PER_TURN: Final = 128
+"""About 1 ms of reading."""
+BYTES_PER_TURN: Final = 256 * 1024
+"""Read at once; a single element that is larger is read on a thread."""
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _MAX_IMAGES: Final = 1024
@@ -374,69 +380,25 @@ PAIRS: Final = CallForm(
 )
 
 
-ITEMS_PER_TURN: Final = 128
-"""About 1 ms of reading."""
-BYTES_PER_TURN: Final = 256 * 1024
-"""Read at once; a single element that is larger is read on a thread."""
-
-T = TypeVar("T")
-
-
-class Sized(Protocol):
-    """A protobuf message, of which only the size matters here."""
-
-    def ByteSize(self) -> int:  # noqa: N802 - protobuf's name
-        """Encoded size."""
-        ...
-
-
-SizedT = TypeVar("SizedT", bound=Sized)
-
-
-class YieldBudget:
-    """How much of one request is read before the event loop's other work gets a turn.
-
-    Args:
-        request_bytes: Size of the request where it is known; one that fits into a turn is not measured again.
-
-    Attributes:
-        last_bytes: Size of the element that was counted last, for to measure is to encode; 0 where none is measured.
-    """
-
-    def __init__(self, request_bytes: int | None = None) -> None:
-        self._counts_bytes = request_bytes is None or request_bytes > BYTES_PER_TURN
-        self._items = 0
-        self._bytes = 0
-        self.last_bytes = 0
-
-    def is_exceeded_by(self, element: Sized) -> bool:
-        """Counts `element`; whether it belongs to the next turn, so that others get theirs before it is read."""
-        size_bytes = self.last_bytes = element.ByteSize() if self._counts_bytes else 0
-        exceeded = self._items == ITEMS_PER_TURN or (self._items > 0 and self._bytes + size_bytes > BYTES_PER_TURN)
-        if exceeded:
-            self._items = self._bytes = 0
-        self._items += 1
-        self._bytes += size_bytes
-        return exceeded
-
-
-async def read_with_pauses(size_bytes: int, read: Callable[[], T]) -> T:
-    """What `read` makes of an element of that size; of a large one on a thread: normal forms take 0.1 s a megabyte."""
-    return await asyncio.to_thread(read) if size_bytes > BYTES_PER_TURN else read()
-
-
 async def read_in_turns(
-    elements: Iterable[SizedT], read: Callable[[SizedT], T], request_bytes: int | None = None
-) -> AsyncIterator[tuple[SizedT, T]]:
-    """Yields each element with what `read` makes of it; other work of the event loop gets its turns meanwhile.
+    elements: Iterable[MessageT], read: Callable[[MessageT], T], request_bytes: int | None = None
+) -> AsyncIterator[tuple[MessageT, T]]:
+    """Yields each element of a request with what `read` makes of it; the event loop's other work gets its turns.
 
     Args:
-        elements: Of a request, in order.
-        read: Reads one; on a thread where it is large.
-        request_bytes: As `YieldBudget`.
+        elements: In order.
+        read: Reads one; a large one on a thread, for normal forms take 0.1 s a megabyte.
+        request_bytes: Of the request where it is known; elements of one that fits into a turn are not measured, for to
+            measure is to encode.
     """
-    budget = YieldBudget(request_bytes)
+    measures = request_bytes is None or request_bytes > BYTES_PER_TURN
+    items = turn_bytes = 0
     for element in elements:
-        if budget.is_exceeded_by(element):
+        size_bytes = element.ByteSize() if measures else 0
+        if items == ITEMS_PER_TURN or (items and turn_bytes + size_bytes > BYTES_PER_TURN):
             await asyncio.sleep(0)
-        yield element, await read_with_pauses(budget.last_bytes, partial(read, element))
+            items = turn_bytes = 0
+        items += 1
+        turn_bytes += size_bytes
+        large = size_bytes > BYTES_PER_TURN
+        yield element, await asyncio.to_thread(read, element) if large else read(element)

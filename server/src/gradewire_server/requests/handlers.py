@@ -25,6 +25,9 @@ from gradewire_server.requests.prepare import prepare
 from gradewire_server.requests.score import ScoreHandler
 from gradewire_server.requests.stream import ScoreStream
 
+_MAX_VIEWS: Final = 4096
+"""Namespaces whose handlers are kept; each takes a few kilobytes."""
+
 
 async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
     """Encoders, graders and judges with how to get the missing ones, metrics with whether they can run, and limits."""
@@ -139,10 +142,6 @@ def _metric(info: MetricInfo, missing: _Missing) -> models_pb2.Metric:
     parameters = [models_pb2.MetricParameter(**asdict(parameter)) for parameter in info.parameters]
     fields = _shared(models_pb2.Metric, info) | {"parameters": parameters}
     return models_pb2.Metric(available=not in_the_way, missing=in_the_way, **fields)
-
-
-_MAX_VIEWS: Final = 4096
-"""Namespaces whose handlers are kept; each takes a few kilobytes."""
 
 
 class Handlers:

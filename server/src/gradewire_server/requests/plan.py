@@ -41,6 +41,9 @@ _MAX_CACHE_BYTES: Final = 4 << 20
 _MAX_REASONS_CHARACTERS: Final = 700
 """Of an error of the call: what the metrics lack, so that what is here has room behind it."""
 
+Models: TypeAlias = Mapping[str, ModelStatus]
+"""Models that a metric runs on by the parameters that name them: its own by "model", judge and grader by theirs."""
+
 
 def check_strings(message: Message) -> None:
     """Raises ParameterError where a string is longer than its kind may be; the error names field, size and bound.
@@ -69,10 +72,6 @@ def unusable_reason(status: ModelStatus) -> str:
         return status.message
     state = "not built here; get it" if status.state == "missing" else f"{status.state} here; replace it"
     return f"model {status.name} is {state} with: {status.how_to_get}"
-
-
-Models: TypeAlias = Mapping[str, ModelStatus]
-"""Models that a metric runs on by the parameters that name them: its own by "model", judge and grader by theirs."""
 
 
 def _metadata(info: MetricInfo, models: Models) -> ModelMetadata:

@@ -36,6 +36,11 @@ T = TypeVar("T")
 _Entry: TypeAlias = tuple[str, tuple[str, ...]]
 _DIGEST: Final = re.compile(r"[0-9a-fA-F]{32}")
 
+NAME: Final = "synthetic"
+"""Of the prompts' metric, and in the provenance."""
+VERSION: Final = 1
+"""Raised whenever another sentence can be accepted, or stand for a reference that has none."""
+
 
 def check_whole(read: Sequence[ReferenceEntry | Failure]) -> None:
     """Raises InvalidRequestError where an entry cannot be a part of a set: an immutable one must be whole."""
@@ -133,12 +138,6 @@ def _stored_entries(found: T | Failure) -> T:
     if found.status is Status.INVALID_INPUT:
         raise InvalidRequestError("reference_set", found.message.removeprefix("reference_set: "))
     raise SetUnavailableError(found.message)
-
-
-NAME: Final = "synthetic"
-"""Of the prompts' metric, and in the provenance."""
-VERSION: Final = 1
-"""Raised whenever another sentence can be accepted, or stand for a reference that has none."""
 
 
 @dataclass(frozen=True, slots=True)

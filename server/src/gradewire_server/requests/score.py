@@ -45,6 +45,9 @@ _MARGIN_PER_PAIR_S: Final = 0.0005
 _MAX_MARGIN_S: Final = 1.0
 _MAX_MARGIN_SHARE: Final = 0.2
 
+RequestT = TypeVar("RequestT", scoring_pb2.ScoreRequest, judging_pb2.CompareRequest)
+ReplyT = TypeVar("ReplyT", bound=Message)
+
 
 class ReplySize:
     """Counts the bytes of one reply.
@@ -248,10 +251,6 @@ class ItemScoring:
             emitted=self._remembered,
             emit=emit,
         )
-
-
-RequestT = TypeVar("RequestT", scoring_pb2.ScoreRequest, judging_pb2.CompareRequest)
-ReplyT = TypeVar("ReplyT", bound=Message)
 
 
 class ScoreHandler(Generic[RequestT, ReplyT]):

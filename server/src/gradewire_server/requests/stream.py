@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 _MAX_REPLY_RESULTS: Final = 1024
 _MAX_REPLY_CHARS: Final = 1 << 20
 
+RowMessage: TypeAlias = types_pb2.Item | judging_pb2.Pair
+
+_BYTES_PER_PLACE: Final = 512
+"""An item takes a place of the window for each of these: of a long text there are as many more windows to embed."""
+_MOST_PLACES: Final = 10
+"""Of one item: no metric looks at more windows, however long a text is."""
+
 
 @dataclass(slots=True)
 class OpenItem:
@@ -107,14 +114,6 @@ class _Reply:
         if item.missing == 0:
             self._form.complete(target)
             self.completed += item.places
-
-
-RowMessage: TypeAlias = types_pb2.Item | judging_pb2.Pair
-
-_BYTES_PER_PLACE: Final = 512
-"""An item takes a place of the window for each of these: of a long text there are as many more windows to embed."""
-_MOST_PLACES: Final = 10
-"""Of one item: no metric looks at more windows, however long a text is."""
 
 
 class _Slice(NamedTuple):

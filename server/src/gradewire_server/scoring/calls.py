@@ -52,6 +52,13 @@ from gradewire_server.domain.ports import EmbedReply, GradeReply, JudgeReply, Po
 K = TypeVar("K")
 R = TypeVar("R")
 
+CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequencies | Failure]]
+"""Counts a corpus, or answers with what it counted before, which is of use to the next request too."""
+_MAX_LOOKUPS_AT_ONCE = 64
+
+
+ReplyT = TypeVar("ReplyT", EmbedReply, TokensReply, GradeReply)
+
 
 @dataclass(slots=True, eq=False)
 class Cost:
@@ -295,14 +302,6 @@ def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
         if tokens is not None:
             span.set(name, tokens)
     record_timing(span, reply.timing)
-
-
-CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequencies | Failure]]
-"""Counts a corpus, or answers with what it counted before, which is of use to the next request too."""
-_MAX_LOOKUPS_AT_ONCE = 64
-
-
-ReplyT = TypeVar("ReplyT", EmbedReply, TokensReply, GradeReply)
 
 
 class EncoderCall(PortCall[T], Generic[T, ReplyT]):

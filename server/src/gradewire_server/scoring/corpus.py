@@ -51,6 +51,12 @@ _NO_QUESTION: Final = Failure(
     "References.Prepare with questions (`gradewire prepare FILE` with this metric)",
 )
 
+_Name: TypeAlias = tuple[str, str]
+"""Namespace and set."""
+
+_Key: TypeAlias = tuple[str, str, CorpusStatistics]
+"""Namespace, set, and what is counted."""
+
 
 def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """A question and its distinct references in order: how often and where one stands makes no other document."""
@@ -90,10 +96,6 @@ def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
     occurrences = np.unique((texts << 32) | np.concatenate(ids).astype(np.int64))
     numbers, counts = np.unique(occurrences & 0xFFFFFFFF, return_counts=True)
     return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-
-
-_Name: TypeAlias = tuple[str, str]
-"""Namespace and set."""
 
 
 class CorpusDigests:
@@ -185,10 +187,6 @@ def _digest(entries: ReferenceEntries) -> str:
 
 def _characters(entries: ReferenceEntries) -> int:
     return sum(len(question) + sum(map(len, references)) for question, references in entries)
-
-
-_Key: TypeAlias = tuple[str, str, CorpusStatistics]
-"""Namespace, set, and what is counted."""
 
 
 class Corpora:

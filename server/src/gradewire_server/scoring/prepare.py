@@ -30,6 +30,8 @@ PATIENCE: Final = 4
 LONGEST_PAUSE_S: Final = 30.0
 _EARLIER: Final = "an earlier call found no good sentence for it"
 
+Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
+
 
 @dataclass(slots=True)
 class WrittenCounts:
@@ -233,9 +235,6 @@ def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry
                     waiting.setdefault((work.entry.question, reference), []).append((work, index))
                     work.awaited += 1
     return waiting
-
-
-Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
 
 
 @dataclass(frozen=True, slots=True)

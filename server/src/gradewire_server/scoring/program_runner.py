@@ -50,6 +50,26 @@ SLICE_S: Final = 0.002
 BULK_SLICE_S: Final = 0.001
 """The same for bulk work, of which one request at a time has its turn."""
 
+MAX_TEXTS_PER_CALL = 2048
+"""Open texts at which calls are sent off while further programs are started; bounds the vectors held at a time."""
+MAX_CALLS = 8
+"""Calls under way at which starting further programs waits; those that are started never wait for each other."""
+MAX_JUDGE_CALLS = 64
+"""Needs for a judge under way at which starting further programs that ask one waits: enough for full batches, few
+enough that requests take turns in the judge's queue and that what waits is not all rendered."""
+DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
+
+_NO_SET: Final = Failure(
+    Status.NOT_PREPARED,
+    "reference_set: prepared synthetic answers need the name of a set; call References.Prepare first",
+)
+
+logger = logging.getLogger(__name__)
+C = TypeVar("C", bound=PortCall[Any])
+
+Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
+"""Generators by what `done` is told of them."""
+
 
 class LoopTurns:
     """Who does the next slice of bulk work. Lives on one event loop."""
@@ -108,27 +128,6 @@ class LoopSlice:
         if time.perf_counter() > self._end_s:
             await (self._turns.next() if self._is_bulk else asyncio.sleep(0))
             self.start()
-
-
-MAX_TEXTS_PER_CALL = 2048
-"""Open texts at which calls are sent off while further programs are started; bounds the vectors held at a time."""
-MAX_CALLS = 8
-"""Calls under way at which starting further programs waits; those that are started never wait for each other."""
-MAX_JUDGE_CALLS = 64
-"""Needs for a judge under way at which starting further programs that ask one waits: enough for full batches, few
-enough that requests take turns in the judge's queue and that what waits is not all rendered."""
-DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
-
-_NO_SET: Final = Failure(
-    Status.NOT_PREPARED,
-    "reference_set: prepared synthetic answers need the name of a set; call References.Prepare first",
-)
-
-logger = logging.getLogger(__name__)
-C = TypeVar("C", bound=PortCall[Any])
-
-Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
-"""Generators by what `done` is told of them."""
 
 
 async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:

@@ -42,6 +42,14 @@ _LARGE_CHARACTERS: Final = 8_192
 RECALLED_AT_ONCE: Final = 64
 """Results that are looked up without a turn of the event loop: less than a millisecond."""
 
+_Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
+"""Called with each result when it is done: item index, metric index, result."""
+
+Emitted: TypeAlias = set[tuple[int, int]]
+"""Item and metric indices of results that were emitted."""
+
 
 @dataclass(frozen=True, slots=True)
 class MetricRequest:
@@ -56,9 +64,6 @@ class MetricRequest:
     metric: Metric[Any]
     parameters: Parameters
     metadata: ModelMetadata
-
-
-_Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
 class _Entry(NamedTuple):
@@ -203,13 +208,6 @@ class RememberedTelemetry(Collector):
         yield CounterMetricFamily(
             f"{_PREFIX}_texts", "Texts of those results: no encoder's cache was asked for them.", results.texts
         )
-
-
-Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
-"""Called with each result when it is done: item index, metric index, result."""
-
-Emitted: TypeAlias = set[tuple[int, int]]
-"""Item and metric indices of results that were emitted."""
 
 
 class Scorer:

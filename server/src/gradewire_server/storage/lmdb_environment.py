@@ -27,6 +27,9 @@ _MAX_READERS = 512
 # first begins with the page size, last page, transaction.
 _META = struct.Struct("<16xII8x8xI92xQQ")
 
+_LAYOUT = "v1"
+"""A new layout gets a new name, so that processes of different versions never read each other's files."""
+
 
 def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: bool) -> lmdb.Environment:
     """Opens an environment, or a new one in place of a damaged one.
@@ -139,10 +142,6 @@ def _read_state(directory: Path) -> dict[str, Any]:
 
 def _write_state(directory: Path, *, clean: list[int] | None) -> None:
     (directory / _STATE).write_text(json.dumps({"boot": _boot(), "clean": clean}))
-
-
-_LAYOUT = "v1"
-"""A new layout gets a new name, so that processes of different versions never read each other's files."""
 
 
 class StoreDirectory:

@@ -31,6 +31,12 @@ _START: Final = len(_HEADER) + _MAC_BYTES
 _LOG_EVERY_S: Final = 60.0
 MIN_KEY_BYTES: Final = 16
 
+_STORE = "redis"
+_MAX_CONNECTIONS = 32
+_PAUSE_AFTER_REFUSAL_S = 10.0
+_REPLACE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) end return 0"
+T = TypeVar("T")
+
 
 class MacKeyError(OSError):
     """The key of the MAC cannot be read, or is too short."""
@@ -108,13 +114,6 @@ class ValueMac:
                 self._unlogged,
             )
             self._unlogged, self._quiet_before_s = 0, now_s + _LOG_EVERY_S
-
-
-_STORE = "redis"
-_MAX_CONNECTIONS = 32
-_PAUSE_AFTER_REFUSAL_S = 10.0
-_REPLACE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) end return 0"
-T = TypeVar("T")
 
 
 class RedisAwayError(Exception):

@@ -23,6 +23,21 @@ ALREADY_HELD = Failure(
     "synthetic_answers: the set already holds another answer for this reference; use another reference_set",
 )
 
+MAX_ENTRIES_PER_SET: Final = 1_000_000
+_OFF_LOOP_ENTRIES: Final = 1000
+_DAMAGED_SEAL: Final = Failure(
+    Status.UNAVAILABLE, "what the reference set was sealed with is damaged; prepare it again as immutable"
+)
+
+_NOT_PREPARED: Final = Failure(
+    Status.NOT_PREPARED,
+    "reference_set: no corpus is prepared for it; call References.Prepare with its references and this metric, whose "
+    "corpus is prepared, first (`gradewire prepare FILE` with this metric)",
+)
+_DAMAGED: Final = Failure(
+    Status.UNAVAILABLE, "the corpus of the reference set is damaged; call References.Prepare with its references again"
+)
+
 
 class PreparedStore(Protocol):
     """Values by key, and groups of values by name. Every operation answers with a failure rather than raise.
@@ -128,22 +143,6 @@ def packed(key: bytes, payload: bytes) -> bytes:
 def payload_of(key: bytes, value: bytes | None) -> bytes | None:
     """What was `packed` under `key`; None where there is no value, or one that fails its check."""
     return value[_CHECK_BYTES:] if value is not None and is_intact(key, value) else None
-
-
-MAX_ENTRIES_PER_SET: Final = 1_000_000
-_OFF_LOOP_ENTRIES: Final = 1000
-_DAMAGED_SEAL: Final = Failure(
-    Status.UNAVAILABLE, "what the reference set was sealed with is damaged; prepare it again as immutable"
-)
-
-_NOT_PREPARED: Final = Failure(
-    Status.NOT_PREPARED,
-    "reference_set: no corpus is prepared for it; call References.Prepare with its references and this metric, whose "
-    "corpus is prepared, first (`gradewire prepare FILE` with this metric)",
-)
-_DAMAGED: Final = Failure(
-    Status.UNAVAILABLE, "the corpus of the reference set is damaged; call References.Prepare with its references again"
-)
 
 
 class StoredReferenceSets(ReferenceSets):

@@ -24,6 +24,8 @@ _KEY: Final = secrets.token_bytes(32)
 
 LOOK_EVERY_S: Final = 1.0
 
+_Stamp: TypeAlias = tuple[int, int, int, int]
+
 
 class TokenTable:
     """Callers by the token that they show. Never changes: another file makes another table.
@@ -84,9 +86,6 @@ class Quotas:
 
 def _keyed(digest: bytes) -> bytes:
     return blake2b(digest, key=_KEY, digest_size=16).digest()
-
-
-_Stamp: TypeAlias = tuple[int, int, int, int]
 
 
 class TokensFile:
