@@ -133,7 +133,7 @@ class Admission:
 
     @property
     def tokens_per_s(self) -> float:
-        """What the server gets through, as measured; 0 before anything was."""
+        """Tokens that the server gets through in a second, as measured; 0 before anything was."""
         return self._encoders.tokens_per_s
 
     @property
@@ -147,7 +147,7 @@ class Admission:
         return self._encoders.wait_s
 
     def is_interactive(self, work: Work) -> bool:
-        """Whether the work is small enough to be done at once; what is larger takes turns with other bulk work."""
+        """Return whether the work is small enough to be done at once; what is larger takes turns as bulk work."""
         if not self._encoders.tokens_per_s:
             return work.items <= _SMALL_ITEMS
         return work.items <= _MAX_SMALL_ITEMS and self._encoders.is_small(self._tokens(work))

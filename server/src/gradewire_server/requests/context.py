@@ -51,7 +51,7 @@ async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpe
 
 
 async def read_prompt_ahead(prompts: PromptLibrary, metric: str, prompt: str) -> None:
-    """The same for one prompt."""
+    """Reads one long prompt on a thread; an error in it is left for planning to raise."""
     if len(prompt) in _INLINE_CHARACTERS:
         with contextlib.suppress(PromptError):  # planning raises it again, with the path of the field
             await asyncio.to_thread(prompts.find, metric, prompt)
@@ -133,7 +133,7 @@ class RequestContext:
         object.__setattr__(self, "planner", planner)
 
     def within(self, namespace: str) -> Self:
-        """The same over the sets, verdicts and cache entries of a tenant's namespace."""
+        """Return a context over the sets, verdicts and cache entries of a tenant's namespace."""
         ports = self.ports.within(namespace)
         view = replace(self, ports=ports, scorer=self.scorer.within(ports, namespace))
         # Plans depend on specs and models, which all tenants share.

@@ -43,7 +43,7 @@ _MAX_IMAGES: Final = 1024
 """Pictures of an item, whatever it is graded by: more are not even taken apart. What a judge is shown is bounded by
 `max_images_per_item`, and only for the metrics that show them."""
 MAX_PART_CHARACTERS: Final = 8192
-"""Of a text among a result's parts: what an item brings once must not come back with each of its metrics."""
+"""Characters of a text among a result's parts: what an item brings once must not come back with each of its metrics."""
 _TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
     types_pb2.Item: ("id", "question", "prediction", "caption", "group"),
     judging_pb2.Pair: ("id", "question", "answer_a", "answer_b", "group"),
@@ -87,7 +87,7 @@ def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> 
 def read_row(
     message: RowT, limits: Limits, *, check_bytes: bool, make: Callable[[RowT, dict[str, Any]], Item]
 ) -> Item | Failure:
-    """As `read_item`, for an item or a pair.
+    """Turns an item or a pair into the domain's; otherwise as `read_item`.
 
     Args:
         message: The item or pair.

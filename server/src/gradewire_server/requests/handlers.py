@@ -70,7 +70,7 @@ def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb
 
 
 def _of_other_versions(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> Iterator[str]:
-    """What was fitted for a model and cannot count, because this server has another version of the metric."""
+    """Name what was fitted for a model and cannot count, because this server has another version of the metric."""
     for each in status.metadata.calibrations:
         info = metrics[each.metric].info if each.metric in metrics else None
         if info is not None and info.version != each.metric_version:
@@ -94,7 +94,7 @@ def _beyond(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str
 
 
 class _Missing(NamedTuple):
-    """Why metrics that need something cannot run now and what to do; empty where they can."""
+    """Reasons why metrics that need something cannot run now, with what to do; empty where they can."""
 
     encoder: str
     grader: str
@@ -125,7 +125,7 @@ def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
 
 
 async def without_synonyms(lexicon: Lexicon) -> str:
-    """Why no synonyms can be looked up and what to do; empty where they can."""
+    """Return why no synonyms can be looked up and what to do; empty where they can."""
     # Asked for none, it says whether it could look any up.
     synonyms = await lexicon.synonyms(())
     return synonyms.message if isinstance(synonyms, Failure) else ""

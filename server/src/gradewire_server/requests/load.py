@@ -67,11 +67,11 @@ class CostEstimates:
         self._callers: OrderedDict[str, OrderedDict[Hashable, float]] = OrderedDict()
 
     def knows(self, caller: str, kind: Hashable) -> bool:
-        """Whether one of the kind was done lately."""
+        """Return whether one of the kind was done lately."""
         return kind in self._callers.get(caller, ())
 
     def tokens(self, caller: str, kind: Hashable, size_bytes: int) -> float:
-        """What a request of so many bytes will probably cost."""
+        """Return what a request of so many bytes will probably cost."""
         kinds = self._callers.get(caller)
         return size_bytes * (_UNKNOWN_TOKENS_PER_BYTE if kinds is None else kinds.get(kind, _UNKNOWN_TOKENS_PER_BYTE))
 
@@ -173,7 +173,7 @@ class EncoderBacklog:
 
     @property
     def tokens_per_s(self) -> float:
-        """What encoders get through, as measured; 0 before anything was."""
+        """Tokens that encoders get through in a second, as measured; 0 before anything was."""
         return self._rate.tokens_per_s
 
     @property
@@ -184,7 +184,7 @@ class EncoderBacklog:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is in work."""
+        """Return whether nothing is in work."""
         return not any(self._parts.values())
 
     @property
@@ -198,11 +198,11 @@ class EncoderBacklog:
         return self._in_work[Lane.INTERACTIVE]
 
     def is_small(self, tokens: float) -> bool:
-        """Whether so many tokens are soon done."""
+        """Return whether so many tokens are soon done."""
         return tokens <= BULK_AHEAD_S * self._rate.tokens_per_s
 
     def fits_bulk(self, tokens: float) -> bool:
-        """Whether encoders would not have too much bulk work before them with so much more."""
+        """Return whether encoders would not have too much bulk work before them with so much more."""
         return self.is_small(self._in_work[Lane.BULK] + tokens)
 
     def allowed_tokens(self, tokens: float) -> float:
@@ -298,7 +298,7 @@ class LoopBacklog:
 
     @property
     def is_late(self) -> bool:
-        """Whether many calls are under way, and such have been taken up late for a while."""
+        """Return whether many calls are under way, and such have been taken up late for a while."""
         nobody_came = self._clock() - self._seen_s > self._first_step_s + _PATIENCE_S
         return not nobody_came and self.calls >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > _PATIENCE_S
 
@@ -324,7 +324,7 @@ class LoopBacklog:
 
 
 class OverloadWatch:
-    """Told of every refusal for want of time.
+    """Duration of an overload, from the refusals for want of time.
 
     Args:
         clock: Monotonic seconds.

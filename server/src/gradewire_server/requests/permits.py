@@ -9,7 +9,7 @@ from typing import Final
 from gradewire_server.requests.errors import OverloadedError
 
 _NO_PERMIT_RETRY_S: Final = 0.5
-"""Where permits are used up, others give theirs back within about this time."""
+"""Hint where permits are used up: others give theirs back within about this time."""
 _PARTS_OF_LIMIT: Final = 4
 """Parts of the bytes of slowed messages; one tenant holds one part at the most, or one message."""
 
@@ -28,7 +28,7 @@ class Permits:
 
     @property
     def taken(self) -> int:
-        """How many are in flight now."""
+        """Permits in flight now."""
         return self._taken
 
     def take(self, count: int) -> None:

@@ -37,9 +37,9 @@ _NO_REQUEST: Final = (
 
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHE_BYTES: Final = 4 << 20
-"""Of specs: an inline prompt file is worth remembering, for reading it takes longer than all the rest."""
+"""Bytes of remembered specs: an inline prompt file is worth remembering, for reading it takes longest."""
 _MAX_REASONS_CHARACTERS: Final = 700
-"""Of an error of the call: what the metrics lack, so that what is here has room behind it."""
+"""Characters of what the metrics lack in an error of the call, so that what is here has room behind it."""
 
 Models: TypeAlias = Mapping[str, ModelStatus]
 """Models that a metric runs on by the parameters that name them: its own by "model", judge and grader by theirs."""
@@ -65,7 +65,7 @@ def _bounds(descriptor: Descriptor) -> tuple[tuple[str, int], ...]:
 
 
 def unusable_reason(status: ModelStatus) -> str:
-    """Why a model cannot be used and what to do; without the server's paths, which its log has. Empty when it can."""
+    """Return why a model cannot be used and what to do, without the server's paths; empty when it can."""
     if status.state in USABLE_STATES:
         return ""
     if status.message:
@@ -133,11 +133,11 @@ class MetricPlan:
 
     @property
     def judged(self) -> bool:
-        """Whether it may ask a judge."""
+        """Return whether it may ask a judge."""
         return isinstance(self.request, MetricRequest) and self.request.metric.info.asks_judge
 
     def streamed(self) -> MetricRequest | Failure:
-        """What a stream runs: INVALID_PARAMETER for a metric that counts over the items of one request."""
+        """Return what a stream runs: INVALID_PARAMETER for a metric that counts over the items of one request."""
         request = self.request
         if isinstance(request, Failure) or request.parameters.corpus is not Corpus.REQUEST:
             return request
@@ -145,7 +145,7 @@ class MetricPlan:
 
     @property
     def counts_prepared(self) -> bool:
-        """Whether its weights are counted over the corpus of the call's reference set."""
+        """Return whether its weights are counted over the corpus of the call's reference set."""
         return not isinstance(self.request, Failure) and self.request.parameters.corpus is Corpus.PREPARED
 
     def provenance_in(self, reference_set: str, corpus_digest: str = "") -> types_pb2.Provenance:
@@ -187,7 +187,7 @@ def failed_plan(error: ParameterError, path: str, spec: types_pb2.MetricSpec, me
 
 
 def failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:
-    """Of a metric that cannot be computed: its parameters as sent, or none where a text among them is too long."""
+    """Return the parameters as sent of a metric that cannot be computed, or none where a text is too long."""
     provenance = types_pb2.Provenance(metric=spec, name=metric.info.name, version=metric.info.version)
     # What this server knows nothing of it does not send back.
     provenance.metric.DiscardUnknownFields()
@@ -392,7 +392,7 @@ class Planner:
         return self._graders if info.needs_grader else self._encoders
 
     def _needs_judge(self, metric: Metric[Any], message: Message, path: str, models: Models) -> bool:
-        """Whether somebody named a judge, or one would be asked."""
+        """Return whether somebody named a judge, or one would be asked."""
         if getattr(message, metric.info.judge_parameter):
             return True
         name = models["model"].name if "model" in models else ""

@@ -37,7 +37,7 @@ _Entry: TypeAlias = tuple[str, tuple[str, ...]]
 _DIGEST: Final = re.compile(r"[0-9a-fA-F]{32}")
 
 NAME: Final = "synthetic"
-"""Of the prompts' metric, and in the provenance."""
+"""Name of the prompts' metric, and in the provenance."""
 VERSION: Final = 1
 """Raised whenever another sentence can be accepted, or stand for a reference that has none."""
 
@@ -132,7 +132,7 @@ def _compared(known: AbstractSet[_Entry], entries: Sequence[ReferenceEntry]) -> 
 
 
 def _stored_entries(found: T | Failure) -> T:
-    """What a store answered; raises where it did not."""
+    """Return what a store answered; raise where it did not."""
     if not isinstance(found, Failure):
         return found
     if found.status is Status.INVALID_INPUT:
@@ -142,7 +142,7 @@ def _stored_entries(found: T | Failure) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """How missing synthetic answers are written.
+    """The judge and the prompt that write missing synthetic answers.
 
     Attributes:
         writing: For the scorer.

@@ -25,9 +25,9 @@ from gradewire_server.scoring.scorer import RECALLED_AT_ONCE, Emitted
 _log = logging.getLogger(__name__)
 
 _FRAME_BYTES: Final = 2
-"""Of a message within another: its tag, and its length where that is small."""
+"""Bytes around a message within another: its tag, and its length where that is small."""
 _LARGE_FRAME_BYTES: Final = 5
-"""The same with the longest length that a reply can have."""
+"""Bytes around a message with the longest length that a reply can have."""
 _SMALL: Final = 128
 """Bytes from which a length takes more than one."""
 _LEAST_ITEM_BYTES: Final = 4
@@ -263,7 +263,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
 
     @property
     def idle(self) -> bool:
-        """Whether no cancelled work is still to end."""
+        """Return whether no cancelled work is still to end."""
         return not self._cancelled
 
     async def close(self) -> None:
@@ -390,7 +390,7 @@ def _clear_frames(cancelled: asyncio.Task[None]) -> None:
 
 
 def _is_urgent(request: RequestT) -> bool:
-    """Whether a request may go before bulk work; raises InvalidRequestError for a priority that nobody knows."""
+    """Return whether a request may go before bulk work; raises InvalidRequestError for a priority that nobody knows."""
     if request.priority not in _PRIORITIES:
         raise InvalidRequestError("priority", f"{request.priority} is no number of gradewire.v1.Priority")
     return request.priority != scoring_pb2.PRIORITY_BULK

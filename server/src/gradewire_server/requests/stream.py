@@ -32,7 +32,7 @@ RowMessage: TypeAlias = types_pb2.Item | judging_pb2.Pair
 _BYTES_PER_PLACE: Final = 512
 """An item takes a place of the window for each of these: of a long text there are as many more windows to embed."""
 _MOST_PLACES: Final = 10
-"""Of one item: no metric looks at more windows, however long a text is."""
+"""Places of one item: no metric looks at more windows, however long a text is."""
 
 
 @dataclass(slots=True)

@@ -57,7 +57,7 @@ class FairWaiting:
 
     @property
     def callers(self) -> int:
-        """How many callers wait."""
+        """Callers that wait."""
         return len(self._callers)
 
     def add(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
@@ -81,7 +81,7 @@ class FairWaiting:
             self._tidy(queue, line)
 
     def peek(self) -> Waiter | None:
-        """Who is next; those who have gone away are dropped."""
+        """Return the next waiter; those who have gone away are dropped."""
         while self._callers:
             waiter = self._next()[1].waiters[0]
             if not waiter.granted.cancelled():
@@ -122,7 +122,7 @@ class FairWaiting:
 
 
 class BulkTurns:
-    """Who waits for a turn. Lives on one event loop.
+    """The line of bulk work that waits for its turns. Lives on one event loop.
 
     Args:
         encoders: What they have before them.
@@ -141,7 +141,7 @@ class BulkTurns:
 
     @property
     def callers(self) -> int:
-        """How many callers wait."""
+        """Callers that wait."""
         return self._waiting.callers
 
     async def take(self, caller: Caller, source: Hashable, tokens: float) -> None:
@@ -215,7 +215,7 @@ class CallerShares:
         share.tokens = max(0.0, share.tokens - tokens) if share.requests else 0.0
 
     def has_room(self, caller: Caller, tokens: float, in_work_tokens: float, allowed_tokens: float) -> bool:
-        """Whether a caller would still have no more than its share of what is allowed to all together.
+        """Return whether a caller would still have no more than its share of what is allowed to all together.
 
         A caller alone has all of it. Beside others it has what its weight gives it, whatever the others ask for. One
         that has nothing in work is let in up to twice of what is allowed: where callers are many, their shares are
@@ -235,7 +235,7 @@ class CallerShares:
         self._of(caller).calls -= 1
 
     def has_few_calls(self, caller: Caller, of: int) -> bool:
-        """Whether a caller has less than half of its share of the calls under way; False for one that is alone.
+        """Return whether a caller has less than half of its share of the calls under way; False for one that is alone.
 
         Args:
             caller: Who calls.

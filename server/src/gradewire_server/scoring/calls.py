@@ -62,7 +62,7 @@ ReplyT = TypeVar("ReplyT", EmbedReply, TokensReply, GradeReply)
 
 @dataclass(slots=True, eq=False)
 class Cost:
-    """How many texts were found where, and the seconds of the calls that answered, over all rounds of a program."""
+    """The cost of a program over all rounds: texts by where they were found, and seconds of the calls that answered."""
 
     cache_hits: CacheHits = field(default_factory=CacheHits)
     timing: Timing = field(default_factory=Timing)
@@ -111,7 +111,7 @@ class ProgramRun(Generic[K, R]):
 
 
 Done = Callable[[K, R | Failure, Cost], None]
-"""Told once of each program: its key, what it returned (or INTERNAL where it raised), its cost."""
+"""Called once for each program, with its key, what it returned (or INTERNAL where it raised), its cost."""
 
 
 T = TypeVar("T", bound=Hashable)
@@ -162,7 +162,7 @@ class PortCall(ABC, Generic[T]):
         """The answer to one need, after `ask`."""
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
-        """Where every text was found and the seconds of the call, if the port says so."""
+        """Return where every text was found and the seconds of the call, if the port says so."""
         return None
 
     def needs(self) -> dict[str, Value]:
@@ -187,7 +187,7 @@ class PortCall(ABC, Generic[T]):
             span.set(FAILURES, failures)
 
     def _failures(self) -> int:
-        """How many of its texts failed, if the port says so."""
+        """Return how many of its texts failed, if the port says so."""
         return 0
 
     def deliver(self) -> Iterator[AnyRun]:
@@ -286,7 +286,7 @@ class JudgeCall(PortCall[JudgeNeed]):
 
 
 def judge_attributes(model: str) -> dict[str, Value]:
-    """Of the span of a judge's call; `model` is NAME or NAME@DIGEST, empty for the default one."""
+    """Return attributes of the span of a judge's call; `model` is NAME or NAME@DIGEST, empty for the default one."""
     name = model.partition("@")[0]
     return {OPERATION: CHAT, REQUEST_MODEL: name} if name else {OPERATION: CHAT}
 

@@ -113,7 +113,7 @@ class CorpusDigests:
         self._held: dict[tuple[_Name, str], ReferenceEntries] = {}
 
     def within(self, reference_sets: ReferenceSets, namespace: str) -> "CorpusDigests":
-        """Those of a tenant's namespace, kept by `reference_sets`; what is remembered is bounded for all together."""
+        """Return those of a tenant's namespace, kept by `reference_sets`; what is remembered has one bound for all."""
         view = copy(self)
         view._reference_sets = reference_sets  # noqa: SLF001 - of the same class
         view._namespace = namespace  # noqa: SLF001 - as above
@@ -205,7 +205,7 @@ class Corpora:
         self._counting: SingleFlight[tuple[_Key, str], DocumentFrequencies | Failure] = SingleFlight()
 
     def within(self, ports: Ports, namespace: str) -> "Corpora":
-        """Those of a tenant's namespace, of which `ports` are; what is remembered is bounded for all together."""
+        """Return those of a tenant's namespace, of which `ports` are; what is remembered has one bound for all."""
         view = copy(self)
         view._embeddings = ports.embeddings  # noqa: SLF001 - of the same class
         view._digests = self._digests.within(ports.reference_sets, namespace)  # noqa: SLF001 - as above

@@ -22,11 +22,11 @@ from gradewire_server.scoring.synthetic import SyntheticAnswer, WritingSettings,
 ENTRIES_PER_CHUNK: Final = 64
 """Entries that are worked on together."""
 ENTRIES_PER_WRITTEN_CHUNK: Final = 32
-"""The same where a judge writes: enough to keep it busy, few enough that what is embedded is not far behind."""
+"""Entries at a time where a judge writes: enough to keep it busy, few enough that embedding is not far behind."""
 SENTENCES_AT_ONCE: Final = 16
 """Sentences that one call has under way: enough for a judge's batches, few enough for others in its queue."""
 PATIENCE: Final = 4
-"""How often a judge that says when it will be back is asked again for a sentence."""
+"""Times that a judge that says when it will be back is asked again for a sentence."""
 LONGEST_PAUSE_S: Final = 30.0
 _EARLIER: Final = "an earlier call found no good sentence for it"
 
@@ -35,7 +35,7 @@ Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
 
 @dataclass(slots=True)
 class WrittenCounts:
-    """How many references have got an answer so far, and which.
+    """Counts of references that have got an answer so far, by its kind.
 
     Attributes:
         stored: Have a synthetic answer in the set now, those that had one before included.
@@ -226,7 +226,7 @@ class AnswerWriter:
 
 
 def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry, int]]]:
-    """Who waits for the sentence of each (question, reference)."""
+    """Return the entries that wait for the sentence of each (question, reference)."""
     waiting: dict[tuple[str, str], list[tuple[_Entry, int]]] = {}
     for work in chunk:
         if work.failure is None:

@@ -48,7 +48,7 @@ from gradewire_server.scoring.calls import (
 SLICE_S: Final = 0.002
 """Seconds of Python work after which other tasks of the event loop get their turn."""
 BULK_SLICE_S: Final = 0.001
-"""The same for bulk work, of which one request at a time has its turn."""
+"""Seconds of a slice of bulk work, of which one request at a time has its turn."""
 
 MAX_TEXTS_PER_CALL = 2048
 """Open texts at which calls are sent off while further programs are started; bounds the vectors held at a time."""
@@ -72,7 +72,7 @@ Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer
 
 
 class LoopTurns:
-    """Who does the next slice of bulk work. Lives on one event loop."""
+    """Turns of bulk work on the event loop, a slice at a time. Lives on one event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -100,7 +100,7 @@ class LoopTurns:
 
 
 class LoopSlice:
-    """How long one request has been at work on the event loop; begins when it is made.
+    """The time that one request may work on the event loop at a stretch; begins when it is made.
 
     Args:
         turns: Of bulk work, shared by all that runs on the event loop.
@@ -137,7 +137,7 @@ async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
 
 @dataclass(frozen=True, slots=True)
 class _Returned(Generic[R]):
-    """What a program has returned, which may be None."""
+    """The result of a program, which may be None."""
 
     result: R | Failure
 
@@ -346,6 +346,6 @@ class ProgramRunner(Generic[K, R]):
 
 
 def _log_defect(where: str, error: Exception) -> None:
-    """Where it happened and the kind of error; not its message, which may hold a user's text."""
+    """Log where it happened and the kind of error; not its message, which may hold a user's text."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s raised %s\n%s", where, type(error).__qualname__, frames)

@@ -24,20 +24,20 @@ from gradewire_server.scoring.program_runner import LoopSlice, LoopTurns, Progra
 from gradewire_server.scoring.synthetic import WritingSettings
 
 _MAX_CHARACTERS: Final = 4_096
-"""Of an item: a longer one is rarely met again, and would push many short ones out."""
+"""Characters of an item: a longer one is rarely met again, and would push many short ones out."""
 _MAX_REQUESTS: Final = 1_024
 """Metrics with their parameters whose results can be found; those used last."""
 ENTRY_BYTES: Final = 1_600
-"""What an entry takes beside its texts, at its worst; a test traces it."""
+"""Bytes of an entry beside its texts, at its worst; a test traces it."""
 _NUMBER_BYTES: Final = 32
 _TEXT_BYTES: Final = 24
-"""Of a text beside its own object: its place in a tuple, and what the allocator rounds up."""
+"""Bytes of a text beside its own object: its place in a tuple, and what the allocator rounds up."""
 _MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
 
 _PREFIX = "gradewire_remembered_results"
 
 _LARGE_CHARACTERS: Final = 8_192
-"""Of an item: metrics that read words take up to 0.4 µs for each of them, `correctness` up to 1 µs."""
+"""Characters of an item: metrics that read words take up to 0.4 µs for each of them, `correctness` up to 1 µs."""
 
 RECALLED_AT_ONCE: Final = 64
 """Results that are looked up without a turn of the event loop: less than a millisecond."""
@@ -179,7 +179,7 @@ def _text_bytes(text: str) -> int:
 
 
 def _parts_bytes(result: MetricResult) -> int:
-    """Of the texts among a result's parts, and of the mappings, each with a number by a name that all results share."""
+    """Return the bytes of texts and mappings among a result's parts; the names in mappings are shared by all results."""
     parts = result.parts
     values = [getattr(parts, name) for name in type(parts).__slots__] if parts else []
     mappings = sum(getsizeof(value) + len(value) * _NUMBER_BYTES for value in values if isinstance(value, Mapping))
@@ -187,7 +187,7 @@ def _parts_bytes(result: MetricResult) -> int:
 
 
 class RememberedTelemetry(Collector):
-    """What is remembered of results, read when it is asked for.
+    """Metrics of the remembered results, read when they are asked for.
 
     Args:
         results: Of the process.
@@ -236,7 +236,7 @@ class Scorer:
         self._namespace = namespace
 
     def within(self, ports: Ports, namespace: str) -> "Scorer":
-        """The same over the ports of a tenant's namespace; what is remembered has one bound for all."""
+        """Return a scorer over the ports of a tenant's namespace; what is remembered has one bound for all."""
         return Scorer(ports, self._corpora.within(ports, namespace), self._turns, self._results, namespace)
 
     async def score(  # noqa: PLR0913 - what to score and where results go, and four things that have defaults

@@ -22,7 +22,7 @@ _MEMORY_PREPARED_MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What stands behind the in-process cache. `prepared` is closed after `vectors`.
+    """The stores behind the in-process cache. `prepared` is closed after `vectors`.
 
     Attributes:
         vectors: Second level of vectors, or None.
@@ -35,7 +35,7 @@ class Stores:
     warning: str = ""
 
     def degraded(self) -> tuple[str, ...]:
-        """Why scoring is slower than it could be."""
+        """Return why scoring is slower than it could be."""
         return tuple(filter(None, (self.warning, self.vectors.degraded() if self.vectors else "")))
 
 
@@ -78,7 +78,7 @@ def _open_disk(config: DiskConfig, telemetry: StorageTelemetry, prediction_ttl_s
 
 
 def _reason(error: OSError | lmdb.Error) -> str:
-    """What is wrong without where: /healthz is read by others than those who may know this machine's paths."""
+    """Return what is wrong without where: /healthz is read by others than those who may know this machine's paths."""
     return (isinstance(error, OSError) and error.strerror) or type(error).__name__
 
 

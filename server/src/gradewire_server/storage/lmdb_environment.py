@@ -87,7 +87,7 @@ def set_aside(directory: Path, damage: str, *, keep: bool) -> None:
 
 
 def _damage(directory: Path) -> str:
-    """What is wrong with the environment at rest, "" for nothing."""
+    """Return what is wrong with the environment at rest, "" for nothing."""
     data = directory / _DATA
     if not data.exists():
         return ""
@@ -172,7 +172,7 @@ class StoreDirectory:
 
     @property
     def ours(self) -> bool:
-        """Whether this is the process that opened it; a forked child must not touch what its parent opened."""
+        """Return whether this is the process that opened it; a forked child must not touch what its parent opened."""
         return os.getpid() == self._pid
 
     def share(self) -> None:

@@ -157,11 +157,11 @@ class RedisClient:
 
     @property
     def available(self) -> bool:
-        """Whether writing is worth trying now: the breaker is closed and no write was refused a short while ago."""
+        """Return whether to try writing now: the breaker is closed and no write was refused a short while ago."""
         return self._breaker.closed and not self._refused("write")
 
     def degraded(self) -> str:
-        """Why it does not work as it should, "" when it does."""
+        """Return why it does not work as it should, "" when it does."""
         if not self._breaker.closed:
             return "redis: breaker open"
         if self._refused("read"):
@@ -208,7 +208,7 @@ class RedisClient:
         await self._write(lambda: self._client.eval(_REPLACE, 1, key, expected, value))
 
     async def hash_length(self, key: bytes) -> int:
-        """How many fields a hash has, 0 where there is none; errors as `get`."""
+        """Return how many fields a hash has, 0 where there is none; errors as `get`."""
 
         async def work() -> int:
             return int(await self._client.hlen(key))  # inside, so that a reply of another type is the server's fault

@@ -211,7 +211,7 @@ class RedisPrepared(PreparedStore):
         return [value if isinstance(value, bytes) else None for value in values]
 
     async def _stored_entries(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
-        """What the server keeps under the keys now; `ALREADY_HELD` where that is another answer."""
+        """Return what the server keeps under the keys now; `ALREADY_HELD` where that is another answer."""
         there = dict(zip(values, await self._stored(list(values)), strict=True))
         taken = any(differs(key, self._already_held(key, there[key]), value) for key, value in values.items())
         return ALREADY_HELD if taken else there

@@ -56,7 +56,7 @@ class PreparedStore(Protocol):
         """
 
     async def member_count(self, group: bytes) -> int | Failure:
-        """How many members a group has; cheap."""
+        """Return how many members a group has; cheap."""
 
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
         """All members by name, or a failure where one is lost. What is added meanwhile may be there or not."""
@@ -122,12 +122,12 @@ class MemoryPreparedStore(PreparedStore):
 
 
 def is_intact(key: bytes, value: bytes | None) -> bool:
-    """Whether a value is there and passes its check; any other may be replaced."""
+    """Return whether a value is there and passes its check; any other may be replaced."""
     return value is not None and value[:_CHECK_BYTES] == _check(key, value[_CHECK_BYTES:])
 
 
 def differs(key: bytes, there: bytes | None, value: bytes) -> bool:
-    """Whether a key holds another answer than `value`, which must not replace it."""
+    """Return whether a key holds another answer than `value`, which must not replace it."""
     return there != value and is_intact(key, there)
 
 
@@ -141,7 +141,7 @@ def packed(key: bytes, payload: bytes) -> bytes:
 
 
 def payload_of(key: bytes, value: bytes | None) -> bytes | None:
-    """What was `packed` under `key`; None where there is no value, or one that fails its check."""
+    """Return what was `packed` under `key`; None where there is no value, or one that fails its check."""
     return value[_CHECK_BYTES:] if value is not None and is_intact(key, value) else None
 
 

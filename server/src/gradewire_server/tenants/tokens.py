@@ -20,7 +20,7 @@ from gradewire_server.tenants.tenant import MAX_FILE_BYTES, Tenant, TokensFileEr
 _log = logging.getLogger(__name__)
 
 _KEY: Final = secrets.token_bytes(32)
-"""Of this process; nobody outside knows it."""
+"""Secret of this process; nobody outside knows it."""
 
 LOOK_EVERY_S: Final = 1.0
 
