@@ -134,7 +134,7 @@ class Admission:
     @property
     def tokens_per_s(self) -> float:
         """Tokens that the server gets through in a second, as measured; 0 before anything was."""
-        return self._encoders.tokens_per_s
+        return self._encoders.rate.tokens_per_s
 
     @property
     def waiting_tokens(self) -> float:
@@ -148,7 +148,7 @@ class Admission:
 
     def is_interactive(self, work: Work) -> bool:
         """Return whether the work is small enough to be done at once; what is larger takes turns as bulk work."""
-        if not self._encoders.tokens_per_s:
+        if not self.tokens_per_s:
             return work.items <= _SMALL_ITEMS
         return work.items <= _MAX_SMALL_ITEMS and self._encoders.is_small(self._tokens(work))
 
@@ -195,7 +195,7 @@ class Admission:
         One that is alone is let in whatever it seems to cost: nobody would be served sooner without it. Nor is one
         refused of whose kind nothing is known yet.
         """
-        rate = self._encoders.tokens_per_s
+        rate = self.tokens_per_s
         alone = not self._turns.callers and self._encoders.is_idle
         if rate and not alone and not work.judged and self._costs.knows(work.caller.key, work.kind):
             tokens = self._tokens(work)
@@ -266,7 +266,7 @@ class Admission:
 
     def computed(self, tokens: int) -> None:
         """So many tokens were computed, of work that is here or has left."""
-        self._encoders.computed(tokens)
+        self._encoders.rate.computed(tokens)
 
     def _end(self, turn: Admitted) -> None:
         """Learns what work has cost, and makes room for others."""
@@ -294,7 +294,7 @@ class Admission:
     def _check_encoders(self, caller: Caller, tokens: float, left_s: float) -> None:
         """Raises OverloadedError where too much is before so many tokens, unless the caller has little in work."""
         encoders = self._encoders
-        rate, in_work = encoders.tokens_per_s, encoders.interactive_tokens
+        rate, in_work = encoders.rate.tokens_per_s, encoders.in_work[Lane.INTERACTIVE]
         if not rate or not in_work or tokens <= _FREE_TOKENS:
             return
         wait_s = in_work / rate

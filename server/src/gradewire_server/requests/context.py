@@ -34,14 +34,6 @@ _INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
 """Shorter ones are names, or read at once; longer ones are refused."""
 
 
-def count_no_results(_metric: str, _status: Status) -> None:
-    """Counter that does nothing."""
-
-
-def count_no_answers(_generated: int, _fallback: int) -> None:
-    """Counter that does nothing."""
-
-
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
     """Reads long prompts on a thread, where they are remembered; an error in one is left for planning to raise."""
     for spec in specs:
@@ -124,8 +116,8 @@ class RequestContext:
     limits: Limits = field(default_factory=Limits)
     deadlines: Deadlines = field(default_factory=Deadlines)
     admission: Admission = field(default_factory=lambda: Admission(Capacity()))
-    count_result: CountResult = count_no_results
-    count_synthetic: CountSynthetic = count_no_answers
+    count_result: CountResult = lambda _metric, _status: None
+    count_synthetic: CountSynthetic = lambda _generated, _fallback: None
     planner: Planner = field(init=False)
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
@@ -30,7 +30,7 @@ from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
 MessageT = TypeVar("MessageT", bound=Message)
-RowT = TypeVar("RowT", types_pb2.Item, judging_pb2.Pair)
+Row: TypeAlias = types_pb2.Item | judging_pb2.Pair
 T = TypeVar("T")
 
 ITEMS_PER_TURN: Final = 128
@@ -68,32 +68,18 @@ def read_reference_set(name: str, path: str = "reference_set") -> str:
     return named
 
 
-def reply_id(message: types_pb2.Item | judging_pb2.Pair) -> str:
+def reply_id(message: Row) -> str:
     """The id of an item or pair as it is handed back: cut where it is too long, which makes it INVALID_INPUT."""
     return message.id if byte_count(message.id) <= MAX_ID_BYTES else shortened(message.id)
 
 
-def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> Item | Failure:
-    """Turns an item into the domain's; INVALID_INPUT where it is over a limit or has too many marks in a row.
-
-    Args:
-        message: The item.
-        limits: Its bounds.
-        check_bytes: False where the whole message is no larger than one item may be, which saves counting.
-    """
-    return read_row(message, limits, check_bytes=check_bytes, make=_item)
-
-
-def read_row(
-    message: RowT, limits: Limits, *, check_bytes: bool, make: Callable[[RowT, dict[str, Any]], Item]
-) -> Item | Failure:
-    """Turns an item or a pair into the domain's; otherwise as `read_item`.
+def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failure:
+    """Turns an item or a pair into the domain's; INVALID_INPUT where it is over a limit or has too many marks in a row.
 
     Args:
         message: The item or pair.
         limits: Its bounds.
-        check_bytes: As in `read_item`.
-        make: Makes it of its message and the values of its fields, normalised, by their names.
+        check_bytes: False where the whole message is no larger than one item may be, which saves counting.
     """
     references = message.references
     failure = _over_limit(len(references), limits)
@@ -114,20 +100,18 @@ def read_row(
         values["references"] = tuple(map(nfc, references))
         values["captions"] = tuple(nfc(caption) for caption in message.captions if caption.strip())
         values["images"] = tuple(Image(each.data, each.uri, each.media_type) for each in message.images)
-        return make(message, values)
+        if isinstance(message, judging_pb2.Pair):
+            return Pair(prediction=values.pop("answer_a"), rival=values.pop("answer_b"), **values)
+        caption = values.pop("caption")
+        if caption.strip():
+            values["captions"] = (caption, *values["captions"])
+        return Item(synthetic_answers=tuple(map(nfc, message.synthetic_answers)), **values)
     except TooManyMarksError as error:
         return _over_marks(message, error)
 
 
-def _item(message: types_pb2.Item, values: dict[str, Any]) -> Item:
-    caption = values.pop("caption")
-    if caption.strip():
-        values["captions"] = (caption, *values["captions"])
-    return Item(synthetic_answers=tuple(map(nfc, message.synthetic_answers)), **values)
-
-
 def read_entry(message: references_pb2.ReferenceEntry, limits: Limits) -> ReferenceEntry | Failure:
-    """Turns an entry to prepare into the domain's; INVALID_INPUT as `read_item`."""
+    """Turns an entry to prepare into the domain's; INVALID_INPUT as `read_row`."""
     failure = _over_limit(len(message.references), limits)
     if failure is None:
         failure = _too_large([message.question, *message.references, *message.synthetic_answers], limits)
@@ -241,11 +225,6 @@ def _over_marks(message: Message, error: TooManyMarksError) -> Failure:
     raise error
 
 
-def _pair(message: judging_pb2.Pair, texts: dict[str, Any]) -> Pair:
-    del message
-    return Pair(prediction=texts.pop("answer_a"), rival=texts.pop("answer_b"), **texts)
-
-
 def _fill_compared(result: judging_pb2.PairResult, compared: Compared) -> None:
     if compared.winner is not None:
         result.winner = int(compared.winner)  # type: ignore[assignment]
@@ -298,10 +277,6 @@ def _pair_characters(scored: ScoredResult) -> int:
     return 0 if compared is None else sum(len(order.reason) for order in compared.orders)
 
 
-def _read_pair(message: judging_pb2.Pair, limits: Limits, *, check_bytes: bool) -> Item | Failure:
-    return read_row(message, limits, check_bytes=check_bytes, make=_pair)
-
-
 @dataclass(frozen=True, slots=True)
 class CallForm:
     """The messages of calls of one kind, and the functions that read and write them.
@@ -311,7 +286,6 @@ class CallForm:
         reply_type: Message class of the reply of a unary call.
         streamed_type: Message class of the replies of a stream.
         result_type: Message class that `fill` writes.
-        read: Reads a row; arguments as `read_item`.
         fill: Writes a result in place; arguments as `fill_result`.
         text_characters: Counts the characters of those parts of a result that hold text of the row or of a judge, which
             alone can be long.
@@ -323,7 +297,6 @@ class CallForm:
     reply_type: type[Any]
     streamed_type: type[Any]
     result_type: type[Any]
-    read: Callable[..., Item | Failure]
     fill: Callable[..., None]
     text_characters: Callable[[ScoredResult], int]
     least_result_bytes: int
@@ -361,7 +334,6 @@ ITEMS: Final = CallForm(
     reply_type=scoring_pb2.ScoreResponse,
     streamed_type=scoring_pb2.ScoreStreamResponse,
     result_type=types_pb2.MetricResult,
-    read=read_item,
     fill=fill_result,
     text_characters=_item_characters,
     least_result_bytes=13,  # a status and a score in their frame
@@ -372,7 +344,6 @@ PAIRS: Final = CallForm(
     reply_type=judging_pb2.CompareResponse,
     streamed_type=judging_pb2.CompareStreamResponse,
     result_type=judging_pb2.PairResult,
-    read=_read_pair,
     fill=_fill_pair,
     text_characters=_pair_characters,
     least_result_bytes=4,  # a status in its frame

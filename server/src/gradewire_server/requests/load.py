@@ -158,72 +158,62 @@ class ServiceRate:
 
 
 class EncoderBacklog:
-    """Tokens in work, lane by lane. Lives on one event loop.
+    """Work of encoders, lane by lane. Lives on one event loop.
 
     Args:
         max_wait_s: No small request waits longer.
         clock: Monotonic seconds.
+
+    Attributes:
+        rate: What encoders get through.
+        in_work: Tokens in work.
+        parts: Requests and parts of bulk work that they are of.
     """
 
     def __init__(self, max_wait_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_wait_s = max_wait_s
-        self._rate = ServiceRate(clock)
-        self._in_work = {Lane.INTERACTIVE: 0.0, Lane.BULK: 0.0}
-        self._parts = {Lane.INTERACTIVE: 0, Lane.BULK: 0}
-
-    @property
-    def tokens_per_s(self) -> float:
-        """Tokens that encoders get through in a second, as measured; 0 before anything was."""
-        return self._rate.tokens_per_s
+        self.rate = ServiceRate(clock)
+        self.in_work = {Lane.INTERACTIVE: 0.0, Lane.BULK: 0.0}
+        self.parts = {Lane.INTERACTIVE: 0, Lane.BULK: 0}
 
     @property
     def wait_s(self) -> float:
         """Seconds that an interactive request would wait now for what is before it; 0 while that is not known."""
-        rate = self._rate.tokens_per_s
-        return self._in_work[Lane.INTERACTIVE] / rate if rate else 0.0
+        rate = self.rate.tokens_per_s
+        return self.in_work[Lane.INTERACTIVE] / rate if rate else 0.0
 
     @property
     def is_idle(self) -> bool:
         """Return whether nothing is in work."""
-        return not any(self._parts.values())
-
-    @property
-    def bulk_parts(self) -> int:
-        """Parts of bulk work that are in work."""
-        return self._parts[Lane.BULK]
-
-    @property
-    def interactive_tokens(self) -> float:
-        """Tokens of small requests that are in work."""
-        return self._in_work[Lane.INTERACTIVE]
+        return not any(self.parts.values())
 
     def is_small(self, tokens: float) -> bool:
         """Return whether so many tokens are soon done."""
-        return tokens <= BULK_AHEAD_S * self._rate.tokens_per_s
+        return tokens <= BULK_AHEAD_S * self.rate.tokens_per_s
 
     def fits_bulk(self, tokens: float) -> bool:
         """Return whether encoders would not have too much bulk work before them with so much more."""
-        return self.is_small(self._in_work[Lane.BULK] + tokens)
+        return self.is_small(self.in_work[Lane.BULK] + tokens)
 
     def allowed_tokens(self, tokens: float) -> float:
         """Tokens of small requests that may be in work when one of so many comes.
 
         Requests that cost much come seldom and one by one; where a few of them are waiting it is no overload yet.
         """
-        rate = self._rate.tokens_per_s
+        rate = self.rate.tokens_per_s
         allowed = max(_ALLOWED_WAIT_S * rate, _ALLOWED_REQUESTS * tokens, _MIN_IN_WORK_TOKENS)
         return min(allowed, self._max_wait_s * rate)
 
     def enter(self, lane: Lane, tokens: float) -> None:
         """Work was let in."""
         if self.is_idle:
-            self._rate.began()
-        self._in_work[lane] += tokens
-        self._parts[lane] += 1
+            self.rate.began()
+        self.in_work[lane] += tokens
+        self.parts[lane] += 1
 
     def grow(self, lane: Lane, tokens: float) -> None:
         """Work that was let in costs so much more than was thought."""
-        self._in_work[lane] += tokens
+        self.in_work[lane] += tokens
 
     def leave(self, lane: Lane, tokens: float, expected_tokens: float | None = None) -> None:
         """Work has left.
@@ -234,13 +224,9 @@ class EncoderBacklog:
             expected_tokens: That it was thought to cost; None for work that was never begun.
         """
         if expected_tokens is not None:
-            self._rate.left(expected_tokens, sum(self._in_work.values()))
-        self._parts[lane] -= 1
-        self._in_work[lane] = max(0.0, self._in_work[lane] - tokens) if self._parts[lane] else 0.0
-
-    def computed(self, tokens: int) -> None:
-        """So many tokens were computed, of work that is here or has left."""
-        self._rate.computed(tokens)
+            self.rate.left(expected_tokens, sum(self.in_work.values()))
+        self.parts[lane] -= 1
+        self.in_work[lane] = max(0.0, self.in_work[lane] - tokens) if self.parts[lane] else 0.0
 
 
 class LoopRounds:

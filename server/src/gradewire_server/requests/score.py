@@ -16,7 +16,7 @@ from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult, Status
 from gradewire_server.requests.admission import Admission, Work, work_of
 from gradewire_server.requests.context import NamedSet, RequestContext
-from gradewire_server.requests.convert import CallForm, read_in_turns, reply_id
+from gradewire_server.requests.convert import CallForm, Row, read_in_turns, read_row, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.scoring import MetricRequest, Scorer
@@ -157,7 +157,7 @@ class ItemReplies:
         self._indices: list[int] = []
         self._closed = False
 
-    def add(self, message: types_pb2.Item | judging_pb2.Pair, item: Item | Failure) -> None:
+    def add(self, message: Row, item: Item | Failure) -> None:
         """Makes room for the next item or pair of the request; one that was refused gets its results at once."""
         row = self._form.add_row(self._reply, self._count, reply_id(message))
         self._form.complete(row)
@@ -338,7 +338,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
             diagnostics=not request.omit_diagnostics,
             report_result=context.report_result,
         )
-        read = partial(self._form.read, limits=context.limits, check_bytes=check_bytes)
+        read = partial(read_row, limits=context.limits, check_bytes=check_bytes)
         async for message, item in read_in_turns(self._form.rows_of(request), read, size_bytes):
             replies.add(message, item)
         return replies

@@ -7,14 +7,13 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server.domain.caller import Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult
 from gradewire_server.requests.admission import work_of
 from gradewire_server.requests.context import NamedSet, RequestContext
-from gradewire_server.requests.convert import CallForm, read_in_turns, reply_id
+from gradewire_server.requests.convert import CallForm, Row, read_in_turns, read_row, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.permits import Permits
 from gradewire_server.requests.score import ITEMS_PER_SLICE
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 _MAX_REPLY_RESULTS: Final = 1024
 _MAX_REPLY_CHARS: Final = 1 << 20
 
-RowMessage: TypeAlias = types_pb2.Item | judging_pb2.Pair
 
 _BYTES_PER_PLACE: Final = 512
 """An item takes a place of the window for each of these: of a long text there are as many more windows to embed."""
@@ -124,11 +122,11 @@ class _Slice(NamedTuple):
         places: How many of the window each takes.
     """
 
-    messages: Sequence[RowMessage]
+    messages: Sequence[Row]
     places: Sequence[int]
 
 
-def _slices(messages: Sequence[RowMessage]) -> Iterator[_Slice]:
+def _slices(messages: Sequence[Row]) -> Iterator[_Slice]:
     start = 0
     places: list[int] = []
     for index, message in enumerate(messages):
@@ -141,7 +139,7 @@ def _slices(messages: Sequence[RowMessage]) -> Iterator[_Slice]:
         yield _Slice(messages[start:], places)
 
 
-def _text_bytes(message: RowMessage) -> int:
+def _text_bytes(message: Row) -> int:
     """Size of an item without its pictures, which no encoder reads."""
     return message.ByteSize() - sum(image.ByteSize() for image in message.images)
 
@@ -190,15 +188,10 @@ class ScoreStream:
 
     async def _next(self) -> tuple[Any, int] | None:
         try:
-            async with asyncio.timeout_at(self._loop_deadline()):
+            async with asyncio.timeout_at(self._ends_s):  # the event loop has the same clock
                 return await self._out.get()
         except TimeoutError as error:
             raise DeadlineExceededError("the stream did not finish within its deadline") from error
-
-    def _loop_deadline(self) -> float | None:
-        if self._ends_s is None:
-            return None
-        return asyncio.get_running_loop().time() + self._ends_s - time.monotonic()
 
     async def _configure(self, first: Any) -> Any:
         if first.WhichOneof("kind") != "config":
@@ -247,7 +240,7 @@ class ScoreStream:
     async def _score(self, part: "_Slice", first_index: int) -> None:
         items: list[Item] = []
         open_items: list[OpenItem] = []
-        read = partial(self._form.read, limits=self._context.limits, check_bytes=True)
+        read = partial(read_row, limits=self._context.limits, check_bytes=True)
         places = zip(itertools.count(first_index), part.places, strict=False)
         async for message, item in read_in_turns(part.messages, read):
             index, taken = next(places)

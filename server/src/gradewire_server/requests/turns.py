@@ -171,8 +171,8 @@ class BulkTurns:
 
     def _has_room(self, tokens: float) -> bool:
         if self._loop.is_late:
-            return not self._encoders.bulk_parts
-        return self._encoders.bulk_parts < _MIN_PARTS or self._encoders.fits_bulk(tokens)
+            return not self._encoders.parts[Lane.BULK]
+        return self._encoders.parts[Lane.BULK] < _MIN_PARTS or self._encoders.fits_bulk(tokens)
 
 
 @dataclass(slots=True, eq=False)

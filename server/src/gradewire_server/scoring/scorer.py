@@ -179,7 +179,7 @@ def _text_bytes(text: str) -> int:
 
 
 def _parts_bytes(result: MetricResult) -> int:
-    """Return the bytes of texts and mappings among a result's parts; the names in mappings are shared by all results."""
+    """Return the bytes of texts and mappings among a result's parts; all results share the names in mappings."""
     parts = result.parts
     values = [getattr(parts, name) for name in type(parts).__slots__] if parts else []
     mappings = sum(getsizeof(value) + len(value) * _NUMBER_BYTES for value in values if isinstance(value, Mapping))

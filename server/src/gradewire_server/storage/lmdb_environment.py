@@ -197,16 +197,12 @@ class StoreDirectory:
             for path in self._closed:
                 mark_clean(path)
 
-    def rotating(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def rotating(self) -> Iterator[None]:
         """Held by the one process that makes or removes a generation."""
-        return _exclusive(self.path / "rotate.lock")
-
-
-@contextlib.contextmanager
-def _exclusive(path: Path) -> Any:
-    with path.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        with (self.path / "rotate.lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
 
 class TruncatedError(lmdb.Error):

@@ -155,9 +155,7 @@ class StoredReferenceSets(ReferenceSets):
 
     def __init__(self, store: PreparedStore, *, namespace: str) -> None:
         self._store = store
-        self._answer_prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:prepared:".encode()
-        self._corpus_prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:corpus:".encode()
-        self._seal_prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:seal:".encode()
+        self._prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:".encode()
 
     @override
     async def prepared_answers(
@@ -248,17 +246,17 @@ class StoredReferenceSets(ReferenceSets):
         return failure
 
     def _seal_key(self, reference_set: str) -> bytes:
-        return self._seal_prefix + blake2b(reference_set.encode(), digest_size=HASH_BYTES).digest()
+        return self._prefix + b"seal:" + blake2b(reference_set.encode(), digest_size=HASH_BYTES).digest()
 
     def _answer_key(self, reference_set: str, question: str, reference: str) -> bytes:
         state = blake2b(digest_size=HASH_BYTES)
         for part in (reference_set, question, reference):
             encoded = part.encode()
             state.update(len(encoded).to_bytes(8, "little") + encoded)
-        return self._answer_prefix + state.digest()
+        return self._prefix + b"prepared:" + state.digest()
 
     def _corpus_group(self, reference_set: str) -> bytes:
-        return self._corpus_prefix + blake2b(reference_set.encode(), digest_size=HASH_BYTES).digest()
+        return self._prefix + b"corpus:" + blake2b(reference_set.encode(), digest_size=HASH_BYTES).digest()
 
 
 def _opened(group: bytes, members: Mapping[bytes, bytes]) -> ReferenceEntries | None:

@@ -123,7 +123,7 @@ class TokensFile:
     async def look(self) -> None:
         """Reads the file if it has changed since it was last looked at; one that cannot be used is logged, once."""
         try:
-            stamp = await asyncio.to_thread(_stamp_of, self._path)
+            stamp = _stamp(await asyncio.to_thread(self._path.stat))
         except OSError as error:
             if self._stamp is not None:
                 self._stamp = None
@@ -158,10 +158,6 @@ def _read(path: Path, own_namespace: str) -> tuple[_Stamp | None, tuple[Tenant, 
         raise TokensFileError(f"{path}: is not UTF-8") from None
     except TokensFileError as error:
         raise TokensFileError(f"{path}: {error}") from None
-
-
-def _stamp_of(path: Path) -> _Stamp:
-    return _stamp(path.stat())
 
 
 def _stamp(status: os.stat_result) -> _Stamp:
