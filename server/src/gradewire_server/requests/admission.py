@@ -139,7 +139,7 @@ class Admission:
     @property
     def waiting_tokens(self) -> float:
         """Tokens of bulk work that waits for its turns."""
-        return self._turns.waiting_tokens
+        return self._turns.waiting.tokens
 
     @property
     def wait_s(self) -> float:
@@ -196,11 +196,12 @@ class Admission:
         refused of whose kind nothing is known yet.
         """
         rate = self.tokens_per_s
-        alone = not self._turns.callers and self._encoders.is_idle
+        waiting = self._turns.waiting
+        alone = not waiting and self._encoders.is_idle
         if rate and not alone and not work.judged and self._costs.knows(work.caller.key, work.kind):
             tokens = self._tokens(work)
             # Its caller gets an equal share of the turns, and no more than all of them.
-            needed_s = min(self._turns.waiting_tokens + tokens, tokens * (1 + self._turns.callers)) / rate
+            needed_s = min(waiting.tokens + tokens, tokens * (1 + waiting.callers)) / rate
             if needed_s > left_s:
                 raise _refusal(
                     f"this takes {needed_s:.2g} s beside the work of others, and has {left_s:.2g} s; "

@@ -30,60 +30,67 @@ class Waiter:
 
 
 @dataclass(slots=True)
-class _Source:
-    key: Hashable
-    finish: float
+class _Line:
+    """Waiters of a source, or the lines of a caller, or those of all callers.
+
+    Attributes:
+        weight: Of its turns beside other lines.
+        finish: What it has had for its weight; the next turn is of the line that has had least.
+        clock: The least that one of its own lines has had; a new one begins there.
+    """
+
+    weight: float = 1.0
+    finish: float = 0.0
+    clock: float = 0.0
+    lines: dict[Hashable, "_Line"] = field(default_factory=dict)
     waiters: deque[Waiter] = field(default_factory=deque)
 
+    def line(self, key: Hashable, weight: float = 1.0) -> "_Line":
+        """Return one of its lines, which is made where there is none."""
+        found = self.lines.get(key)
+        if found is None:
+            found = self.lines[key] = _Line(weight, self.clock)
+        return found
 
-@dataclass(slots=True)
-class _Queue:
-    caller: Caller
-    finish: float
-    clock: float = 0.0
-    sources: dict[Hashable, _Source] = field(default_factory=dict)
+    def next(self) -> Hashable:
+        """Return the key of the line whose turn is next."""
+        return min(self.lines.items(), key=lambda each: each[1].finish)[0]
 
 
 class FairWaiting:
     """Waiters of all callers; the next one is of the caller that has had least for its weight."""
 
     def __init__(self) -> None:
-        self._callers: dict[str, _Queue] = {}
-        self._clock = 0.0
+        self._all = _Line()
         self.tokens = 0.0
 
     def __bool__(self) -> bool:
-        return bool(self._callers)
+        return bool(self._all.lines)
 
     @property
     def callers(self) -> int:
         """Callers that wait."""
-        return len(self._callers)
+        return len(self._all.lines)
 
     def add(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
         """Appends a waiter to those of its source (a stream, a call)."""
-        queue = self._callers.get(caller.key)
-        if queue is None:
-            queue = self._callers[caller.key] = _Queue(caller, self._clock)
-        line = queue.sources.get(source)
-        if line is None:
-            line = queue.sources[source] = _Source(source, queue.clock)
-        line.waiters.append(waiter)
+        self._all.line(caller.key, caller.weight).line(source).waiters.append(waiter)
         self.tokens += waiter.tokens
 
     def remove(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
         """Takes out one that has gone away before its turn came, if it is still there."""
-        queue = self._callers.get(caller.key)
-        line = queue and queue.sources.get(source)
-        if queue and line and waiter in line.waiters:
+        queue = self._all.lines.get(caller.key)
+        line = queue and queue.lines.get(source)
+        if line and waiter in line.waiters:
             line.waiters.remove(waiter)
             self.tokens -= waiter.tokens
-            self._tidy(queue, line)
+            self._tidy(caller.key, source)
 
     def peek(self) -> Waiter | None:
         """Return the next waiter; those who have gone away are dropped."""
-        while self._callers:
-            waiter = self._next()[1].waiters[0]
+        while self._all.lines:
+            caller, source = self._next()
+            waiter = self._all.lines[caller].lines[source].waiters[0]
             if not waiter.granted.cancelled():
                 return waiter
             self._sweep()  # where one has gone, a thousand may have: one by one they would take too long
@@ -91,33 +98,35 @@ class FairWaiting:
 
     def pop(self) -> None:
         """Takes the next one out, and counts its tokens against its source and its caller."""
-        queue, line = self._next()
-        tokens = line.waiters[0].tokens
-        self._clock, queue.clock = queue.finish, line.finish
-        queue.finish += tokens / queue.caller.weight
-        line.finish += tokens
-        line.waiters.popleft()
+        caller, source = self._next()
+        queue = self._all.lines[caller]
+        line = queue.lines[source]
+        tokens = line.waiters.popleft().tokens
+        for whole, part in ((self._all, queue), (queue, line)):
+            whole.clock = part.finish
+            part.finish += tokens / part.weight
         self.tokens -= tokens
-        self._tidy(queue, line)
+        self._tidy(caller, source)
 
-    def _next(self) -> tuple[_Queue, _Source]:
-        queue = min(self._callers.values(), key=lambda each: each.finish)
-        return queue, min(queue.sources.values(), key=lambda each: each.finish)
+    def _next(self) -> tuple[Hashable, Hashable]:
+        caller = self._all.next()
+        return caller, self._all.lines[caller].next()
 
     def _sweep(self) -> None:
-        for queue in list(self._callers.values()):
-            for line in list(queue.sources.values()):
+        for caller, queue in list(self._all.lines.items()):
+            for source, line in list(queue.lines.items()):
                 here = deque(each for each in line.waiters if not each.granted.cancelled())
                 self.tokens -= sum(each.tokens for each in line.waiters) - sum(each.tokens for each in here)
                 line.waiters = here
-                self._tidy(queue, line)
+                self._tidy(caller, source)
 
-    def _tidy(self, queue: _Queue, line: _Source) -> None:
-        if not line.waiters:
-            del queue.sources[line.key]
-        if not queue.sources:
-            self._callers.pop(queue.caller.key, None)
-        if not self._callers:
+    def _tidy(self, caller: Hashable, source: Hashable) -> None:
+        queue = self._all.lines[caller]
+        if not queue.lines[source].waiters:
+            del queue.lines[source]
+        if not queue.lines:
+            del self._all.lines[caller]
+        if not self._all.lines:
             self.tokens = 0.0  # sums of fractions never quite come back to it
 
 
@@ -127,36 +136,29 @@ class BulkTurns:
     Args:
         encoders: What they have before them.
         loop: While it is behind, one part is in work at a time.
+
+    Attributes:
+        waiting: Those who wait, and for how many tokens.
     """
 
     def __init__(self, encoders: EncoderBacklog, loop: LoopBacklog) -> None:
         self._encoders = encoders
         self._loop = loop
-        self._waiting = FairWaiting()
-
-    @property
-    def waiting_tokens(self) -> float:
-        """Tokens of work that waits for its turns."""
-        return self._waiting.tokens
-
-    @property
-    def callers(self) -> int:
-        """Callers that wait."""
-        return self._waiting.callers
+        self.waiting = FairWaiting()
 
     async def take(self, caller: Caller, source: Hashable, tokens: float) -> None:
         """Waits until a part of so many tokens has its turn, and counts it; work that leaves calls `grant` then."""
-        if not self._waiting and self._has_room(tokens):
+        if not self.waiting and self._has_room(tokens):
             self._encoders.enter(Lane.BULK, tokens)
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiter = Waiter(tokens, granted)
-        self._waiting.add(caller, source, waiter)
+        self.waiting.add(caller, source, waiter)
         try:
             await granted
         except asyncio.CancelledError:
             if granted.cancelled():
-                self._waiting.remove(caller, source, waiter)
+                self.waiting.remove(caller, source, waiter)
             else:  # cancelled after the turn was given
                 self._encoders.leave(Lane.BULK, tokens)
                 self.grant()
@@ -164,8 +166,8 @@ class BulkTurns:
 
     def grant(self) -> None:
         """Gives turns to those for whom there is room now."""
-        while (waiter := self._waiting.peek()) is not None and self._has_room(waiter.tokens):
-            self._waiting.pop()
+        while (waiter := self.waiting.peek()) is not None and self._has_room(waiter.tokens):
+            self.waiting.pop()
             self._encoders.enter(Lane.BULK, waiter.tokens)
             waiter.granted.set_result(None)
 
