@@ -22,7 +22,7 @@ for turn in range(400):
             assert bytes(there) == value(key), key
             found += 1
     generations.write({key: value(key) for key in keys})
-    seen |= set(generations.numbers)
+    seen |= set(generations._open)
 assert generations.read(keys)[0] == [value(key) for key in keys]
 generations.close(suspect=False)
 directory.close()

@@ -70,14 +70,9 @@ class Generations:
         self._directory = directory
         self._map_bytes = max_bytes // _KEPT
         self._lock = threading.Lock()  # of the list below and of closing what is in it, never of a write
-        self._open: list[tuple[int, WatchedEnvironment]] = []
+        self._open: dict[int, WatchedEnvironment] = {}  # newest first
         with directory.rotating():
             self._adopt()
-
-    @property
-    def numbers(self) -> list[int]:
-        """Generations that are open, newest first."""
-        return [number for number, _ in self._open]
 
     def read(self, keys: Sequence[bytes]) -> tuple[list[bytes | None], list[int]]:
         """Values by key, None for what no generation has; and positions of those that an older one had.
@@ -90,7 +85,7 @@ class Generations:
         older: list[int] = []
         with self._lock:
             missing = list(range(len(keys)))
-            for age, (_, environment) in enumerate(self._open):
+            for age, environment in enumerate(self._open.values()):
                 if not missing:
                     break
                 with environment.reading() as transaction:
@@ -120,12 +115,12 @@ class Generations:
     def close(self, *, suspect: bool) -> None:
         """Closes all maps; says whether one of them misbehaved."""
         with self._lock:
-            for _, environment in self._open:
+            for environment in self._open.values():
                 environment.close(suspect=suspect)
-            self._open = []
+            self._open = {}
 
     def _put(self, values: Mapping[bytes, bytes]) -> None:
-        _, newest = self._open[0]
+        newest = next(iter(self._open.values()))
         with newest.on_writer(write=True) as transaction:
             for key, value in values.items():
                 transaction.put(key, value)
@@ -133,7 +128,7 @@ class Generations:
     def _rotate(self) -> None:
         with self._directory.rotating():
             found = _scan(self._directory.path)
-            mine = self._open[0][0]
+            mine = next(iter(self._open))
             newest = max([mine, *(number for number, _ in found)])
             if newest == mine:  # else another process has rotated already
                 (self._directory.path / _name(newest + 1)).mkdir(exist_ok=True)
@@ -144,13 +139,12 @@ class Generations:
     def _adopt(self) -> None:
         """Opens the generations that are there now, and closes those that are not kept any more."""
         found = _scan(self._directory.path)[:_KEPT] or [(1, self._directory.path / _name(1))]
-        known = dict(self._open)
-        opened = []
+        known, opened = dict(self._open), {}
         for number, path in found:
-            environment = known.pop(number, None)
-            if environment is None:
-                environment = WatchedEnvironment(self._directory, path, max_bytes=self._map_bytes, durable=False)
-            opened.append((number, environment))
+            if number in known:
+                opened[number] = known.pop(number)
+            else:
+                opened[number] = WatchedEnvironment(self._directory, path, max_bytes=self._map_bytes, durable=False)
         with self._lock:
             self._open = opened
             for environment in known.values():
