@@ -32,7 +32,7 @@ _SATURATED_S: Final = 0.05
 """Seconds of work that are in the server all through a window in which it does what it can."""
 
 # Work of encoders.
-BULK_AHEAD_S: Final = 0.25
+_BULK_AHEAD_S: Final = 0.25
 """Seconds of bulk work that are let in at a time: enough to keep the encoder busy, and what one waits for behind it."""
 _ALLOWED_WAIT_S: Final = 0.15
 _ALLOWED_REQUESTS: Final = 8
@@ -189,7 +189,7 @@ class EncoderBacklog:
 
     def is_small(self, tokens: float) -> bool:
         """Return whether so many tokens are soon done."""
-        return tokens <= BULK_AHEAD_S * self.rate.tokens_per_s
+        return tokens <= _BULK_AHEAD_S * self.rate.tokens_per_s
 
     def fits_bulk(self, tokens: float) -> bool:
         """Return whether encoders would not have too much bulk work before them with so much more."""
