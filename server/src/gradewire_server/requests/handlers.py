@@ -1,7 +1,7 @@
 """Everything the server does, without a transport: servicers and embedded clients call it, so both score alike."""
 
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 from google.protobuf.message import Message
 
 from gradewire_proto.v1 import judging_pb2, models_pb2, scoring_pb2
-from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure
 from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
 from gradewire_server.domain.ports import Lexicon, ModelIndex, ModelStatus
@@ -23,7 +22,7 @@ from gradewire_server.requests.judging import complete, decide
 from gradewire_server.requests.plan import USABLE_STATES, unusable_reason
 from gradewire_server.requests.prepare import prepare
 from gradewire_server.requests.score import ScoreHandler
-from gradewire_server.requests.stream import ScoreStream
+from gradewire_server.requests.stream import stream
 
 _MAX_VIEWS: Final = 4096
 """Namespaces whose handlers are kept; each takes a few kilobytes."""
@@ -158,6 +157,8 @@ class Handlers:
         complete: Has a judge write, as `requests.judging.complete`.
         decide: Has a judge decide, as `requests.judging.decide`.
         prepare: Registers references and fills the cache, as `requests.prepare.prepare`.
+        score_stream: Scores a stream of items, as `requests.stream.stream`.
+        compare_stream: Compares a stream of pairs, as `requests.stream.stream`.
     """
 
     def __init__(self, context: RequestContext) -> None:
@@ -170,6 +171,8 @@ class Handlers:
         self.complete = partial(complete, context)
         self.decide = partial(decide, context)
         self.prepare = partial(prepare, context)
+        self.score_stream = partial(stream, context, ITEMS)
+        self.compare_stream = partial(stream, context, PAIRS)
         self._views: OrderedDict[str, Handlers] = OrderedDict()
 
     def within(self, namespace: str) -> "Handlers":
@@ -193,29 +196,6 @@ class Handlers:
     @property
     def _idle(self) -> bool:
         return self._score.idle and self._compare.idle
-
-    def compare_stream(
-        self,
-        requests: AsyncIterator[judging_pb2.CompareStreamRequest],
-        *,
-        deadline_s: float | None = None,
-        caller: Caller = LOCAL,
-    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
-        """Compares a stream of pairs; otherwise as `score_stream`."""
-        return ScoreStream(self.context, PAIRS, deadline_s=deadline_s, caller=caller).run(requests)
-
-    def score_stream(
-        self,
-        requests: AsyncIterator[scoring_pb2.ScoreStreamRequest],
-        *,
-        deadline_s: float | None = None,
-        caller: Caller = LOCAL,
-    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        """Scores a stream; results come as they are done. Errors as `score`, raised while iterating.
-
-        Without `deadline_s` the stream may run for as long as it likes; the items of each message get the default.
-        """
-        return ScoreStream(self.context, ITEMS, deadline_s=deadline_s, caller=caller).run(requests)
 
     def _forget_views(self) -> None:
         """Lets go of namespaces that were not in use for longest, but for those that still have work to wait for."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult
 from gradewire_server.requests.admission import work_of
 from gradewire_server.requests.context import NamedSet, RequestContext
@@ -279,3 +279,18 @@ class ScoreStream:
         """That many seconds from now, or the stream's own deadline where that is sooner."""
         soonest = time.monotonic() + seconds
         return soonest if self._ends_s is None else min(soonest, self._ends_s)
+
+
+def stream(
+    context: RequestContext,
+    form: CallForm,
+    requests: AsyncIterator[Any],
+    *,
+    deadline_s: float | None = None,
+    caller: Caller = LOCAL,
+) -> AsyncGenerator[Any]:
+    """Scores a stream; results come as they are done. Errors as `ScoreHandler.run`, raised while iterating.
+
+    Without `deadline_s` the stream may run for as long as it likes; the items of each message get the default.
+    """
+    return ScoreStream(context, form, deadline_s=deadline_s, caller=caller).run(requests)
