@@ -19,7 +19,7 @@ from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.texts import TEMPLATES, Markup, fitted
 from gradewire_server.metrics.prompts import PromptLibrary
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.requests.convert import read_item
+from gradewire_server.requests.convert import read_row
 from gradewire_server.requests.parameters import read_parameters
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import Limits
@@ -85,7 +85,7 @@ def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callabl
         raise PromptViewError(f"{name}: {error}") from error
 
     def view(message: types_pb2.Item) -> PromptView:
-        item = read_item(message, Limits(), check_bytes=True)
+        item = read_row(message, Limits(), check_bytes=True)
         if isinstance(item, Failure):
             raise PromptViewError(item.message)
         rounds, result = _run(metric.score(item, parameters, NO_MODEL))

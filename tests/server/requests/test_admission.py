@@ -58,8 +58,8 @@ async def test_a_request_that_would_wait_too_long_is_refused_with_a_time_to_come
                 taken += 1
             except OverloadedError as error:
                 refusal = error
-    # A second of work by default: about 20 requests of 100 tokens.
-    assert 12 <= taken < 60
+    # Eight requests of this kind, and those beside them by which the measured rate is off.
+    assert 8 <= taken < 30
     assert refusal is not None
     assert "of work are before this" in str(refusal)
     assert refusal.retry_after_s > 0
@@ -69,7 +69,7 @@ async def test_a_request_that_would_wait_too_long_is_refused_with_a_time_to_come
 async def test_those_who_are_refused_are_not_all_told_to_come_back_at_once() -> None:
     admission = await measured()
     told = []
-    async with in_work(admission, 12):
+    async with in_work(admission, 8):
         while len(told) < 20:
             try:
                 with admission.interactive(work(), left_s=0.001):
@@ -82,7 +82,7 @@ async def test_those_who_are_refused_are_not_all_told_to_come_back_at_once() -> 
 
 async def test_a_request_that_has_too_little_time_is_refused_where_others_are_not() -> None:
     admission = await measured()
-    async with in_work(admission, 12):
+    async with in_work(admission, 8):
         with pytest.raises(OverloadedError), admission.interactive(work(), left_s=0.05):
             pass
         with pytest.raises(OverloadedError):
@@ -91,12 +91,12 @@ async def test_a_request_that_has_too_little_time_is_refused_where_others_are_no
 
 async def test_what_is_in_the_cache_is_let_in_however_much_is_in_work() -> None:
     admission = await measured()
-    async with in_work(admission, 12):
+    async with in_work(admission, 8):
         assert admission.wait_s > 0.3
         with contextlib.ExitStack() as stack:
             for _ in range(200):
                 stack.enter_context(admission.interactive(work(kind="warm"), left_s=100))
-            assert admission.items.taken == 212
+            assert admission.items.taken == 208
 
 
 async def test_bulk_goes_in_its_lane_and_leaves_room_for_small_requests() -> None:
@@ -260,8 +260,8 @@ def test_calls_that_are_in_the_cache_are_refused_with_a_hint_while_the_loop_is_b
     admission = Admission(Capacity(), clock)
     behind(admission, clock, "greedy")
     told = []
-    for _ in range(20):
-        clock.now_s += 0.002
+    for _ in range(100):
+        clock.now_s += 0.001
         with pytest.raises(OverloadedError, match="want of a processor") as refused:
             admission.arrive(Caller("greedy"), 10, waited_s=0.05)
         told.append(refused.value.retry_after_s)
@@ -290,7 +290,7 @@ def test_callers_that_come_once_are_forgotten_while_there_is_no_overload() -> No
         clock.now_s += 0.001
         with admission.interactive(work(str(number)), left_s=10):
             pass
-        most = max(most, len(admission._shares._shares), len(admission._loop_shares._shares))
+        most = max(most, len(admission._shares._shares))
     assert most <= 1101, "those of a second, and of the tenth in which nobody looked"
 
 

@@ -16,18 +16,18 @@ from gradewire_proto.parts import SmileParts
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain import items as domain
 from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ScoredResult, Status, Timing
-from gradewire_server.requests import convert
 from gradewire_server.requests import prepare as immutable
 from gradewire_server.requests import prepare as preparation
+from gradewire_server.requests import score as scoring
+from gradewire_server.requests import stream as streaming
 from gradewire_server.requests.convert import (
     BYTES_PER_TURN,
     ITEMS_PER_TURN,
-    YieldBudget,
     fill_result,
     read_entry,
-    read_item,
+    read_in_turns,
     read_reference_set,
-    read_with_pauses,
+    read_row,
     reply_id,
 )
 from gradewire_server.requests.errors import InvalidRequestError
@@ -60,7 +60,7 @@ def test_every_text_is_normalised_once_and_for_all() -> None:
     )
     tight = "caf\u00e9"
     expected = Item(tight, tight, (tight,), tight, (tight,), (tight, tight), tight)
-    assert read_item(message, Limits(), check_bytes=True) == expected
+    assert read_row(message, Limits(), check_bytes=True) == expected
 
 
 @given(prediction=TEXT, references=st.lists(TEXT, max_size=3), limit=st.integers(1, 60))
@@ -69,7 +69,7 @@ def test_an_item_is_refused_exactly_when_its_bytes_exceed_the_limit(
 ) -> None:
     message = types_pb2.Item(prediction=prediction, references=references)
     size = sum(len(text.encode()) for text in (prediction, *references))
-    item = read_item(message, Limits(max_item_bytes=limit), check_bytes=True)
+    item = read_row(message, Limits(max_item_bytes=limit), check_bytes=True)
     assert isinstance(item, Failure) == (size > limit)
     if isinstance(item, Failure):
         assert item.status is Status.INVALID_INPUT
@@ -77,15 +77,15 @@ def test_an_item_is_refused_exactly_when_its_bytes_exceed_the_limit(
 
 
 def test_captions_stand_behind_the_caption_in_their_order() -> None:
-    item = read_item(types_pb2.Item(caption="b", captions=["c", " ", "a"]), Limits(), check_bytes=True)
+    item = read_row(types_pb2.Item(caption="b", captions=["c", " ", "a"]), Limits(), check_bytes=True)
     assert isinstance(item, Item)
     assert item.captions == ("b", "c", "a")
 
 
 def test_pictures_beyond_all_reason_are_refused_before_they_are_taken_apart() -> None:
     few, many = (types_pb2.Item(images=[types_pb2.Image(data=b"a")] * count) for count in (1024, 1025))
-    assert isinstance(read_item(few, Limits(), check_bytes=False), Item)
-    refused = read_item(many, Limits(), check_bytes=False)
+    assert isinstance(read_row(few, Limits(), check_bytes=False), Item)
+    refused = read_row(many, Limits(), check_bytes=False)
     assert isinstance(refused, Failure)
     assert (refused.status, refused.message.split(":")[0]) == (Status.INVALID_INPUT, "images")
 
@@ -93,7 +93,7 @@ def test_pictures_beyond_all_reason_are_refused_before_they_are_taken_apart() ->
 def test_too_many_references_are_refused() -> None:
     limits = Limits(max_references_per_item=2)
     for refused in (
-        read_item(types_pb2.Item(references=["a"] * 3), limits, check_bytes=False),
+        read_row(types_pb2.Item(references=["a"] * 3), limits, check_bytes=False),
         read_entry(references_pb2.ReferenceEntry(references=["a"] * 3), limits),
     ):
         assert refused == Failure(Status.INVALID_INPUT, "references: 3 of them, at most 2 are allowed")
@@ -105,7 +105,7 @@ def test_too_many_references_are_refused() -> None:
 def test_the_field_with_too_many_marks_is_named(field: str) -> None:
     evil = "a" + "\u0301" * 31
     several = field in {"references", "synthetic_answers", "captions"}
-    item = read_item(types_pb2.Item(**{field: ["fine", evil] if several else evil}), Limits(), check_bytes=True)  # type: ignore[arg-type]
+    item = read_row(types_pb2.Item(**{field: ["fine", evil] if several else evil}), Limits(), check_bytes=True)  # type: ignore[arg-type]
     assert item == Failure(
         Status.INVALID_INPUT, f"{field}{'[1]' if several else ''}: more than 30 combining marks in a row"
     )
@@ -160,9 +160,9 @@ def test_the_name_of_a_set_is_normalised_and_bounded() -> None:
 
 def test_an_id_has_a_bound_and_a_longer_one_comes_back_cut() -> None:
     fits, long = types_pb2.Item(id="é" * 512), types_pb2.Item(id="é" * 512 + "x", references=["a"])
-    assert isinstance(read_item(fits, Limits(), check_bytes=False), Item)
+    assert isinstance(read_row(fits, Limits(), check_bytes=False), Item)
     assert reply_id(fits) == fits.id
-    assert read_item(long, Limits(), check_bytes=False) == Failure(
+    assert read_row(long, Limits(), check_bytes=False) == Failure(
         Status.INVALID_INPUT, "id: has 1025 bytes, at most 1024 are allowed"
     )
     assert reply_id(long) == "é" * 79 + "…"
@@ -191,15 +191,26 @@ class Element:
         return self._size_bytes
 
 
-@given(st.lists(st.sampled_from([0, 10, BYTES_PER_TURN // 2, BYTES_PER_TURN, 5 * BYTES_PER_TURN]), max_size=300))
+@given(st.lists(st.sampled_from([0, 10, BYTES_PER_TURN // 2, BYTES_PER_TURN]), max_size=300))
 def test_no_turn_reads_more_than_its_items_or_bytes_and_none_is_empty(sizes: list[int]) -> None:
-    budget = YieldBudget()
     turns: list[list[int]] = [[]]
-    for size in sizes:
-        if budget.is_exceeded_by(Element(size)):
+
+    async def others() -> None:
+        while True:
+            await asyncio.sleep(0)
             turns.append([])
-        turns[-1].append(size)
+
+    async def run() -> None:
+        beside = asyncio.create_task(others())
+        await asyncio.sleep(0)
+        reading = read_in_turns([Element(size) for size in sizes], Element.ByteSize)  # type: ignore[type-var]
+        async for _, size in reading:
+            turns[-1].append(size)
+        beside.cancel()
+
+    asyncio.run(run())
     assert all(turns) or not sizes
+    assert [size for turn in turns for size in turn] == sizes
     for turn in turns:
         assert len(turn) <= ITEMS_PER_TURN
         assert sum(turn) <= BYTES_PER_TURN or len(turn) == 1
@@ -228,7 +239,7 @@ async def prepare(handlers: Handlers, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("call", "module", "reader"),
-    [(score, convert, "read_row"), (score_stream, convert, "read_row"), (prepare, preparation, "read_entry")],
+    [(score, scoring, "read_row"), (score_stream, streaming, "read_row"), (prepare, preparation, "read_entry")],
 )
 async def test_others_get_their_turn_between_large_elements(
     call: Callable[[Handlers, str], Awaitable[None]], module: Any, reader: str, monkeypatch: pytest.MonkeyPatch
@@ -263,7 +274,8 @@ async def test_a_prediction_of_a_megabyte_is_scored_and_one_beyond_the_default_l
 
 @pytest.mark.parametrize(("size_bytes", "on_loop"), [(10, True), (BYTES_PER_TURN, True), (BYTES_PER_TURN + 1, False)])
 async def test_a_large_element_is_read_on_a_thread(size_bytes: int, on_loop: bool) -> None:  # noqa: FBT001 - a column
-    thread = await read_with_pauses(size_bytes, threading.current_thread)
+    reading = read_in_turns([Element(size_bytes)], lambda _: threading.current_thread())  # type: ignore[type-var]
+    ((_, thread),) = [each async for each in reading]
     assert (thread is threading.current_thread()) is on_loop
 
 

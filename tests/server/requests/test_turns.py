@@ -1,18 +1,16 @@
 """Turns: nobody is lost, callers share by weight, sources of one caller equally."""
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.requests.clock import Clock
 
 from gradewire_server.domain.caller import Caller
-from gradewire_server.requests.errors import OverloadedError
-from gradewire_server.requests.turns import CallerShares, FairWaiting, Permits, SlowedMessages, Waiter
+from gradewire_server.requests.turns import CallerShares, FairWaiting, Waiter
 
 
 @pytest.fixture
@@ -101,93 +99,6 @@ def test_one_that_has_gone_is_taken_out_once(loop: asyncio.AbstractEventLoop) ->
     loop.close()
 
 
-def test_holds_up_to_the_limit_and_says_when_to_come_back() -> None:
-    permits = Permits(10, "items")
-    with permits.hold(6), permits.hold(4):
-        assert permits.taken == 10
-        with (
-            pytest.raises(OverloadedError, match="10 items are in flight, 1 more exceed the limit of 10") as caught,
-            permits.hold(1),
-        ):
-            pass
-        assert 0 < caught.value.retry_after_s <= 5
-    assert permits.taken == 0
-
-
-def test_gives_back_when_the_work_fails() -> None:
-    permits = Permits(10, "items")
-    with contextlib.suppress(ZeroDivisionError), permits.hold(6):
-        raise ZeroDivisionError
-    assert permits.taken == 0
-
-
-def test_what_is_larger_than_all_is_served_alone() -> None:
-    permits = Permits(10, "items")
-    with permits.hold(100), pytest.raises(OverloadedError), permits.hold(1):
-        pass
-    with permits.hold(1), pytest.raises(OverloadedError), permits.hold(100):
-        pass
-
-
-async def test_what_is_larger_than_all_is_waited_for_alone() -> None:
-    permits = Permits(4, "items")
-    await asyncio.wait_for(permits.acquire(9), timeout=1)
-    waiting = asyncio.create_task(permits.acquire(1))
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    permits.release(9)
-    await asyncio.wait_for(waiting, timeout=1)
-
-
-async def test_waiters_are_served_first_come_first_served() -> None:
-    permits = Permits(10, "items")
-    order: list[int] = []
-
-    async def take(number: int, count: int) -> None:
-        await permits.acquire(count)
-        order.append(number)
-
-    await permits.acquire(10)
-    waiting = [asyncio.create_task(take(number, count)) for number, count in enumerate((8, 1, 1))]
-    await asyncio.sleep(0)
-    permits.release(2)
-    await asyncio.sleep(0)
-    assert order == [], "a small one must not overtake the large one that came first"
-    permits.release(8)
-    await asyncio.gather(*waiting)
-    assert order == [0, 1, 2]
-    assert permits.taken == 10
-
-
-@given(
-    counts=st.lists(st.integers(1, 6), min_size=1, max_size=12),
-    cancelled=st.sets(st.integers(0, 11)),
-    pauses=st.lists(st.integers(0, 3), min_size=12, max_size=12),
-)
-def test_no_permit_is_lost_or_made_up_by_cancelling(counts: list[int], cancelled: set[int], pauses: list[int]) -> None:
-    async def run() -> None:
-        permits = Permits(6, "items")
-
-        async def work(count: int, pause: int) -> None:
-            await permits.acquire(count)
-            try:
-                assert permits.taken <= 6
-                for _ in range(pause):
-                    await asyncio.sleep(0)
-            finally:
-                permits.release(count)
-
-        tasks = [asyncio.create_task(work(count, pause)) for count, pause in zip(counts, pauses, strict=False)]
-        for number in sorted(cancelled & set(range(len(tasks)))):
-            await asyncio.sleep(0)
-            tasks[number].cancel()
-        done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), timeout=5)
-        assert all(result is None or isinstance(result, asyncio.CancelledError) for result in done)
-        assert permits.taken == 0
-
-    asyncio.run(run())
-
-
 _A, _B = Caller("a"), Caller("b", weight=3.0)
 _ALLOWED = 1000.0
 
@@ -213,7 +124,7 @@ def test_a_share_is_kept_free_for_a_second() -> None:
     clock = Clock()
     shares = CallerShares(clock)
     shares.enter(_A, 600)
-    shares.promise(_B, 10, 100, 10)
+    shares.promise(_B, 0.1, 10)
     assert not shares.has_room(_A, 10, 600, _ALLOWED)
     clock.now_s += 1.1
     assert shares.has_room(_A, 10, 600, _ALLOWED)
@@ -229,24 +140,28 @@ def test_of_many_callers_each_may_have_one_request() -> None:
 
 
 def test_promises_to_one_caller_are_nothing_to_others_and_are_bounded() -> None:
-    shares = CallerShares(Clock())
-    told = [shares.promise(_A, 10, 100, 10) for _ in range(1000)]
+    clock = Clock()
+    shares = CallerShares(clock)
+    told = [shares.promise(_A, 0.1, 10) for _ in range(1000)]
     assert told == sorted(told)
     assert told[0] == pytest.approx(0.1)
     assert told[-1] == pytest.approx(10)
-    assert shares.promise(Caller("c"), 10, 100, 10) == pytest.approx(0.2), "it has half of the turns"
-    shares.calm()
-    assert shares.promise(_A, 10, 100, 10) < 0.3
+    assert shares.promise(Caller("c"), 0.1, 10) == pytest.approx(0.2), "it has half of the turns"
+    clock.now_s += 9.95
+    assert shares.promise(_A, 0.1, 10) == pytest.approx(0.05 + 0.1), "what was promised is nearly over, and it is alone"
 
 
-@pytest.mark.parametrize("given_to", [CallerShares.had, lambda shares, caller, _: shares.promise(caller, 1, 100, 10)])
-def test_callers_that_come_once_are_forgotten(given_to: Callable[[CallerShares, Caller, float], object]) -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [lambda shares, caller: shares.has_few_calls(caller, 1), lambda shares, caller: shares.promise(caller, 0.01, 10)],
+)
+def test_callers_that_come_once_are_forgotten(ask: Callable[[CallerShares, Caller], object]) -> None:
     clock = Clock()
     shares = CallerShares(clock)
     most = 0
     for number in range(10_000):
         clock.now_s += 0.001
-        given_to(shares, Caller(str(number)), 1.0)
+        ask(shares, Caller(str(number)))
         most = max(most, len(shares._shares))
     assert most <= 1101, "those of a second, and of the tenth in which nobody looked"
     assert shares._weights == len(shares._shares)
@@ -276,58 +191,27 @@ def test_who_has_left_has_nothing(asked: list[tuple[int, float, float, float]]) 
     assert not shares.has_room(_A, _ALLOWED + 1, 3 * _ALLOWED, _ALLOWED)
 
 
-def test_who_has_had_less_than_half_of_its_share_has_had_little() -> None:
-    clock = Clock()
-    shares = CallerShares(clock)
-    assert not shares.has_had_little(_A)
-    shares.had(_A, 100)
-    assert not shares.has_had_little(_A), "it is alone"
-    assert shares.has_had_little(_B)
-    shares.had(_B, 59)
-    assert shares.has_had_little(_B), "three quarters are its share of 159"
-    shares.had(_B, 2)
-    assert not shares.has_had_little(_B)
-    clock.now_s += 0.5
-    shares.had(_A, 100)
-    assert shares.has_had_little(_B), "what it had fades"
+def test_a_caller_with_less_than_half_of_its_share_of_calls_has_few() -> None:
+    shares = CallerShares(Clock())
+    assert not shares.has_few_calls(_A, 0)
+    for _ in range(100):
+        shares.begin_call(_A)
+    assert not shares.has_few_calls(_A, 100), "it is alone"
+    assert shares.has_few_calls(_B, 100)
+    for _ in range(59):
+        shares.begin_call(_B)
+    assert shares.has_few_calls(_B, 159), "three quarters are its share"
+    for _ in range(2):
+        shares.begin_call(_B)
+    assert not shares.has_few_calls(_B, 161)
+    shares.end_call(_B)
+    shares.end_call(_B)
+    assert shares.has_few_calls(_B, 159)
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.floats(0.1, 100), st.floats(0, 0.5)), min_size=1, max_size=40))
-@example([(1, 100, 0.5), (0, 0.1, 0.5), (0, 0.1, 0.5), (0, 0.1, 0.5)])  # one that had much has gone
-def test_not_all_have_had_little(given_out: list[tuple[int, float, float]]) -> None:
-    clock = Clock()
-    shares = CallerShares(clock)
-    for number, amount, pause_s in given_out:
-        shares.had(Caller(str(number)), amount)
-        clock.now_s += pause_s
-    # The first ask tells the others that it is there, which makes their shares smaller.
-    callers = [Caller(str(number)) for number in {number for number, _, _ in given_out}]
-    for caller in callers:
-        shares.has_had_little(caller)
-    assert not all(shares.has_had_little(caller) for caller in callers)
-
-
-def test_one_tenant_has_a_quarter_and_leaves_the_rest_to_others() -> None:
-    slowed = SlowedMessages(400)
-    with slowed.hold("a", 100):
-        with pytest.raises(OverloadedError, match="wait for the quota") as caught, slowed.hold("a", 1):
-            pass
-        assert caught.value.retry_after_s > 0
-        with slowed.hold("b", 100):
-            assert slowed.taken == 200
-        assert slowed.taken == 100
-    with slowed.hold("a", 5000):  # larger than all: alone
-        pass
-    assert slowed.taken == 0
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 300))))
-def test_what_is_held_is_bounded_and_all_comes_back(messages: list[tuple[str, int]]) -> None:
-    slowed = SlowedMessages(1000)
-    with contextlib.ExitStack() as stack:
-        for tenant, size in messages:
-            with contextlib.suppress(OverloadedError):
-                stack.enter_context(slowed.hold(tenant, size))
-            assert slowed.taken <= 1000
-    assert slowed.taken == 0
-    assert not slowed._by_tenant
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40))
+def test_not_all_have_few_calls(begun: list[int]) -> None:
+    shares = CallerShares(Clock())
+    for number in begun:
+        shares.begin_call(Caller(str(number)))
+    assert not all(shares.has_few_calls(Caller(str(number)), len(begun)) for number in set(begun))

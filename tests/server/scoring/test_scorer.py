@@ -110,7 +110,7 @@ async def test_other_parameters_models_and_tenants_find_nothing(engine: HashEngi
     scorer = Scorer(engine.ports, results=results)
     smile = request_for("smile")
     await score(scorer, [ITEM], [smile])
-    tenant = Scorer(engine.ports, results=results.within("tenant"))
+    tenant = scorer.within(engine.ports, "tenant")
     await score(tenant, [ITEM], [smile])
     for request in (request_for("smile", preset="paper"), request_for("smile", model="other"), request_for("sbert")):
         await score(scorer, [ITEM], [request])

@@ -16,7 +16,7 @@ from gradewire_server.settings.engine import CacheConfig, DiskConfig
 from gradewire_server.storage import codec
 from gradewire_server.storage.cache import StorageTelemetry, Write
 from gradewire_server.storage.lmdb_environment import StoreDirectory
-from gradewire_server.storage.lmdb_vectors import DiskVectors
+from gradewire_server.storage.lmdb_stores import DiskVectors
 
 _DIMS = 384
 _MIB = 1 << 20
@@ -142,7 +142,7 @@ async def test_a_hit_in_the_older_generation_is_copied_forward(open_disk: OpenDi
         assert await disk.kept(range(20)) == list(range(20))
         await fill(disk, range(filler, filler + 64))
         filler += 64
-    assert disk.store._generations.numbers[0] > 3
+    assert max(disk.store._generations._open) > 3
 
 
 async def test_when_the_references_map_is_full_they_go_with_the_predictions(open_disk: OpenDisk) -> None:
@@ -190,11 +190,11 @@ async def test_processes_share_a_directory_and_survive_each_others_rotation(
         await asyncio.to_thread(other.join, 60)
         assert other.exitcode == 0
     # Both have rotated more than once, so the generation this process holds is unlinked: it goes on with it…
-    assert disk.store._generations.numbers == [1]
+    assert list(disk.store._generations._open) == [1]
     assert await disk.kept(range(100)) == list(range(100))
     # …until it is full, and then joins the others.
     await fill(disk, range(100, 2000))
-    assert disk.store._generations.numbers[0] > 3
+    assert max(disk.store._generations._open) > 3
     assert (await disk.kept(range(2000)))[-1] == 1999
     assert not disk.store.degraded()
 

@@ -183,7 +183,7 @@ _MIB = 1 << 20
 
 
 def opened(directory: StoreDirectory, *, durable: bool = False) -> WatchedEnvironment:
-    return WatchedEnvironment(directory, directory.path / "part", max_bytes=_MIB, durable=durable, alone=False)
+    return WatchedEnvironment(directory, directory.path / "part", max_bytes=_MIB, durable=durable)
 
 
 def fill(environment: WatchedEnvironment, count: int = 100) -> None:

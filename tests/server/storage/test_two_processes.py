@@ -7,7 +7,7 @@ from pathlib import Path
 _PROGRAM = """
 import hashlib, pathlib, random, sys
 from gradewire_server.storage.lmdb_environment import StoreDirectory
-from gradewire_server.storage.lmdb_vectors import Generations
+from gradewire_server.storage.lmdb_stores import Generations
 
 directory = StoreDirectory(pathlib.Path(sys.argv[1]))
 generations = Generations(directory, max_bytes=4 << 20)
@@ -22,7 +22,7 @@ for turn in range(400):
             assert bytes(there) == value(key), key
             found += 1
     generations.write({key: value(key) for key in keys})
-    seen |= set(generations.numbers)
+    seen |= set(generations._open)
 assert generations.read(keys)[0] == [value(key) for key in keys]
 generations.close(suspect=False)
 directory.close()

@@ -1,20 +1,46 @@
-"""Admission: let interactive work in while it can soon be done, and have bulk work wait for its turn."""
+"""Admission: which requests are let in, which are refused, and who goes first.
+
+The law. *Predicted* are the cost of a request, in tokens that encoders will have to compute, and the wait before it:
+the tokens of small requests in work, at the rate of the encoders. *Refused*, at once and with the time to come back,
+are: a small request that would not be done by its deadline, or before which the allowed wait is used up, unless its
+caller has less than its share in work; a call while the event loop takes calls up late, unless its caller has few under
+way; a large request that cannot be done by its deadline; and whatever finds no permit. *First* go small requests, in
+every queue; bulk work takes turns, and the next turn is of the caller that has had least for its weight, and within it
+of the stream that has had least. *Learned* are three quantities, all in `load`: what requests cost, by caller and
+metrics (`CostEstimates`); how fast encoders are (`ServiceRate`); how long a round of the event loop takes
+(`LoopRounds`). All else is counted from what is in work, and the constants stand at the top of the module that uses
+them: `load` measures, `turns` shares between callers, `permits` bounds items and bytes, and this module decides.
+"""
 
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from typing_extensions import override
 
 from gradewire_server.domain.caller import Caller, Lane, Turn, take_turn
 from gradewire_server.requests.errors import OverloadedError
-from gradewire_server.requests.load import FREE_TOKENS, CostEstimates, EncoderBacklog, LoopBacklog, OverloadWatch
+from gradewire_server.requests.load import CostEstimates, EncoderBacklog, LoopBacklog, OverloadWatch
+from gradewire_server.requests.permits import Permits, SlowedMessages
 from gradewire_server.requests.plan import MetricPlan
-from gradewire_server.requests.turns import BulkTurns, CallerShares, Permits, SlowedMessages
+from gradewire_server.requests.turns import BulkTurns, CallerShares
 from gradewire_server.settings.limits import Capacity
+
+_SMALL_ITEMS: Final = 64
+"""Items of a small request, while nothing is known of how fast work is done."""
+_MAX_SMALL_ITEMS: Final = 256
+"""Items of a small request however little those before it cost: the next one may not be in the cache."""
+_FREE_TOKENS: Final = 4
+"""A request that costs no more waits for nothing: its answer and its references are in the cache."""
+_BULK_SHARE: Final = 3 / 8
+"""Part of all items in flight for bulk work, and as much for work that asks a judge; small requests have the rest."""
+_ANY_METRICS: Final = "any metrics"
+"""Kind of cost: what a small request of a caller costs in the mean, which is all that is known when a call arrives."""
+_MIN_RETRY_S: Final = 0.05
+_MAX_RETRY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +63,9 @@ class Work:
 
 
 def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items: int) -> Work:
-    """What a request with these metrics is, or a part of it."""
+    """Return what a request with these metrics is, or a part of it."""
     kind = frozenset(plan.provenance.name for plan in plans)
     return Work(caller, kind, size_bytes, items, judged=any(plan.judged for plan in plans))
-
-
-class CostListener(Protocol):
-    """What is told of work."""
-
-    def grow(self, turn: "Admitted", tokens: float) -> None:
-        """Work that is here costs so much more than was thought."""
-
-    def computed(self, tokens: int) -> None:
-        """So many tokens were computed, of work that is here or has left."""
 
 
 class Admitted(Turn):
@@ -62,11 +78,11 @@ class Admitted(Turn):
         ended: It has left; what is queued for it now counts no more.
     """
 
-    __slots__ = ("_counting", "counted_tokens", "ended", "expected_tokens", "work")
+    __slots__ = ("_admission", "counted_tokens", "ended", "expected_tokens", "work")
 
-    def __init__(self, counting: CostListener, work: Work, lane: Lane, tokens: float) -> None:
+    def __init__(self, admission: "Admission", work: Work, lane: Lane, tokens: float) -> None:
         super().__init__(lane)
-        self._counting = counting
+        self._admission = admission
         self.work = work
         self.expected_tokens = self.counted_tokens = tokens
         self.ended = False
@@ -77,25 +93,11 @@ class Admitted(Turn):
         more = self.tokens - self.counted_tokens
         if more > 0 and not self.ended:
             self.counted_tokens += more
-            self._counting.grow(self, more)
+            self._admission.grow(self, more)
 
     @override
     def computed(self, tokens: int) -> None:
-        self._counting.computed(tokens)
-
-
-_SMALL_ITEMS: Final = 64
-"""Items of a small request, while nothing is known of how fast work is done."""
-_MAX_SMALL_ITEMS: Final = 256
-"""Items of a small request however little those before it cost: the next one may not be in the cache."""
-_BULK_SHARE: Final = 3 / 8
-"""Of all items in flight, for bulk work and as much for work that asks a judge; the rest is left to small requests."""
-_ARRIVAL: Final = "arrival"
-"""Kind of cost: what a small request of a caller costs in the mean, whatever its metrics are."""
-_ITEMS_OF_A_CALL: Final = 4
-"""A call takes the event loop as long as so many items beside it."""
-_MIN_RETRY_S: Final = 0.05
-_MAX_RETRY_S: Final = 10.0
+        self._admission.computed(tokens)
 
 
 class Admission:
@@ -121,7 +123,6 @@ class Admission:
         self._shares = CallerShares(clock)
         self._overload = OverloadWatch(clock)
         self._loop = LoopBacklog(clock)
-        self._loop_shares = CallerShares(clock)
         self._encoders = EncoderBacklog(capacity.max_wait_s, clock)
         self._turns = BulkTurns(self._encoders, self._loop)
 
@@ -132,13 +133,13 @@ class Admission:
 
     @property
     def tokens_per_s(self) -> float:
-        """What the server gets through, as measured; 0 before anything was."""
-        return self._encoders.tokens_per_s
+        """Tokens that the server gets through in a second, as measured; 0 before anything was."""
+        return self._encoders.rate.tokens_per_s
 
     @property
     def waiting_tokens(self) -> float:
         """Tokens of bulk work that waits for its turns."""
-        return self._turns.waiting_tokens
+        return self._turns.waiting.tokens
 
     @property
     def wait_s(self) -> float:
@@ -146,22 +147,10 @@ class Admission:
         return self._encoders.wait_s
 
     def is_interactive(self, work: Work) -> bool:
-        """Whether the work is small enough to be done at once; what is larger takes turns with other bulk work."""
-        if not self._encoders.tokens_per_s:
+        """Return whether the work is small enough to be done at once; what is larger takes turns as bulk work."""
+        if not self.tokens_per_s:
             return work.items <= _SMALL_ITEMS
         return work.items <= _MAX_SMALL_ITEMS and self._encoders.is_small(self._tokens(work))
-
-    def interactive(self, work: Work, left_s: float) -> AbstractContextManager[None]:
-        """Lets a small request in for the block.
-
-        Args:
-            work: What it is.
-            left_s: Seconds until its deadline.
-
-        Raises:
-            OverloadedError: It would wait too long, or longer than it has time; nothing was begun.
-        """
-        return _Interactive(self, work, left_s)
 
     def arrive(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
         """Refuses a call before its request is received, where those of its caller cost too much now.
@@ -177,13 +166,27 @@ class Admission:
         left_s = math.inf if left_s is None else left_s
         if waited_s is not None:
             self._loop.began(waited_s)
-        self._refuse_when_late(caller, left_s)
-        self._refuse_late(caller, self._costs.tokens(caller.key, _ARRIVAL, 1), left_s)
+        self._check_loop(caller, left_s)
+        self._check_encoders(caller, self._costs.tokens(caller.key, _ANY_METRICS, 1), left_s)
         self._loop.entered()
+        self._shares.begin_call(caller)
 
-    def depart(self) -> None:
+    def depart(self, caller: Caller) -> None:
         """A call that was let in by `arrive` has ended."""
         self._loop.left()
+        self._shares.end_call(caller)
+
+    def interactive(self, work: Work, left_s: float) -> AbstractContextManager[None]:
+        """Lets a small request in for the block.
+
+        Args:
+            work: What it is.
+            left_s: Seconds until its deadline.
+
+        Raises:
+            OverloadedError: It would wait too long, or longer than it has time; nothing was begun.
+        """
+        return _Interactive(self, work, left_s)
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
@@ -192,17 +195,18 @@ class Admission:
         One that is alone is let in whatever it seems to cost: nobody would be served sooner without it. Nor is one
         refused of whose kind nothing is known yet.
         """
-        rate = self._encoders.tokens_per_s
-        alone = not self._turns.callers and self._encoders.is_idle
+        rate = self.tokens_per_s
+        waiting = self._turns.waiting
+        alone = not waiting and self._encoders.is_idle
         if rate and not alone and not work.judged and self._costs.knows(work.caller.key, work.kind):
             tokens = self._tokens(work)
             # Its caller gets an equal share of the turns, and no more than all of them.
-            needed_s = min(self._turns.waiting_tokens + tokens, tokens * (1 + self._turns.callers)) / rate
+            needed_s = min(waiting.tokens + tokens, tokens * (1 + waiting.callers)) / rate
             if needed_s > left_s:
-                raise OverloadedError(
+                raise _refusal(
                     f"this takes {needed_s:.2g} s beside the work of others, and has {left_s:.2g} s; "
                     "allow more time, send less, or come back later",
-                    retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, needed_s - left_s)),
+                    needed_s - left_s,
                 )
         yield
 
@@ -214,8 +218,9 @@ class Admission:
             work: What it is.
             source: What takes turns within the caller: a stream, a call.
         """
+        # Permits of the whole server are asked for last, so that nobody waits holding them.
         if work.judged:  # takes its turn in the judge's queue, for as long as that takes
-            async with self._items_of_bulk(work):
+            async with self._judged_items.wait_for(work.items), self.items.wait_for(work.items):
                 take_turn(Turn(Lane.BULK))
                 yield
             return
@@ -223,57 +228,11 @@ class Admission:
         await self._turns.take(work.caller, source, tokens)
         turn = Admitted(self, work, Lane.BULK, tokens)
         try:
-            async with self._items_of_bulk(work):
+            async with self._bulk_items.wait_for(work.items), self.items.wait_for(work.items):
                 take_turn(turn)
                 yield
         finally:
             self._end(turn)
-
-    @asynccontextmanager
-    async def _items_of_bulk(self, work: Work) -> AsyncIterator[None]:
-        """Permits for the items; those of the whole server are asked for last, so that nobody waits holding them."""
-        mine = self._judged_items if work.judged else self._bulk_items
-        await mine.acquire(work.items)
-        try:
-            await self.items.acquire(work.items)
-            try:
-                yield
-            finally:
-                self.items.release(work.items)
-        finally:
-            mine.release(work.items)
-
-    def _refuse_when_late(self, caller: Caller, left_s: float) -> None:
-        """Raises OverloadedError where the event loop has too much to do, unless the caller has had little of it."""
-        loop = self._loop
-        if not loop.is_late:
-            return
-        if loop.wait_s < min(left_s, self._max_wait_s) and self._loop_shares.has_had_little(caller):
-            return
-        loop.refused()
-        self._overload.refused()
-        after_s = self._loop_shares.promise(caller, 1, max(1.0, loop.calls_per_s), _MAX_RETRY_S)
-        raise OverloadedError(
-            f"calls take {loop.wait_s:.2g} s for want of a processor; come back later",
-            retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, after_s)),
-        )
-
-    def _refuse_late(self, caller: Caller, tokens: float, left_s: float) -> None:
-        encoders = self._encoders
-        rate, in_work = encoders.tokens_per_s, encoders.interactive_tokens
-        if not rate or not in_work or tokens <= FREE_TOKENS:
-            return
-        wait_s = in_work / rate
-        allowed = encoders.allowed_tokens(tokens)
-        in_time = wait_s + tokens / rate <= left_s
-        if in_time and (in_work <= allowed or self._shares.has_room(caller, tokens, in_work, allowed)):
-            return
-        self._overload.refused()
-        after_s = self._shares.promise(caller, tokens, rate, _MAX_RETRY_S) + wait_s - allowed / rate / 2
-        raise OverloadedError(
-            f"{wait_s:.2g} s of work are before this; come back later",
-            retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, after_s)),
-        )
 
     def enter(self, work: Work, left_s: float) -> Turn:
         """Begins what `interactive` does for a block; `leave` ends it."""
@@ -286,14 +245,11 @@ class Admission:
                 raise
             return take_turn(Turn(Lane.INTERACTIVE))
         tokens = self._tokens(work)
-        self._refuse_late(work.caller, tokens, left_s)
+        self._check_encoders(work.caller, tokens, left_s)
         self.items.take(work.items)
         self._encoders.enter(Lane.INTERACTIVE, tokens)
         self._shares.enter(work.caller, tokens)
-        self._loop_shares.had(work.caller, _ITEMS_OF_A_CALL + work.items)
-        turn = Admitted(self, work, Lane.INTERACTIVE, tokens)
-        take_turn(turn)
-        return turn
+        return take_turn(Admitted(self, work, Lane.INTERACTIVE, tokens))
 
     def leave(self, work: Work, turn: Turn) -> None:
         """Ends what `enter` began."""
@@ -303,20 +259,6 @@ class Admission:
             self._judged_items.release(work.items)
         self.items.release(work.items)
 
-    def _end(self, turn: Admitted) -> None:
-        """Learns what work has cost, and makes room for others."""
-        work, caller = turn.work, turn.work.caller
-        turn.ended = True
-        self._costs.learn(caller.key, work.kind, work.size_bytes, turn.tokens)
-        self._encoders.done(turn.expected_tokens)
-        if turn.lane is Lane.INTERACTIVE:
-            self._costs.learn(caller.key, _ARRIVAL, 1, turn.tokens)
-            self._shares.leave(caller, turn.counted_tokens)
-        self._encoders.leave(turn.lane, turn.counted_tokens)
-        if self._encoders.is_calm:
-            self._shares.calm()
-        self._turns.grant()
-
     def grow(self, turn: Admitted, tokens: float) -> None:
         """Work that was let in costs so much more than was thought."""
         self._encoders.grow(turn.lane, tokens)
@@ -325,10 +267,52 @@ class Admission:
 
     def computed(self, tokens: int) -> None:
         """So many tokens were computed, of work that is here or has left."""
-        self._encoders.computed(tokens)
+        self._encoders.rate.computed(tokens)
+
+    def _end(self, turn: Admitted) -> None:
+        """Learns what work has cost, and makes room for others."""
+        work, caller = turn.work, turn.work.caller
+        turn.ended = True
+        self._costs.learn(caller.key, work.kind, work.size_bytes, turn.tokens)
+        if turn.lane is Lane.INTERACTIVE:
+            self._costs.learn(caller.key, _ANY_METRICS, 1, turn.tokens)
+            self._shares.leave(caller, turn.counted_tokens)
+        self._encoders.leave(turn.lane, turn.counted_tokens, turn.expected_tokens)
+        self._turns.grant()
+
+    def _check_loop(self, caller: Caller, left_s: float) -> None:
+        """Raises OverloadedError where the event loop has too much to do, unless the caller has few calls under way."""
+        loop = self._loop
+        if not loop.is_late:
+            return
+        in_time = loop.wait_s < min(left_s, self._max_wait_s)
+        if in_time and self._shares.has_few_calls(caller, loop.calls):
+            return
+        self._overload.refused()
+        after_s = self._shares.promise(caller, 1 / max(1.0, loop.calls_per_s), _MAX_RETRY_S)
+        raise _refusal(f"calls take {loop.wait_s:.2g} s for want of a processor; come back later", after_s)
+
+    def _check_encoders(self, caller: Caller, tokens: float, left_s: float) -> None:
+        """Raises OverloadedError where too much is before so many tokens, unless the caller has little in work."""
+        encoders = self._encoders
+        rate, in_work = encoders.rate.tokens_per_s, encoders.in_work[Lane.INTERACTIVE]
+        if not rate or not in_work or tokens <= _FREE_TOKENS:
+            return
+        wait_s = in_work / rate
+        allowed = encoders.allowed_tokens(tokens)
+        in_time = wait_s + tokens / rate <= left_s
+        if in_time and (in_work <= allowed or self._shares.has_room(caller, tokens, in_work, allowed)):
+            return
+        self._overload.refused()
+        after_s = self._shares.promise(caller, tokens / rate, _MAX_RETRY_S) + wait_s - allowed / rate / 2
+        raise _refusal(f"{wait_s:.2g} s of work are before this; come back later", after_s)
 
     def _tokens(self, work: Work) -> float:
         return self._costs.tokens(work.caller.key, work.kind, work.size_bytes)
+
+
+def _refusal(message: str, after_s: float) -> OverloadedError:
+    return OverloadedError(message, retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, after_s)))
 
 
 class _Interactive(AbstractContextManager[None]):

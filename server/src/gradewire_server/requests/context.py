@@ -8,16 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
+from gradewire_proto.spans import record_result
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import MAX_PROMPT_BYTES, split_pin
-from gradewire_server.domain.items import Failure, Status, quoted
+from gradewire_server.domain.items import Failure, MetricResult, Status, quoted
 from gradewire_server.domain.metric import Metric
-from gradewire_server.domain.ports import Ports
+from gradewire_server.domain.ports import ModelStatus, Ports
 from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptError, PromptLibrary, read_prompt
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.convert import read_reference_set
-from gradewire_server.requests.errors import InvalidRequestError, SetUnavailableError
+from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError, SetUnavailableError
 from gradewire_server.requests.plan import MetricPlan, Planner
 from gradewire_server.scoring import Scorer
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
@@ -33,14 +34,6 @@ _INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
 """Shorter ones are names, or read at once; longer ones are refused."""
 
 
-def count_no_results(_metric: str, _status: Status) -> None:
-    """Counter that does nothing."""
-
-
-def count_no_answers(_generated: int, _fallback: int) -> None:
-    """Counter that does nothing."""
-
-
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
     """Reads long prompts on a thread, where they are remembered; an error in one is left for planning to raise."""
     for spec in specs:
@@ -50,7 +43,7 @@ async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpe
 
 
 async def read_prompt_ahead(prompts: PromptLibrary, metric: str, prompt: str) -> None:
-    """The same for one prompt."""
+    """Reads one long prompt on a thread; an error in it is left for planning to raise."""
     if len(prompt) in _INLINE_CHARACTERS:
         with contextlib.suppress(PromptError):  # planning raises it again, with the path of the field
             await asyncio.to_thread(prompts.find, metric, prompt)
@@ -123,8 +116,8 @@ class RequestContext:
     limits: Limits = field(default_factory=Limits)
     deadlines: Deadlines = field(default_factory=Deadlines)
     admission: Admission = field(default_factory=lambda: Admission(Capacity()))
-    count_result: CountResult = count_no_results
-    count_synthetic: CountSynthetic = count_no_answers
+    count_result: CountResult = lambda _metric, _status: None
+    count_synthetic: CountSynthetic = lambda _generated, _fallback: None
     planner: Planner = field(init=False)
 
     def __post_init__(self) -> None:
@@ -132,7 +125,7 @@ class RequestContext:
         object.__setattr__(self, "planner", planner)
 
     def within(self, namespace: str) -> Self:
-        """The same over the sets, verdicts and cache entries of a tenant's namespace."""
+        """Return a context over the sets, verdicts and cache entries of a tenant's namespace."""
         ports = self.ports.within(namespace)
         view = replace(self, ports=ports, scorer=self.scorer.within(ports, namespace))
         # Plans depend on specs and models, which all tenants share.
@@ -145,6 +138,32 @@ class RequestContext:
             raise InvalidRequestError(
                 path, f"{count} of them, at most {self.limits.max_items_per_request} are allowed in one message"
             )
+
+    def total_s(self, deadline_s: float | None) -> float:
+        """Return the seconds that a call has whose caller waits so long; None: the default."""
+        wanted_s = self.deadlines.default_s if deadline_s is None else max(0.0, deadline_s)
+        return min(wanted_s, self.deadlines.max_s)
+
+    def report_result(self, metric: str, item_index: int, result: MetricResult) -> None:
+        """Counts a result and traces it; logs one that is INTERNAL: where it arose its request was not known."""
+        if result.status is Status.INTERNAL:
+            _log.error("a result of %s is INTERNAL: %s", metric, result.message)
+        self.count_result(metric, result.status)
+        record_result(metric, item_index, result)
+
+    def judge(self, written: str, path: str) -> ModelStatus:
+        """Return the judge that NAME, NAME@DIGEST or "" stands for.
+
+        Raises:
+            InvalidRequestError: It cannot be the name of one.
+            NothingLoadedError: It is not there.
+        """
+        judge = self.planner.judge(written, path)
+        if not isinstance(judge, Failure):
+            return judge
+        if judge.status is Status.INVALID_PARAMETER:
+            raise InvalidRequestError(path, judge.message)
+        raise NothingLoadedError(judge.message)
 
     async def plan_call(self, asked: Any, path: str = "") -> list[MetricPlan]:
         """Resolve the metrics of a request or of a stream's config, or the comparison of one of pairs; raise as `plan`.

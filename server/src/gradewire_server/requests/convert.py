@@ -1,10 +1,10 @@
 """Items, pairs and results between the wire and the domain, with pauses while large requests are read."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
@@ -23,19 +23,27 @@ from gradewire_server.domain.items import (
     ReferenceEntry,
     ScoredResult,
     Status,
+    Timing,
     shortened,
 )
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
-RowT = TypeVar("RowT", types_pb2.Item, judging_pb2.Pair)
+MessageT = TypeVar("MessageT", bound=Message)
+Row: TypeAlias = types_pb2.Item | judging_pb2.Pair
+T = TypeVar("T")
+
+ITEMS_PER_TURN: Final = 128
+"""About 1 ms of reading."""
+BYTES_PER_TURN: Final = 256 * 1024
+"""Read at once; a single element that is larger is read on a thread."""
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _MAX_IMAGES: Final = 1024
 """Pictures of an item, whatever it is graded by: more are not even taken apart. What a judge is shown is bounded by
 `max_images_per_item`, and only for the metrics that show them."""
 MAX_PART_CHARACTERS: Final = 8192
-"""Of a text among a result's parts: what an item brings once must not come back with each of its metrics."""
+"""Characters of a text among a result's parts: what an item brings once must not come back with each of its metrics."""
 _TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
     types_pb2.Item: ("id", "question", "prediction", "caption", "group"),
     judging_pb2.Pair: ("id", "question", "answer_a", "answer_b", "group"),
@@ -60,32 +68,18 @@ def read_reference_set(name: str, path: str = "reference_set") -> str:
     return named
 
 
-def reply_id(message: types_pb2.Item | judging_pb2.Pair) -> str:
+def reply_id(message: Row) -> str:
     """The id of an item or pair as it is handed back: cut where it is too long, which makes it INVALID_INPUT."""
     return message.id if byte_count(message.id) <= MAX_ID_BYTES else shortened(message.id)
 
 
-def read_item(message: types_pb2.Item, limits: Limits, *, check_bytes: bool) -> Item | Failure:
-    """Turns an item into the domain's; INVALID_INPUT where it is over a limit or has too many marks in a row.
-
-    Args:
-        message: The item.
-        limits: Its bounds.
-        check_bytes: False where the whole message is no larger than one item may be, which saves counting.
-    """
-    return read_row(message, limits, check_bytes=check_bytes, make=_item)
-
-
-def read_row(
-    message: RowT, limits: Limits, *, check_bytes: bool, make: Callable[[RowT, dict[str, Any]], Item]
-) -> Item | Failure:
-    """As `read_item`, for an item or a pair.
+def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failure:
+    """Turns an item or a pair into the domain's; INVALID_INPUT where it is over a limit or has too many marks in a row.
 
     Args:
         message: The item or pair.
         limits: Its bounds.
-        check_bytes: As in `read_item`.
-        make: Makes it of its message and the values of its fields, normalised, by their names.
+        check_bytes: False where the whole message is no larger than one item may be, which saves counting.
     """
     references = message.references
     failure = _over_limit(len(references), limits)
@@ -106,20 +100,18 @@ def read_row(
         values["references"] = tuple(map(nfc, references))
         values["captions"] = tuple(nfc(caption) for caption in message.captions if caption.strip())
         values["images"] = tuple(Image(each.data, each.uri, each.media_type) for each in message.images)
-        return make(message, values)
+        if isinstance(message, judging_pb2.Pair):
+            return Pair(prediction=values.pop("answer_a"), rival=values.pop("answer_b"), **values)
+        caption = values.pop("caption")
+        if caption.strip():
+            values["captions"] = (caption, *values["captions"])
+        return Item(synthetic_answers=tuple(map(nfc, message.synthetic_answers)), **values)
     except TooManyMarksError as error:
         return _over_marks(message, error)
 
 
-def _item(message: types_pb2.Item, values: dict[str, Any]) -> Item:
-    caption = values.pop("caption")
-    if caption.strip():
-        values["captions"] = (caption, *values["captions"])
-    return Item(synthetic_answers=tuple(map(nfc, message.synthetic_answers)), **values)
-
-
 def read_entry(message: references_pb2.ReferenceEntry, limits: Limits) -> ReferenceEntry | Failure:
-    """Turns an entry to prepare into the domain's; INVALID_INPUT as `read_item`."""
+    """Turns an entry to prepare into the domain's; INVALID_INPUT as `read_row`."""
     failure = _over_limit(len(message.references), limits)
     if failure is None:
         failure = _too_large([message.question, *message.references, *message.synthetic_answers], limits)
@@ -166,20 +158,19 @@ def fill_outcome(message: types_pb2.MetricResult | judging_pb2.PairResult, resul
 def fill_cost(message: types_pb2.MetricResult | judging_pb2.PairResult, scored: ScoredResult) -> None:
     """Writes where the texts were found, and where the time went, into its message."""
     fill_hits(message.cache_hits, scored.cache_hits)
-    timing = message.timing
-    timing.queue_s = scored.timing.queue_s
-    timing.cache_s = scored.timing.cache_s
-    timing.tokenize_s = scored.timing.tokenize_s
-    timing.inference_s = scored.timing.inference_s
+    fill_timing(message.timing, scored.timing)
+
+
+def fill_timing(message: types_pb2.Timing, timing: Timing) -> None:
+    """Writes where the time went into its message."""
+    message.queue_s, message.cache_s = timing.queue_s, timing.cache_s
+    message.tokenize_s, message.inference_s = timing.tokenize_s, timing.inference_s
 
 
 def fill_hits(message: types_pb2.CacheHits, hits: CacheHits) -> None:
     """Writes how many texts were found where into their message."""
-    message.memory = hits.memory
-    message.disk = hits.disk
-    message.redis = hits.redis
-    message.joined = hits.joined
-    message.computed = hits.computed
+    message.memory, message.disk, message.redis = hits.memory, hits.disk, hits.redis
+    message.joined, message.computed = hits.joined, hits.computed
 
 
 def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
@@ -234,11 +225,6 @@ def _over_marks(message: Message, error: TooManyMarksError) -> Failure:
     raise error
 
 
-def _pair(message: judging_pb2.Pair, texts: dict[str, Any]) -> Pair:
-    del message
-    return Pair(prediction=texts.pop("answer_a"), rival=texts.pop("answer_b"), **texts)
-
-
 def _fill_compared(result: judging_pb2.PairResult, compared: Compared) -> None:
     if compared.winner is not None:
         result.winner = int(compared.winner)  # type: ignore[assignment]
@@ -291,10 +277,6 @@ def _pair_characters(scored: ScoredResult) -> int:
     return 0 if compared is None else sum(len(order.reason) for order in compared.orders)
 
 
-def _read_pair(message: judging_pb2.Pair, limits: Limits, *, check_bytes: bool) -> Item | Failure:
-    return read_row(message, limits, check_bytes=check_bytes, make=_pair)
-
-
 @dataclass(frozen=True, slots=True)
 class CallForm:
     """The messages of calls of one kind, and the functions that read and write them.
@@ -304,7 +286,6 @@ class CallForm:
         reply_type: Message class of the reply of a unary call.
         streamed_type: Message class of the replies of a stream.
         result_type: Message class that `fill` writes.
-        read: Reads a row; arguments as `read_item`.
         fill: Writes a result in place; arguments as `fill_result`.
         text_characters: Counts the characters of those parts of a result that hold text of the row or of a judge, which
             alone can be long.
@@ -316,7 +297,6 @@ class CallForm:
     reply_type: type[Any]
     streamed_type: type[Any]
     result_type: type[Any]
-    read: Callable[..., Item | Failure]
     fill: Callable[..., None]
     text_characters: Callable[[ScoredResult], int]
     least_result_bytes: int
@@ -354,7 +334,6 @@ ITEMS: Final = CallForm(
     reply_type=scoring_pb2.ScoreResponse,
     streamed_type=scoring_pb2.ScoreStreamResponse,
     result_type=types_pb2.MetricResult,
-    read=read_item,
     fill=fill_result,
     text_characters=_item_characters,
     least_result_bytes=13,  # a status and a score in their frame
@@ -365,7 +344,6 @@ PAIRS: Final = CallForm(
     reply_type=judging_pb2.CompareResponse,
     streamed_type=judging_pb2.CompareStreamResponse,
     result_type=judging_pb2.PairResult,
-    read=_read_pair,
     fill=_fill_pair,
     text_characters=_pair_characters,
     least_result_bytes=4,  # a status in its frame
@@ -373,49 +351,25 @@ PAIRS: Final = CallForm(
 )
 
 
-ITEMS_PER_TURN: Final = 128
-"""About 1 ms of reading."""
-BYTES_PER_TURN: Final = 256 * 1024
-"""Read at once; a single element that is larger is read on a thread."""
-
-T = TypeVar("T")
-
-
-class Sized(Protocol):
-    """A protobuf message, of which only the size matters here."""
-
-    def ByteSize(self) -> int:  # noqa: N802 - protobuf's name
-        """Encoded size."""
-        ...
-
-
-class YieldBudget:
-    """How much of one request is read before the event loop's other work gets a turn.
+async def read_in_turns(
+    elements: Iterable[MessageT], read: Callable[[MessageT], T], request_bytes: int | None = None
+) -> AsyncIterator[tuple[MessageT, T]]:
+    """Yields each element of a request with what `read` makes of it; the event loop's other work gets its turns.
 
     Args:
-        request_bytes: Size of the request where it is known; one that fits into a turn is not measured again.
-
-    Attributes:
-        last_bytes: Size of the element that was counted last, for to measure is to encode; 0 where none is measured.
+        elements: In order.
+        read: Reads one; a large one on a thread, for normal forms take 0.1 s a megabyte.
+        request_bytes: Of the request where it is known; elements of one that fits into a turn are not measured, for to
+            measure is to encode.
     """
-
-    def __init__(self, request_bytes: int | None = None) -> None:
-        self._counts_bytes = request_bytes is None or request_bytes > BYTES_PER_TURN
-        self._items = 0
-        self._bytes = 0
-        self.last_bytes = 0
-
-    def is_exceeded_by(self, element: Sized) -> bool:
-        """Counts `element`; whether it belongs to the next turn, so that others get theirs before it is read."""
-        size_bytes = self.last_bytes = element.ByteSize() if self._counts_bytes else 0
-        exceeded = self._items == ITEMS_PER_TURN or (self._items > 0 and self._bytes + size_bytes > BYTES_PER_TURN)
-        if exceeded:
-            self._items = self._bytes = 0
-        self._items += 1
-        self._bytes += size_bytes
-        return exceeded
-
-
-async def read_with_pauses(size_bytes: int, read: Callable[[], T]) -> T:
-    """What `read` makes of an element of that size; of a large one on a thread: normal forms take 0.1 s a megabyte."""
-    return await asyncio.to_thread(read) if size_bytes > BYTES_PER_TURN else read()
+    measures = request_bytes is None or request_bytes > BYTES_PER_TURN
+    items = turn_bytes = 0
+    for element in elements:
+        size_bytes = element.ByteSize() if measures else 0
+        if items == ITEMS_PER_TURN or (items and turn_bytes + size_bytes > BYTES_PER_TURN):
+            await asyncio.sleep(0)
+            items = turn_bytes = 0
+        items += 1
+        turn_bytes += size_bytes
+        large = size_bytes > BYTES_PER_TURN
+        yield element, await asyncio.to_thread(read, element) if large else read(element)

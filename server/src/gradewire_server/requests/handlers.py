@@ -1,14 +1,15 @@
 """Everything the server does, without a transport: servicers and embedded clients call it, so both score alike."""
 
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from google.protobuf.message import Message
 
 from gradewire_proto.v1 import judging_pb2, models_pb2, scoring_pb2
-from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure
 from gradewire_server.domain.metric import Metric, MetricInfo, ParameterError
 from gradewire_server.domain.ports import Lexicon, ModelIndex, ModelStatus
@@ -21,59 +22,54 @@ from gradewire_server.requests.judging import complete, decide
 from gradewire_server.requests.plan import USABLE_STATES, unusable_reason
 from gradewire_server.requests.prepare import prepare
 from gradewire_server.requests.score import ScoreHandler
-from gradewire_server.requests.stream import ScoreStream
+from gradewire_server.requests.stream import stream
+
+_MAX_VIEWS: Final = 4096
+"""Namespaces whose handlers are kept; each takes a few kilobytes."""
 
 
 async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
     """Encoders, graders and judges with how to get the missing ones, metrics with whether they can run, and limits."""
-    ports, metrics, limits = context.ports, context.metrics, context.limits
-    models = ports.encoders.statuses()
-    graders, judges = ports.grader_models.statuses(), ports.judge_models.statuses()
+    ports, metrics = context.ports, context.metrics
+    encoders, graders = ports.encoders.statuses(), ports.grader_models.statuses()
+    judges = ports.judge_models.statuses()
     missing = _Missing(
-        encoder=_without_encoder(models),
+        encoder=_without_encoder(encoders),
         grader=_without_grader(graders),
         judge=_without_judge(ports.judge_models, judges),
         synonyms=await without_synonyms(ports.lexicon),
     )
     return models_pb2.ListModelsResponse(
-        models=[_model(status, metrics) for status in (*models, *graders, *judges)],
+        models=[_model(status, metrics) for status in (*encoders, *graders, *judges)],
         metrics=[_metric(metric.info, missing) for metric in metrics.values()],
         limits=models_pb2.Limits(
-            max_items_per_request=limits.max_items_per_request,
-            max_metrics_per_request=limits.max_metrics_per_request,
-            max_references_per_item=limits.max_references_per_item,
-            max_item_bytes=limits.max_item_bytes,
-            max_message_bytes=limits.max_message_bytes,
-            stream_window_items=limits.stream_window_items,
-            max_windows=MAX_WINDOWS,
-            max_prediction_words=MAX_WORDS,
+            max_windows=MAX_WINDOWS, max_prediction_words=MAX_WORDS, **_shared(models_pb2.Limits, context.limits)
         ),
         server_version=version("gradewire"),
         comparisons=[_metric(comparison.info, missing) for comparison in COMPARISONS.values()],
     )
 
 
+def _shared(message: type[Message], source: object) -> dict[str, Any]:
+    """Return the fields of a message that have their names and values from `source`."""
+    names = [field.name for field in message.DESCRIPTOR.fields]
+    return {name: getattr(source, name) for name in names if hasattr(source, name)}
+
+
 def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb2.Model:
-    return models_pb2.Model(
-        name=status.name,
-        digest=status.digest,
-        state=models_pb2.ModelState.Value(f"MODEL_STATE_{status.state.upper()}"),
-        message=unusable_reason(status),
-        how_to_get="" if status.state in USABLE_STATES else status.how_to_get,
-        is_default=status.is_default,
-        dims=status.dims,
-        max_tokens=status.max_tokens,
-        licence=status.licence,
-        numeric_class=status.precision,
-        kind=status.kind,
-        sees_images=status.sees_images,
-        remarks=(*status.remarks, *_of_other_versions(status, metrics)),
-        without_metrics=_beyond(status, metrics) if status.kind == "encoder" and status.state in USABLE_STATES else {},
-    )
+    usable = status.state in USABLE_STATES
+    beyond = _beyond(status, metrics) if status.kind == "encoder" and usable else {}
+    fields = _shared(models_pb2.Model, status) | {
+        "state": models_pb2.ModelState.Value(f"MODEL_STATE_{status.state.upper()}"),
+        "message": unusable_reason(status),
+        "how_to_get": "" if usable else status.how_to_get,
+        "remarks": (*status.remarks, *_of_other_versions(status, metrics)),
+    }
+    return models_pb2.Model(numeric_class=status.precision, without_metrics=beyond, **fields)
 
 
 def _of_other_versions(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> Iterator[str]:
-    """What was fitted for a model and cannot count, because this server has another version of the metric."""
+    """Name what was fitted for a model and cannot count, because this server has another version of the metric."""
     for each in status.metadata.calibrations:
         info = metrics[each.metric].info if each.metric in metrics else None
         if info is not None and info.version != each.metric_version:
@@ -96,24 +92,13 @@ def _beyond(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Missing:
-    """Why metrics that need something cannot run now and what to do; empty where they can."""
+class _Missing(NamedTuple):
+    """Reasons why metrics that need something cannot run now, with what to do; empty where they can."""
 
     encoder: str
     grader: str
     judge: str
     synonyms: str
-
-    def of(self, info: MetricInfo) -> str:
-        """What a metric lacks; empty where it can run."""
-        if info.asks_judge and self.judge:
-            return self.judge
-        if info.needs_grader and self.grader:
-            return self.grader
-        if info.needs_model and self.encoder:
-            return self.encoder
-        return self.synonyms if info.needs_synonyms else ""
 
 
 def _without_encoder(models: Sequence[ModelStatus]) -> str:
@@ -139,34 +124,23 @@ def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
 
 
 async def without_synonyms(lexicon: Lexicon) -> str:
-    """Why no synonyms can be looked up and what to do; empty where they can."""
+    """Return why no synonyms can be looked up and what to do; empty where they can."""
     # Asked for none, it says whether it could look any up.
     synonyms = await lexicon.synonyms(())
     return synonyms.message if isinstance(synonyms, Failure) else ""
 
 
 def _metric(info: MetricInfo, missing: _Missing) -> models_pb2.Metric:
-    in_the_way = missing.of(info)
-    return models_pb2.Metric(
-        name=info.name,
-        version=info.version,
-        description=info.description,
-        minimum=info.minimum,
-        maximum=info.maximum,
-        higher_is_better=info.higher_is_better,
-        citation=info.citation,
-        parameters=[models_pb2.MetricParameter(**asdict(parameter)) for parameter in info.parameters],
-        needs_model=info.needs_model,
-        available=not in_the_way,
-        missing=in_the_way,
-        needs_judge=info.needs_judge,
-        advice=info.advice,
-        needs_grader=info.needs_grader,
+    needs = (
+        (info.asks_judge, missing.judge),
+        (info.needs_grader, missing.grader),
+        (info.needs_model, missing.encoder),
+        (info.needs_synonyms, missing.synonyms),
     )
-
-
-_MAX_VIEWS: Final = 4096
-"""Namespaces whose handlers are kept; each takes a few kilobytes."""
+    in_the_way = next((reason for needed, reason in needs if needed and reason), "")
+    parameters = [models_pb2.MetricParameter(**asdict(parameter)) for parameter in info.parameters]
+    fields = _shared(models_pb2.Metric, info) | {"parameters": parameters}
+    return models_pb2.Metric(available=not in_the_way, missing=in_the_way, **fields)
 
 
 class Handlers:
@@ -183,6 +157,8 @@ class Handlers:
         complete: Has a judge write, as `requests.judging.complete`.
         decide: Has a judge decide, as `requests.judging.decide`.
         prepare: Registers references and fills the cache, as `requests.prepare.prepare`.
+        score_stream: Scores a stream of items, as `requests.stream.stream`.
+        compare_stream: Compares a stream of pairs, as `requests.stream.stream`.
     """
 
     def __init__(self, context: RequestContext) -> None:
@@ -195,6 +171,8 @@ class Handlers:
         self.complete = partial(complete, context)
         self.decide = partial(decide, context)
         self.prepare = partial(prepare, context)
+        self.score_stream = partial(stream, context, ITEMS)
+        self.compare_stream = partial(stream, context, PAIRS)
         self._views: OrderedDict[str, Handlers] = OrderedDict()
 
     def within(self, namespace: str) -> "Handlers":
@@ -218,29 +196,6 @@ class Handlers:
     @property
     def _idle(self) -> bool:
         return self._score.idle and self._compare.idle
-
-    def compare_stream(
-        self,
-        requests: AsyncIterator[judging_pb2.CompareStreamRequest],
-        *,
-        deadline_s: float | None = None,
-        caller: Caller = LOCAL,
-    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
-        """Compares a stream of pairs; otherwise as `score_stream`."""
-        return ScoreStream(self.context, PAIRS, deadline_s=deadline_s, caller=caller).run(requests)
-
-    def score_stream(
-        self,
-        requests: AsyncIterator[scoring_pb2.ScoreStreamRequest],
-        *,
-        deadline_s: float | None = None,
-        caller: Caller = LOCAL,
-    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        """Scores a stream; results come as they are done. Errors as `score`, raised while iterating.
-
-        Without `deadline_s` the stream may run for as long as it likes; the items of each message get the default.
-        """
-        return ScoreStream(self.context, ITEMS, deadline_s=deadline_s, caller=caller).run(requests)
 
     def _forget_views(self) -> None:
         """Lets go of namespaces that were not in use for longest, but for those that still have work to wait for."""

@@ -1,4 +1,8 @@
-"""The load of the server, measured: costs of requests, rate of work, backlogs of encoders and event loop, overload."""
+"""The measured load: costs of requests, rate of encoders, rounds of the event loop, and what is in work for both.
+
+Three quantities are learned here, each by one class: `CostEstimates`, `ServiceRate` and `LoopRounds`. All else is
+counted from what is in work.
+"""
 
 import asyncio
 import math
@@ -9,61 +13,51 @@ from typing import Final
 
 from gradewire_server.domain.caller import Lane
 
+# Costs of requests.
 _UNKNOWN_TOKENS_PER_BYTE: Final = 1.0
 _COST_WEIGHT: Final = 0.1
 """Weight of the newest request of a kind."""
 _MAX_CALLERS: Final = 1024
 _MAX_KINDS: Final = 32
-"""Of one caller, so that nobody can make the server forget what requests of others cost."""
+"""Kinds of one caller, so that nobody can make the server forget what requests of others cost."""
 
+# Rate of encoders.
 _RATE_WINDOW_S: Final = 0.25
 _RATE_RISE: Final = 0.5
 _RATE_FALL: Final = 0.1
 """Weights of the newest window: a rate that is thought too low turns callers away, so it rises faster than it falls."""
 _LEAST_COMPUTED_SHARE: Final = 0.25
-"""Of the tokens that were expected; where fewer were computed, the time went elsewhere: caches, words, failures."""
-
+"""Share of the expected tokens; where fewer were computed, the time went elsewhere: caches, words, failures."""
 _SATURATED_S: Final = 0.05
 """Seconds of work that are in the server all through a window in which it does what it can."""
 
-BULK_AHEAD_S: Final = 0.25
+# Work of encoders.
+_BULK_AHEAD_S: Final = 0.25
 """Seconds of bulk work that are let in at a time: enough to keep the encoder busy, and what one waits for behind it."""
-FREE_TOKENS: Final = 4
-"""A request that costs no more waits for nothing: its answer and its references are in the cache."""
-_STANDING_WAIT_S: Final = 0.1
-_STANDING_REQUESTS: Final = 8
-"""Longest wait where requests come faster than they are done: so long, or what so many of this kind take. More in work
-would score nothing sooner."""
-_BURST: Final = 2.0
-"""So many times as long they may wait, and come faster, before it counts as that."""
-_CALM: Final = 0.5
-"""They have not come faster than they are done if no more than this part of the standing wait is waiting."""
+_ALLOWED_WAIT_S: Final = 0.15
+_ALLOWED_REQUESTS: Final = 8
+"""Longest wait of small requests: so long, or what so many of their kind take. More in work would score nothing
+sooner."""
 _MIN_IN_WORK_TOKENS: Final = 320
 """Tokens of small requests, eight short rows, that are in work at a time where they may wait so long: with fewer the
 encoder's batches would be small, the rate would fall, and still fewer would be let in. An encoder is at 97 % of its
 speed with batches of 112 tokens, and 320 give two workers such a batch and what follows it."""
 
-_SOON_S: Final = 0.01
-"""A call that waits no longer for its first step, two rounds of the loop, is done within about 60 ms of loop time."""
+# Calls on the event loop.
+_ROUNDS_TO_FIRST_STEP: Final = 2
+"""Rounds that a call waits for its first step after gRPC has taken it in."""
 _FIRST_STEPS_A_CALL: Final = 6
 """A call that is in the cache takes about so many times as long as its first step."""
+_SOON_S: Final = 0.01
+"""A call that waits no longer for its first step, two rounds of the loop, is done within about 60 ms of loop time."""
 _PATIENCE_S: Final = 0.1
 """A backlog of less is a burst."""
-_SHORT_PATIENCE_S: Final = 0.02
-"""The same while calls are refused anyway."""
-_PATIENT_AGAIN_S: Final = 1.0
-"""Without a refusal for so long, the next burst has the usual patience."""
 _FEW_UNDER_WAY: Final = 160
 """With fewer calls under way the loop is late for another reason, such as other programs, and refusing them would mend
 nothing. One connection may have 128 open."""
-_LET_IN_WINDOW_S: Final = 0.25
-_LET_IN_WEIGHT: Final = 0.3
 
 _OVERLOAD_PAUSE_S: Final = 2.0
 """Without a refusal for so long, overload is over."""
-
-_ROUNDS_TO_FIRST_STEP: Final = 2
-"""A call waits so many for its first step after gRPC has taken it in."""
 
 
 class CostEstimates:
@@ -73,11 +67,11 @@ class CostEstimates:
         self._callers: OrderedDict[str, OrderedDict[Hashable, float]] = OrderedDict()
 
     def knows(self, caller: str, kind: Hashable) -> bool:
-        """Whether one of the kind was done lately."""
+        """Return whether one of the kind was done lately."""
         return kind in self._callers.get(caller, ())
 
     def tokens(self, caller: str, kind: Hashable, size_bytes: int) -> float:
-        """What a request of so many bytes will probably cost."""
+        """Return what a request of so many bytes will probably cost."""
         kinds = self._callers.get(caller)
         return size_bytes * (_UNKNOWN_TOKENS_PER_BYTE if kinds is None else kinds.get(kind, _UNKNOWN_TOKENS_PER_BYTE))
 
@@ -164,191 +158,79 @@ class ServiceRate:
 
 
 class EncoderBacklog:
-    """Tokens in work, lane by lane. Lives on one event loop.
+    """Work of encoders, lane by lane. Lives on one event loop.
 
     Args:
         max_wait_s: No small request waits longer.
         clock: Monotonic seconds.
+
+    Attributes:
+        rate: What encoders get through.
+        in_work: Tokens in work.
+        parts: Requests and parts of bulk work that they are of.
     """
 
     def __init__(self, max_wait_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_wait_s = max_wait_s
-        self._clock = clock
-        self._rate = ServiceRate(clock)
-        self._in_work = {Lane.INTERACTIVE: 0.0, Lane.BULK: 0.0}
-        self._parts = {Lane.INTERACTIVE: 0, Lane.BULK: 0}
-        self._calm_s = clock()
-
-    @property
-    def tokens_per_s(self) -> float:
-        """What encoders get through, as measured; 0 before anything was."""
-        return self._rate.tokens_per_s
+        self.rate = ServiceRate(clock)
+        self.in_work = {Lane.INTERACTIVE: 0.0, Lane.BULK: 0.0}
+        self.parts = {Lane.INTERACTIVE: 0, Lane.BULK: 0}
 
     @property
     def wait_s(self) -> float:
         """Seconds that an interactive request would wait now for what is before it; 0 while that is not known."""
-        rate = self._rate.tokens_per_s
-        return self._in_work[Lane.INTERACTIVE] / rate if rate else 0.0
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether hardly anything waits."""
-        return self.wait_s < _CALM * _STANDING_WAIT_S
+        rate = self.rate.tokens_per_s
+        return self.in_work[Lane.INTERACTIVE] / rate if rate else 0.0
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is in work."""
-        return not any(self._parts.values())
-
-    @property
-    def bulk_parts(self) -> int:
-        """Parts of bulk work that are in work."""
-        return self._parts[Lane.BULK]
-
-    @property
-    def interactive_tokens(self) -> float:
-        """Tokens of small requests that are in work."""
-        return self._in_work[Lane.INTERACTIVE]
+        """Return whether nothing is in work."""
+        return not any(self.parts.values())
 
     def is_small(self, tokens: float) -> bool:
-        """Whether so many tokens are soon done."""
-        return tokens <= BULK_AHEAD_S * self._rate.tokens_per_s
+        """Return whether so many tokens are soon done."""
+        return tokens <= _BULK_AHEAD_S * self.rate.tokens_per_s
 
     def fits_bulk(self, tokens: float) -> bool:
-        """Whether encoders would not have too much bulk work before them with so much more."""
-        return self._in_work[Lane.BULK] + tokens <= BULK_AHEAD_S * self._rate.tokens_per_s
+        """Return whether encoders would not have too much bulk work before them with so much more."""
+        return self.is_small(self.in_work[Lane.BULK] + tokens)
 
     def allowed_tokens(self, tokens: float) -> float:
         """Tokens of small requests that may be in work when one of so many comes.
 
         Requests that cost much come seldom and one by one; where a few of them are waiting it is no overload yet.
         """
-        rate = self._rate.tokens_per_s
-        standing_s = max(_STANDING_WAIT_S, _STANDING_REQUESTS * tokens / rate)
-        burst_s = _BURST * standing_s
-        is_standing = self._clock() - self._calm_s > burst_s
-        longest_s = max(standing_s if is_standing else burst_s, _MIN_IN_WORK_TOKENS / rate)
-        return min(longest_s, self._max_wait_s) * rate
+        rate = self.rate.tokens_per_s
+        allowed = max(_ALLOWED_WAIT_S * rate, _ALLOWED_REQUESTS * tokens, _MIN_IN_WORK_TOKENS)
+        return min(allowed, self._max_wait_s * rate)
 
     def enter(self, lane: Lane, tokens: float) -> None:
         """Work was let in."""
         if self.is_idle:
-            self._rate.began()
-        self._in_work[lane] += tokens
-        self._parts[lane] += 1
+            self.rate.began()
+        self.in_work[lane] += tokens
+        self.parts[lane] += 1
 
     def grow(self, lane: Lane, tokens: float) -> None:
         """Work that was let in costs so much more than was thought."""
-        self._in_work[lane] += tokens
+        self.in_work[lane] += tokens
 
-    def done(self, expected_tokens: float) -> None:
-        """Work that was thought to cost so much is about to leave, done or not."""
-        self._rate.left(expected_tokens, sum(self._in_work.values()))
-
-    def leave(self, lane: Lane, tokens: float) -> None:
-        """Work has left that counted for so much in all."""
-        self._parts[lane] -= 1
-        self._in_work[lane] = max(0.0, self._in_work[lane] - tokens) if self._parts[lane] else 0.0
-        if self.is_calm:
-            self._calm_s = self._clock()
-
-    def computed(self, tokens: int) -> None:
-        """So many tokens were computed, of work that is here or has left."""
-        self._rate.computed(tokens)
-
-
-class LoopBacklog:
-    """Learns from calls; belongs to one event loop.
-
-    Args:
-        clock: Monotonic seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._seen_s = self._soon_s = self._window_s = clock()
-        self._refused_s = -_PATIENT_AGAIN_S
-        self._turn_s = 0.0
-        self._under_way = 0
-        self._let_in = 0
-        self._let_in_per_s = 0.0
-
-    @property
-    def wait_s(self) -> float:
-        """Seconds that a call takes for the loop's sake, by the last one that began."""
-        return self._turn_s * _FIRST_STEPS_A_CALL
-
-    @property
-    def is_late(self) -> bool:
-        """Whether many calls are under way, and such have been taken up late for a while."""
-        if self._clock() - self._seen_s > self._turn_s + _PATIENCE_S:
-            return False  # nobody came lately
-        patience_s = _SHORT_PATIENCE_S if self._seen_s - self._refused_s < _PATIENT_AGAIN_S else _PATIENCE_S
-        return self._under_way >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > patience_s
-
-    @property
-    def calls_per_s(self) -> float:
-        """Calls that were let in a second, lately; 0 while that is not known."""
-        return self._let_in_per_s
-
-    def began(self, waited_s: float) -> None:
-        """A call began.
+    def leave(self, lane: Lane, tokens: float, expected_tokens: float | None = None) -> None:
+        """Work has left.
 
         Args:
-            waited_s: For its first step.
+            lane: Where it was.
+            tokens: That it counted for in the end.
+            expected_tokens: That it was thought to cost; None for work that was never begun.
         """
-        now_s = self._clock()
-        gap_s = now_s - self._seen_s
-        self._seen_s, self._turn_s = now_s, waited_s
-        if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:  # nobody was there who could have waited
-            self._soon_s = now_s
-
-    def entered(self) -> None:
-        """A call was let in; `left` is called at its end."""
-        self._under_way += 1
-        self._let_in += 1
-        now_s = self._clock()
-        if now_s - self._window_s >= _LET_IN_WINDOW_S:
-            measured = self._let_in / (now_s - self._window_s)
-            self._let_in_per_s += (_LET_IN_WEIGHT if self._let_in_per_s else 1.0) * (measured - self._let_in_per_s)
-            self._let_in, self._window_s = 0, now_s
-
-    def left(self) -> None:
-        """A call that was let in has ended."""
-        self._under_way -= 1
-
-    def refused(self) -> None:
-        """A call was refused for it."""
-        self._refused_s = self._clock()
+        if expected_tokens is not None:
+            self.rate.left(expected_tokens, sum(self.in_work.values()))
+        self.parts[lane] -= 1
+        self.in_work[lane] = max(0.0, self.in_work[lane] - tokens) if self.parts[lane] else 0.0
 
 
-class OverloadWatch:
-    """Told of every refusal for want of time.
-
-    Args:
-        clock: Monotonic seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._first_s = self._last_s = -_OVERLOAD_PAUSE_S
-
-    def refused(self) -> None:
-        """A request was refused because too much work was before it."""
-        now_s = self._clock()
-        if now_s - self._last_s > _OVERLOAD_PAUSE_S:
-            self._first_s = now_s
-        self._last_s = now_s
-
-    @property
-    def lasts_s(self) -> float:
-        """Seconds since refusals began that have not paused; 0 where none was for a while. Any thread may ask."""
-        now_s = self._clock()
-        return now_s - self._first_s if now_s - self._last_s <= _OVERLOAD_PAUSE_S else 0.0
-
-
-class Rounds:
-    """Rounds of one event loop, measured one at a time and only while calls begin.
+class LoopRounds:
+    """The last round of one event loop; rounds are measured one at a time and only while calls begin.
 
     gRPC does not say when it has taken a call in. How long the loop needs to come round again tells what calls that
     begin now have waited: the round goes through all that is due, however short its single steps are.
@@ -372,3 +254,81 @@ class Rounds:
     def _came_round(self, began_s: float) -> None:
         self._measuring = False
         self._round_s = time.perf_counter() - began_s
+
+
+class LoopBacklog:
+    """Calls under way on one event loop, and whether they are taken up late.
+
+    Args:
+        clock: Monotonic seconds.
+
+    Attributes:
+        calls: How many are under way.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen_s = self._soon_s = clock()
+        self._first_step_s = 0.0
+        self.calls = 0
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds that a call takes for the loop's sake, by the last one that began."""
+        return self._first_step_s * _FIRST_STEPS_A_CALL
+
+    @property
+    def calls_per_s(self) -> float:
+        """Calls that end in a second: those under way do within the time that one takes (Little's law)."""
+        return self.calls / self.wait_s if self.wait_s else 0.0
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether many calls are under way, and such have been taken up late for a while."""
+        nobody_came = self._clock() - self._seen_s > self._first_step_s + _PATIENCE_S
+        return not nobody_came and self.calls >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > _PATIENCE_S
+
+    def began(self, waited_s: float) -> None:
+        """A call began.
+
+        Args:
+            waited_s: For its first step.
+        """
+        now_s = self._clock()
+        gap_s = now_s - self._seen_s
+        self._seen_s, self._first_step_s = now_s, waited_s
+        if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:  # nobody was there who could have waited
+            self._soon_s = now_s
+
+    def entered(self) -> None:
+        """A call was let in; `left` is called at its end."""
+        self.calls += 1
+
+    def left(self) -> None:
+        """A call that was let in has ended."""
+        self.calls -= 1
+
+
+class OverloadWatch:
+    """Duration of an overload, from the refusals for want of time.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first_s = self._last_s = -_OVERLOAD_PAUSE_S
+
+    def refused(self) -> None:
+        """A request was refused because too much work was before it."""
+        now_s = self._clock()
+        if now_s - self._last_s > _OVERLOAD_PAUSE_S:
+            self._first_s = now_s
+        self._last_s = now_s
+
+    @property
+    def lasts_s(self) -> float:
+        """Seconds since refusals began that have not paused; 0 where none was for a while. Any thread may ask."""
+        now_s = self._clock()
+        return now_s - self._first_s if now_s - self._last_s <= _OVERLOAD_PAUSE_S else 0.0

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
@@ -37,9 +37,12 @@ _NO_REQUEST: Final = (
 
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHE_BYTES: Final = 4 << 20
-"""Of specs: an inline prompt file is worth remembering, for reading it takes longer than all the rest."""
+"""Bytes of remembered specs: an inline prompt file is worth remembering, for reading it takes longest."""
 _MAX_REASONS_CHARACTERS: Final = 700
-"""Of an error of the call: what the metrics lack, so that what is here has room behind it."""
+"""Characters of what the metrics lack in an error of the call, so that what is here has room behind it."""
+
+Models: TypeAlias = Mapping[str, ModelStatus]
+"""Models that a metric runs on by the parameters that name them: its own by "model", judge and grader by theirs."""
 
 
 def check_strings(message: Message) -> None:
@@ -62,7 +65,7 @@ def _bounds(descriptor: Descriptor) -> tuple[tuple[str, int], ...]:
 
 
 def unusable_reason(status: ModelStatus) -> str:
-    """Why a model cannot be used and what to do; without the server's paths, which its log has. Empty when it can."""
+    """Return why a model cannot be used and what to do, without the server's paths; empty when it can."""
     if status.state in USABLE_STATES:
         return ""
     if status.message:
@@ -71,29 +74,11 @@ def unusable_reason(status: ModelStatus) -> str:
     return f"model {status.name} is {state} with: {status.how_to_get}"
 
 
-@dataclass(frozen=True, slots=True)
-class MetricModels:
-    """What a metric runs on: its model, if it takes one, and the judge and the grader that it names beside it."""
-
-    model: ModelStatus | None
-    judge: ModelStatus | None
-    grader: ModelStatus | None = None
-
-    @property
-    def name(self) -> str:
-        """Of the model, "" for none."""
-        return self.model.name if self.model else ""
-
-    @property
-    def digest(self) -> str:
-        """Of the model, "" for none."""
-        return self.model.digest if self.model else ""
-
-    @property
-    def metadata(self) -> ModelMetadata:
-        """Of the model, with judge and grader."""
-        metadata = self.model.metadata if self.model else NO_MODEL
-        return replace(metadata, judge=_pinned(self.judge), grader=_pinned(self.grader))
+def _metadata(info: MetricInfo, models: Models) -> ModelMetadata:
+    """Return what a metric knows of its models."""
+    own = models["model"].metadata if "model" in models else NO_MODEL
+    judge, grader = models.get(info.judge_parameter), models.get(info.grader_parameter)
+    return replace(own, judge=_pinned(judge), grader=_pinned(grader))
 
 
 def _pinned(model: ModelStatus | None) -> str:
@@ -148,11 +133,11 @@ class MetricPlan:
 
     @property
     def judged(self) -> bool:
-        """Whether it may ask a judge."""
+        """Return whether it may ask a judge."""
         return isinstance(self.request, MetricRequest) and self.request.metric.info.asks_judge
 
     def streamed(self) -> MetricRequest | Failure:
-        """What a stream runs: INVALID_PARAMETER for a metric that counts over the items of one request."""
+        """Return what a stream runs: INVALID_PARAMETER for a metric that counts over the items of one request."""
         request = self.request
         if isinstance(request, Failure) or request.parameters.corpus is not Corpus.REQUEST:
             return request
@@ -160,7 +145,7 @@ class MetricPlan:
 
     @property
     def counts_prepared(self) -> bool:
-        """Whether its weights are counted over the corpus of the call's reference set."""
+        """Return whether its weights are counted over the corpus of the call's reference set."""
         return not isinstance(self.request, Failure) and self.request.parameters.corpus is Corpus.PREPARED
 
     def provenance_in(self, reference_set: str, corpus_digest: str = "") -> types_pb2.Provenance:
@@ -202,7 +187,7 @@ def failed_plan(error: ParameterError, path: str, spec: types_pb2.MetricSpec, me
 
 
 def failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:
-    """Of a metric that cannot be computed: its parameters as sent, or none where a text among them is too long."""
+    """Return the parameters as sent of a metric that cannot be computed, or none where a text is too long."""
     provenance = types_pb2.Provenance(metric=spec, name=metric.info.name, version=metric.info.version)
     # What this server knows nothing of it does not send back.
     provenance.metric.DiscardUnknownFields()
@@ -323,32 +308,24 @@ class Planner:
         if size > MAX_SPEC_BYTES:
             raise InvalidRequestError(path, f"has {size} bytes, at most {MAX_SPEC_BYTES} are allowed")
         try:
-            model = self._model(message, metric.info, f"{path}.model")
-            judge = self._judge(message, metric.info, path)
-            grader = self._grader(message, metric.info, path)
-            if isinstance(model, Failure):
-                return self._unusable(model, spec, metric, message, path)
-            if isinstance(grader, Failure):
-                return self._unusable(grader, spec, metric, message, path)
-            if isinstance(judge, Failure):
-                if not self._does_without_judge(metric, message, path, MetricModels(model, None)):
-                    return self._unusable(judge, spec, metric, message, path)
-                judge = None
-            return self._cached(spec, metric, message, path, MetricModels(model, judge, grader))
+            models = {}
+            for parameter, found in self._find_models(message, metric.info, path).items():
+                if not isinstance(found, Failure):
+                    models[parameter] = found
+                elif parameter != metric.info.judge_parameter or self._needs_judge(metric, message, path, models):
+                    # What is wrong with its parameters goes first.
+                    written = getattr(message, "model", "")
+                    read_parameters(message, metric, path, model=written, prompts=self._prompts)
+                    return MetricPlan(found, failed_provenance(spec, metric))
+            return self._cached(spec, metric, message, path, models)
         except ParameterError as error:
             return failed_plan(error, path, spec, metric)
 
-    def _unusable(
-        self, model: Failure, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str
-    ) -> MetricPlan:
-        """Of a metric whose model cannot be used; what is wrong with its parameters goes first."""
-        read_parameters(message, metric, path, model=getattr(message, "model", ""), prompts=self._prompts)
-        return MetricPlan(model, failed_provenance(spec, metric))
-
     def _cached(
-        self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, models: MetricModels
+        self, spec: types_pb2.MetricSpec, metric: Metric[Any], message: Message, path: str, models: Models
     ) -> MetricPlan:
-        key = (spec.SerializeToString(), models.digest, models.metadata)
+        digest = models["model"].digest if "model" in models else ""
+        key = (spec.SerializeToString(), digest, _metadata(metric.info, models))
         plan = self._cache.get(key)
         if plan is not None:
             self._cache.move_to_end(key)
@@ -361,10 +338,11 @@ class Planner:
             self._cache_bytes -= len(spec_bytes)
         return plan
 
-    def _resolve(self, metric: Metric[Any], message: Message, path: str, models: MetricModels) -> MetricPlan:
-        name, digest, judge, grader = models.name, models.digest, models.judge, models.grader
-        named = {metric.info.judge_parameter: judge, metric.info.grader_parameter: grader}
-        beside = {parameter: each for parameter, each in named.items() if each}
+    def _resolve(self, metric: Metric[Any], message: Message, path: str, models: Models) -> MetricPlan:
+        info, model = metric.info, models.get("model")
+        name, digest = (model.name, model.digest) if model else ("", "")
+        judge, grader = models.get(info.judge_parameter), models.get(info.grader_parameter)
+        beside = {parameter: each for parameter, each in models.items() if each is not model}
         parameters = read_parameters(
             message,
             metric,
@@ -373,12 +351,12 @@ class Planner:
             beside={parameter: each.name for parameter, each in beside.items()},
             prompts=self._prompts,
         )
-        metadata = models.metadata.seen_by(metric.info)
+        metadata = _metadata(info, models).seen_by(info)
         parameters = parameters.resolved(metadata)
         provenance = types_pb2.Provenance(
-            metric=write_spec(metric.info.name, parameters),
-            name=metric.info.name,
-            version=metric.info.version,
+            metric=write_spec(info.name, parameters),
+            name=info.name,
+            version=info.version,
             model=name,
             model_digest=digest,
             prompt=parameters.prompt_name,
@@ -392,35 +370,31 @@ class Planner:
             grader_model=grader.name if grader else "",
             grader_digest=grader.digest if grader else "",
         )
-        pinned = with_model(parameters, f"{name}@{digest}" if name else "")
-        values: dict[str, Any] = {parameter: f"{each.name}@{each.digest}" for parameter, each in beside.items()}
+        pinned = with_model(parameters, _pinned(model))
+        values: dict[str, Any] = {parameter: _pinned(each) for parameter, each in beside.items()}
         pinned = replace(pinned, **values) if values else pinned  # making it again may read a long prompt
         return MetricPlan(MetricRequest(metric=metric, parameters=pinned, metadata=metadata), provenance)
 
-    def _model(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
+    def _find_models(self, message: Message, info: MetricInfo, path: str) -> dict[str, ModelStatus | Failure]:
+        """Look up the models that a metric runs on by their parameters; a judge last, which it may do without."""
+        known: dict[str, ModelIndex] = {}
         if info.needs_judge or info.needs_grader or info.needs_model:
-            return find_model(message.model, path, self._models_of(info))
-        return None
+            known["model"] = self._models_of(info)
+        if info.grader_parameter and getattr(message, info.grader_parameter):
+            known[info.grader_parameter] = self._graders
+        if info.judge_parameter:
+            known[info.judge_parameter] = self._judges
+        return {name: find_model(getattr(message, name), f"{path}.{name}", index) for name, index in known.items()}
 
     def _models_of(self, info: MetricInfo) -> ModelIndex:
         if info.needs_judge:
             return self._judges
         return self._graders if info.needs_grader else self._encoders
 
-    def _grader(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
-        """The grader that a metric names beside its model; None where it names none."""
-        name = info.grader_parameter
-        written = getattr(message, name) if name else ""
-        return find_model(written, f"{path}.{name}", self._graders) if written else None
-
-    def _judge(self, message: Any, info: MetricInfo, path: str) -> ModelStatus | Failure | None:
-        """The judge of a metric that names one beside its model."""
-        name = info.judge_parameter
-        return find_model(getattr(message, name), f"{path}.{name}", self._judges) if name else None
-
-    def _does_without_judge(self, metric: Metric[Any], message: Message, path: str, models: MetricModels) -> bool:
-        """Whether nobody named a judge, and none would be asked."""
+    def _needs_judge(self, metric: Metric[Any], message: Message, path: str, models: Models) -> bool:
+        """Return whether somebody named a judge, or one would be asked."""
         if getattr(message, metric.info.judge_parameter):
-            return False
-        parameters = read_parameters(message, metric, path, model=models.name, prompts=self._prompts)
-        return parameters.asks_no_judge(models.metadata.seen_by(metric.info))
+            return True
+        name = models["model"].name if "model" in models else ""
+        parameters = read_parameters(message, metric, path, model=name, prompts=self._prompts)
+        return not parameters.asks_no_judge(_metadata(metric.info, models).seen_by(metric.info))

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Self, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from gradewire_proto.v1 import references_pb2, types_pb2
@@ -20,11 +20,10 @@ from gradewire_server.metrics.common import check_references
 from gradewire_server.metrics.prompts import PromptError
 from gradewire_server.requests.admission import Work
 from gradewire_server.requests.context import RequestContext, read_prompt_ahead
-from gradewire_server.requests.convert import YieldBudget, fill_hits, read_entry, read_reference_set, read_with_pauses
+from gradewire_server.requests.convert import fill_hits, read_entry, read_in_turns, read_reference_set
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
     InvalidRequestError,
-    NothingLoadedError,
     SetUnavailableError,
 )
 from gradewire_server.requests.plan import check_strings
@@ -37,6 +36,11 @@ T = TypeVar("T")
 _Entry: TypeAlias = tuple[str, tuple[str, ...]]
 _DIGEST: Final = re.compile(r"[0-9a-fA-F]{32}")
 
+NAME: Final = "synthetic"
+"""Name of the prompts' metric, and in the provenance."""
+VERSION: Final = 1
+"""Raised whenever another sentence can be accepted, or stand for a reference that has none."""
+
 
 def check_whole(read: Sequence[ReferenceEntry | Failure]) -> None:
     """Raises InvalidRequestError where an entry cannot be a part of a set: an immutable one must be whole."""
@@ -44,21 +48,6 @@ def check_whole(read: Sequence[ReferenceEntry | Failure]) -> None:
         failure = entry if isinstance(entry, Failure) else check_references(entry.references)
         if failure is not None:
             raise InvalidRequestError(f"entries[{index}]", f"{failure.message}; an immutable set must be whole")
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """What a set is to be.
-
-    Attributes:
-        digest: Of its corpus.
-        is_sealed: Whether that was said before this call.
-        adds: Whether this call is a part of the preparation that the set is sealed for.
-    """
-
-    digest: str
-    is_sealed: bool
-    adds: bool
 
 
 async def admit(
@@ -94,8 +83,17 @@ async def admit(
     if sealed and sealed != wanted:
         message = f"{quoted(reference_set)} is immutable with the corpus {sealed}, this is {wanted}; use another name"
         raise InvalidRequestError("reference_set", message)
-    claim = _Claim(wanted, is_sealed=bool(sealed), adds=request.immutable)
-    await _check_content(context, reference_set, entries, claim)
+    known = await _known_entries(context, reference_set)
+    digest = await digest_of(tuple(known))
+    nothing_else, all_given = await asyncio.to_thread(_compared, known, entries)
+    is_foreign = not (sealed or digest == wanted or nothing_else)
+    may_grow = request.immutable and digest != wanted
+    if is_foreign or not (may_grow or all_given):
+        raise InvalidRequestError(
+            "reference_set",
+            f"{quoted(reference_set)} has {len(known)} entries with the digest {digest}, and what stays as it is has "
+            f"the digest {wanted}; use another name",
+        )
     if not sealed:
         _stored_entries(await sets.seal(reference_set, wanted))
     return wanted
@@ -119,46 +117,22 @@ async def check_complete(context: RequestContext, reference_set: str, seal: str)
     return found
 
 
-async def _check_content(
-    context: RequestContext, reference_set: str, entries: Sequence[ReferenceEntry], claim: _Claim
-) -> None:
-    """Raises where entries must not be added to what the set holds, or the set holds what it must not."""
+async def _known_entries(context: RequestContext, reference_set: str) -> AbstractSet[_Entry]:
+    """Return the entries of a set; none where it is not there yet."""
     there = await context.ports.reference_sets.entries(reference_set)
-    is_empty = isinstance(there, Failure) and there.status is Status.NOT_PREPARED
-    known = frozenset() if is_empty else await asyncio.to_thread(frozenset, _stored_entries(there))
-    digest = await digest_of(tuple(known))
-    is_complete = digest == claim.digest
-    may_add = claim.adds and not is_complete
-    holds = await asyncio.to_thread(_SetContent.of, known, entries)
-    is_foreign = not (claim.is_sealed or is_complete or holds.nothing_else)
-    if is_foreign or not (may_add or holds.all_given):
-        raise InvalidRequestError(
-            "reference_set",
-            f"{quoted(reference_set)} has {len(known)} entries with the digest {digest}, and what stays as it is has "
-            f"the digest {claim.digest}; use another name",
-        )
+    if isinstance(there, Failure) and there.status is Status.NOT_PREPARED:
+        return frozenset()
+    return await asyncio.to_thread(frozenset, _stored_entries(there))
 
 
-@dataclass(frozen=True, slots=True)
-class _SetContent:
-    """What a set holds of the entries that are given.
-
-    Attributes:
-        nothing_else: It has no other entries.
-        all_given: It has all of them.
-    """
-
-    nothing_else: bool
-    all_given: bool
-
-    @classmethod
-    def of(cls, known: AbstractSet[_Entry], entries: Sequence[ReferenceEntry]) -> Self:
-        given = set(entries_of((entry.question, entry.references) for entry in entries))
-        return cls(nothing_else=known <= given, all_given=given <= known)
+def _compared(known: AbstractSet[_Entry], entries: Sequence[ReferenceEntry]) -> tuple[bool, bool]:
+    """Return whether a set holds no other entries than these, and whether it holds all of them."""
+    given = set(entries_of((entry.question, entry.references) for entry in entries))
+    return known <= given, given <= known
 
 
 def _stored_entries(found: T | Failure) -> T:
-    """What a store answered; raises where it did not."""
+    """Return what a store answered; raise where it did not."""
     if not isinstance(found, Failure):
         return found
     if found.status is Status.INVALID_INPUT:
@@ -166,25 +140,17 @@ def _stored_entries(found: T | Failure) -> T:
     raise SetUnavailableError(found.message)
 
 
-NAME: Final = "synthetic"
-"""Of the prompts' metric, and in the provenance."""
-VERSION: Final = 1
-"""Raised whenever another sentence can be accepted, or stand for a reference that has none."""
-
-
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """How missing synthetic answers are written.
+    """The judge and the prompt that write missing synthetic answers.
 
     Attributes:
         writing: For the scorer.
         provenance: What a reader needs to have the same sentences written again.
-        return_answers: Whether the answers are sent back.
     """
 
     writing: WritingSettings
     provenance: types_pb2.Provenance
-    return_answers: bool
 
     @property
     def digests(self) -> tuple[str, str]:
@@ -206,11 +172,7 @@ async def plan_generation(context: RequestContext, request: references_pb2.Prepa
         check_strings(message)
     except ParameterError as error:
         raise InvalidRequestError(f"generate.{error.field}", error.message) from None
-    judge = context.planner.judge(message.model, "generate.model")
-    if isinstance(judge, Failure):
-        if judge.status is Status.INVALID_PARAMETER:
-            raise InvalidRequestError("generate.model", judge.message)
-        raise NothingLoadedError(judge.message)
+    judge = context.judge(message.model, "generate.model")
     await read_prompt_ahead(context.prompts, NAME, message.prompt)
     try:
         prompt = context.prompts.find(NAME, message.prompt)
@@ -231,7 +193,7 @@ async def plan_generation(context: RequestContext, request: references_pb2.Prepa
         prompt_digest=prompt.digest,
         line=line,
     )
-    return Generation(WritingSettings(f"{judge.name}@{judge.digest}", prompt), provenance, message.return_answers)
+    return Generation(WritingSettings(f"{judge.name}@{judge.digest}", prompt), provenance)
 
 
 async def prepare(
@@ -256,18 +218,15 @@ async def prepare(
     named = read_reference_set(request.reference_set)
     if split_pin(named)[1]:
         raise InvalidRequestError("reference_set", "a name must not end in '@' and 8 or more hex digits, which pin one")
-    budget = YieldBudget()
-    read = []
-    for message in request.entries:
-        if budget.is_exceeded_by(message):
-            await asyncio.sleep(0)
-        read.append(await read_with_pauses(budget.last_bytes, partial(read_entry, message, context.limits)))
+    reading = read_in_turns(request.entries, partial(read_entry, limits=context.limits))
+    read = [entry async for _, entry in reading]
     if request.immutable:
         await asyncio.to_thread(check_whole, read)
     entries = [entry for entry in read if isinstance(entry, ReferenceEntry)]
     positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
+    written_by = generation.digests if generation else ()
     progress = references_pb2.PrepareProgress(
-        reference_set=named or await _named(entries, generation.digests if generation else ()),
+        reference_set=named or await asyncio.to_thread(name_set, entries, written_by),  # takes long for thousands
         entries_total=len(read),
         failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
     )
@@ -299,7 +258,7 @@ async def prepare(
             if ends_s is not None and time.monotonic() >= ends_s:
                 raise DeadlineExceededError("the set is not wholly prepared yet; call again to go on")
             _advance(progress, chunk, positions, refused)
-            if generation is not None and generation.return_answers:
+            if request.generate.return_answers:
                 _return_answers(progress, chunk, positions)
             yield progress
             del progress.failures[:]
@@ -312,11 +271,6 @@ async def prepare(
     if generation is not None:
         progress.generation.CopyFrom(generation.provenance)
     yield progress
-
-
-async def _named(entries: Sequence[ReferenceEntry], writer: Sequence[str]) -> str:
-    """As `name_set`; on a thread, for thousands of entries take tens of milliseconds."""
-    return await asyncio.to_thread(name_set, entries, writer)
 
 
 def _advance(

@@ -11,13 +11,12 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from google.protobuf.message import Message
 
-from gradewire_proto.spans import record_result
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult, Status
 from gradewire_server.requests.admission import Admission, Work, work_of
-from gradewire_server.requests.context import CountResult, NamedSet, RequestContext
-from gradewire_server.requests.convert import CallForm, YieldBudget, read_with_pauses, reply_id
+from gradewire_server.requests.context import NamedSet, RequestContext
+from gradewire_server.requests.convert import CallForm, Row, read_in_turns, read_row, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
 from gradewire_server.requests.plan import MetricPlan
 from gradewire_server.scoring import MetricRequest, Scorer
@@ -26,9 +25,9 @@ from gradewire_server.scoring.scorer import RECALLED_AT_ONCE, Emitted
 _log = logging.getLogger(__name__)
 
 _FRAME_BYTES: Final = 2
-"""Of a message within another: its tag, and its length where that is small."""
+"""Bytes around a message within another: its tag, and its length where that is small."""
 _LARGE_FRAME_BYTES: Final = 5
-"""The same with the longest length that a reply can have."""
+"""Bytes around a message with the longest length that a reply can have."""
 _SMALL: Final = 128
 """Bytes from which a length takes more than one."""
 _LEAST_ITEM_BYTES: Final = 4
@@ -45,6 +44,9 @@ _MARGIN_SHARE: Final = 0.05
 _MARGIN_PER_PAIR_S: Final = 0.0005
 _MAX_MARGIN_S: Final = 1.0
 _MAX_MARGIN_SHARE: Final = 0.2
+
+RequestT = TypeVar("RequestT", scoring_pb2.ScoreRequest, judging_pb2.CompareRequest)
+ReplyT = TypeVar("ReplyT", bound=Message)
 
 
 class ReplySize:
@@ -118,12 +120,6 @@ class ReplySize:
         return _FRAME_BYTES + result.ByteSize()
 
 
-def log_internal(metric: str, result: MetricResult) -> None:
-    """Logs a result that is INTERNAL: where it arose, in a run for many calls, its request id was not known."""
-    if result.status is Status.INTERNAL:
-        _log.error("a result of %s is INTERNAL: %s", metric, result.message)
-
-
 class ItemReplies:
     """Fills the items of a reply in place: a slot per item and metric, in order, whenever its result is done.
 
@@ -132,7 +128,7 @@ class ItemReplies:
         metric_names: Of the request, in its order.
         size: Counts what is put in; a result that it has no room for is left out, and so are all that come later.
         diagnostics: Whether results tell what they cost.
-        count_result: Told of every result.
+        report_result: Called for every result.
 
     Attributes:
         items: Those that are to be scored.
@@ -146,7 +142,7 @@ class ItemReplies:
         size: ReplySize,
         *,
         diagnostics: bool,
-        count_result: CountResult,
+        report_result: Callable[[str, int, MetricResult], None],
     ) -> None:
         self.items: list[Item] = []
         self.on_overflow: Callable[[], object] | None = None
@@ -155,13 +151,13 @@ class ItemReplies:
         self._count = 0
         self._size = size
         self._metric_names = metric_names
-        self._count_result = count_result
+        self._report_result = report_result
         self._diagnostics = diagnostics
         self._scored: list[list[Any]] = []
         self._indices: list[int] = []
         self._closed = False
 
-    def add(self, message: types_pb2.Item | judging_pb2.Pair, item: Item | Failure) -> None:
+    def add(self, message: Row, item: Item | Failure) -> None:
         """Makes room for the next item or pair of the request; one that was refused gets its results at once."""
         row = self._form.add_row(self._reply, self._count, reply_id(message))
         self._form.complete(row)
@@ -175,15 +171,14 @@ class ItemReplies:
             return
         refused = ScoredResult(MetricResult.failed(item))
         for index, name in enumerate(self._metric_names):
-            self._record(name, self._count - 1, refused.result)
+            self._report_result(name, self._count - 1, refused.result)
             self._fill(results[index], index, refused, diagnostics=False)
 
     def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
         """Takes a result of the `item_index`-th of `items`; what comes after `close` is too late."""
         if self._closed:
             return
-        log_internal(self._metric_names[metric_index], scored.result)
-        self._record(self._metric_names[metric_index], self._indices[item_index], scored.result)
+        self._report_result(self._metric_names[metric_index], self._indices[item_index], scored.result)
         result = self._scored[item_index][metric_index]
         self._fill(result, metric_index, scored, diagnostics=self._diagnostics)
 
@@ -194,12 +189,8 @@ class ItemReplies:
         for item_index, results in zip(self._indices, self._scored, strict=True):
             for index, result in enumerate(results):
                 if result.status == types_pb2.STATUS_UNSPECIFIED:
-                    self._record(self._metric_names[index], item_index, late.result)
+                    self._report_result(self._metric_names[index], item_index, late.result)
                     self._fill(result, index, late, diagnostics=False)
-
-    def _record(self, metric: str, item_index: int, result: MetricResult) -> None:
-        self._count_result(metric, result.status)
-        record_result(metric, item_index, result)
 
     def _fill(self, result: Any, index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
         if self._size.overflowed:
@@ -262,10 +253,6 @@ class ItemScoring:
         )
 
 
-RequestT = TypeVar("RequestT", scoring_pb2.ScoreRequest, judging_pb2.CompareRequest)
-ReplyT = TypeVar("ReplyT", bound=Message)
-
-
 class ScoreHandler(Generic[RequestT, ReplyT]):
     """Answers unary requests of one form; keeps scoring tasks that have outlived their deadline until they end."""
 
@@ -276,7 +263,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
 
     @property
     def idle(self) -> bool:
-        """Whether no cancelled work is still to end."""
+        """Return whether no cancelled work is still to end."""
         return not self._cancelled
 
     async def close(self) -> None:
@@ -314,7 +301,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         named = await context.find_set(getattr(request, "reference_set", ""), plans)
         reply = form.reply([plan.provenance_in(named.name, named.corpus_digest) for plan in plans])
         if rows:
-            ends_s = started + self._total_s(deadline_s)
+            ends_s = started + context.total_s(deadline_s)
             size_bytes = request.ByteSize() if size_bytes is None else size_bytes
             size = ReplySize(context.limits.max_message_bytes, len(rows), reply.ByteSize(), form)
             requests = [plan.request for plan in plans]
@@ -333,10 +320,6 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         reply.server_s = time.monotonic() - started
         return cast("ReplyT", reply)
 
-    def _total_s(self, deadline_s: float | None) -> float:
-        deadlines = self._context.deadlines
-        return min(deadlines.default_s if deadline_s is None else max(0.0, deadline_s), deadlines.max_s)
-
     async def _read_items(
         self,
         request: RequestT,
@@ -353,14 +336,11 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
             [plan.provenance.name for plan in plans],
             size,
             diagnostics=not request.omit_diagnostics,
-            count_result=context.count_result,
+            report_result=context.report_result,
         )
-        budget = YieldBudget(size_bytes)
-        for message in self._form.rows_of(request):
-            if budget.is_exceeded_by(message):
-                await asyncio.sleep(0)
-            read = partial(self._form.read, message, context.limits, check_bytes=check_bytes)
-            replies.add(message, await read_with_pauses(budget.last_bytes, read))
+        read = partial(read_row, limits=context.limits, check_bytes=check_bytes)
+        async for message, item in read_in_turns(self._form.rows_of(request), read, size_bytes):
+            replies.add(message, item)
         return replies
 
     async def _until(
@@ -410,7 +390,7 @@ def _clear_frames(cancelled: asyncio.Task[None]) -> None:
 
 
 def _is_urgent(request: RequestT) -> bool:
-    """Whether a request may go before bulk work; raises InvalidRequestError for a priority that nobody knows."""
+    """Return whether a request may go before bulk work; raises InvalidRequestError for a priority that nobody knows."""
     if request.priority not in _PRIORITIES:
         raise InvalidRequestError("priority", f"{request.priority} is no number of gradewire.v1.Priority")
     return request.priority != scoring_pb2.PRIORITY_BULK

@@ -1,23 +1,22 @@
 """ScoreStream and CompareStream: read while the window has room, score, and send results as they are done."""
 
 import asyncio
+import itertools
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gradewire_proto.spans import record_result
-from gradewire_proto.v1 import judging_pb2, types_pb2
-from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult
 from gradewire_server.requests.admission import work_of
 from gradewire_server.requests.context import NamedSet, RequestContext
-from gradewire_server.requests.convert import CallForm, YieldBudget, read_with_pauses, reply_id
+from gradewire_server.requests.convert import CallForm, Row, read_in_turns, read_row, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
-from gradewire_server.requests.score import log_internal
-from gradewire_server.requests.turns import Permits
+from gradewire_server.requests.permits import Permits
+from gradewire_server.requests.score import ITEMS_PER_SLICE
 
 if TYPE_CHECKING:
     from gradewire_server.requests.plan import MetricPlan
@@ -26,6 +25,12 @@ if TYPE_CHECKING:
 
 _MAX_REPLY_RESULTS: Final = 1024
 _MAX_REPLY_CHARS: Final = 1 << 20
+
+
+_BYTES_PER_PLACE: Final = 512
+"""An item takes a place of the window for each of these: of a long text there are as many more windows to embed."""
+_MOST_PLACES: Final = 10
+"""Places of one item: no metric looks at more windows, however long a text is."""
 
 
 @dataclass(slots=True)
@@ -109,16 +114,6 @@ class _Reply:
             self.completed += item.places
 
 
-RowMessage: TypeAlias = types_pb2.Item | judging_pb2.Pair
-
-_ITEMS_PER_SLICE: Final = 64
-"""Items handed to the scorer together: enough to share texts, few enough that results come early."""
-_BYTES_PER_PLACE: Final = 512
-"""An item takes a place of the window for each of these: of a long text there are as many more windows to embed."""
-_MOST_PLACES: Final = 10
-"""Of one item: no metric looks at more windows, however long a text is."""
-
-
 class _Slice(NamedTuple):
     """Items that are scored together.
 
@@ -127,16 +122,16 @@ class _Slice(NamedTuple):
         places: How many of the window each takes.
     """
 
-    messages: Sequence[RowMessage]
+    messages: Sequence[Row]
     places: Sequence[int]
 
 
-def _slices(messages: Sequence[RowMessage]) -> Iterator[_Slice]:
+def _slices(messages: Sequence[Row]) -> Iterator[_Slice]:
     start = 0
     places: list[int] = []
     for index, message in enumerate(messages):
         wanted = min(1 + _text_bytes(message) // _BYTES_PER_PLACE, _MOST_PLACES)
-        if places and sum(places) + wanted > _ITEMS_PER_SLICE:
+        if places and sum(places) + wanted > ITEMS_PER_SLICE:
             yield _Slice(messages[start:index], places)
             start, places = index, []
         places.append(wanted)
@@ -144,7 +139,7 @@ def _slices(messages: Sequence[RowMessage]) -> Iterator[_Slice]:
         yield _Slice(messages[start:], places)
 
 
-def _text_bytes(message: RowMessage) -> int:
+def _text_bytes(message: Row) -> int:
     """Size of an item without its pictures, which no encoder reads."""
     return message.ByteSize() - sum(image.ByteSize() for image in message.images)
 
@@ -193,15 +188,10 @@ class ScoreStream:
 
     async def _next(self) -> tuple[Any, int] | None:
         try:
-            async with asyncio.timeout_at(self._loop_deadline()):
+            async with asyncio.timeout_at(self._ends_s):  # the event loop has the same clock
                 return await self._out.get()
         except TimeoutError as error:
             raise DeadlineExceededError("the stream did not finish within its deadline") from error
-
-    def _loop_deadline(self) -> float | None:
-        if self._ends_s is None:
-            return None
-        return asyncio.get_running_loop().time() + self._ends_s - time.monotonic()
 
     async def _configure(self, first: Any) -> Any:
         if first.WhichOneof("kind") != "config":
@@ -250,21 +240,18 @@ class ScoreStream:
     async def _score(self, part: "_Slice", first_index: int) -> None:
         items: list[Item] = []
         open_items: list[OpenItem] = []
-        budget = YieldBudget()
-        for offset, message in enumerate(part.messages):
-            if budget.is_exceeded_by(message):
-                await asyncio.sleep(0)
-            target = OpenItem(first_index + offset, reply_id(message), len(self._requests), part.places[offset])
-            item = await read_with_pauses(
-                budget.last_bytes, partial(self._form.read, message, self._context.limits, check_bytes=True)
-            )
+        read = partial(read_row, limits=self._context.limits, check_bytes=True)
+        places = zip(itertools.count(first_index), part.places, strict=False)
+        async for message, item in read_in_turns(part.messages, read):
+            index, taken = next(places)
+            target = OpenItem(index, reply_id(message), len(self._requests), taken)
             if isinstance(item, Item):
                 items.append(item)
                 open_items.append(target)
                 continue
             refused = ScoredResult(MetricResult.failed(item))
-            for index in range(len(self._requests)):
-                self._put(target, index, refused)
+            for metric_index in range(len(self._requests)):
+                self._put(target, metric_index, refused)
 
         def emit(item_index: int, metric_index: int, scored: ScoredResult) -> None:
             self._put(open_items[item_index], metric_index, scored)
@@ -285,12 +272,25 @@ class ScoreStream:
                 )
 
     def _put(self, item: OpenItem, metric_index: int, scored: ScoredResult) -> None:
-        log_internal(self._metric_names[metric_index], scored.result)
-        self._context.count_result(self._metric_names[metric_index], scored.result.status)
-        record_result(self._metric_names[metric_index], item.index, scored.result)
+        self._context.report_result(self._metric_names[metric_index], item.index, scored.result)
         self._out.put(item, metric_index, scored, diagnostics=self._diagnostics)
 
     def _until_s(self, seconds: float) -> float:
         """That many seconds from now, or the stream's own deadline where that is sooner."""
         soonest = time.monotonic() + seconds
         return soonest if self._ends_s is None else min(soonest, self._ends_s)
+
+
+def stream(
+    context: RequestContext,
+    form: CallForm,
+    requests: AsyncIterator[Any],
+    *,
+    deadline_s: float | None = None,
+    caller: Caller = LOCAL,
+) -> AsyncGenerator[Any]:
+    """Scores a stream; results come as they are done. Errors as `ScoreHandler.run`, raised while iterating.
+
+    Without `deadline_s` the stream may run for as long as it likes; the items of each message get the default.
+    """
+    return ScoreStream(context, form, deadline_s=deadline_s, caller=caller).run(requests)

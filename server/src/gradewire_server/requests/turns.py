@@ -1,17 +1,14 @@
-"""Turns between callers: fair waiting, shares by weight, bulk turns, and permits for work in flight."""
+"""Turns and shares of callers: who of those that wait with bulk work is next, and what each may have in work."""
 
 import asyncio
-import math
 import time
 from asyncio import Future
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
 from gradewire_server.domain.caller import Caller, Lane
-from gradewire_server.requests.errors import OverloadedError
 from gradewire_server.requests.load import EncoderBacklog, LoopBacklog
 
 _MIN_PARTS: Final = 2
@@ -20,19 +17,8 @@ _MIN_PARTS: Final = 2
 _ACTIVE_S: Final = 1.0
 """A caller that was let in or refused so lately keeps its share free, also while it has nothing in work."""
 _FORGET_EVERY_S: Final = 0.1
-_LATELY_S: Final = 1.0
-"""What a caller had so long ago counts for a third of what it has now."""
-_LITTLE: Final = 0.5
-"""Of its share of what all have had; who has had less asks for less than it may."""
-
-_MIN_RETRY_S: Final = 0.05
-_UNKNOWN_RETRY_S: Final = 0.2
-_MAX_RETRY_S: Final = 5.0
-_NEWEST_RATE_WEIGHT: Final = 0.2
-"""Weight of the newest measurement in the moving average of items (or bytes) finished per second."""
-
-_PARTS_OF_LIMIT: Final = 4
-"""Of the bytes of slowed messages; one tenant holds one part at the most, or one message."""
+_FEW: Final = 0.5
+"""Part of its share of all calls under way; a caller with fewer asks for less than it may."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,60 +30,67 @@ class Waiter:
 
 
 @dataclass(slots=True)
-class _Source:
-    key: Hashable
-    finish: float
+class _Line:
+    """Waiters of a source, or the lines of a caller, or those of all callers.
+
+    Attributes:
+        weight: Of its turns beside other lines.
+        finish: What it has had for its weight; the next turn is of the line that has had least.
+        clock: The least that one of its own lines has had; a new one begins there.
+    """
+
+    weight: float = 1.0
+    finish: float = 0.0
+    clock: float = 0.0
+    lines: dict[Hashable, "_Line"] = field(default_factory=dict)
     waiters: deque[Waiter] = field(default_factory=deque)
 
+    def line(self, key: Hashable, weight: float = 1.0) -> "_Line":
+        """Return one of its lines, which is made where there is none."""
+        found = self.lines.get(key)
+        if found is None:
+            found = self.lines[key] = _Line(weight, self.clock)
+        return found
 
-@dataclass(slots=True)
-class _Queue:
-    caller: Caller
-    finish: float
-    clock: float = 0.0
-    sources: dict[Hashable, _Source] = field(default_factory=dict)
+    def next(self) -> Hashable:
+        """Return the key of the line whose turn is next."""
+        return min(self.lines.items(), key=lambda each: each[1].finish)[0]
 
 
 class FairWaiting:
     """Waiters of all callers; the next one is of the caller that has had least for its weight."""
 
     def __init__(self) -> None:
-        self._callers: dict[str, _Queue] = {}
-        self._clock = 0.0
+        self._all = _Line()
         self.tokens = 0.0
 
     def __bool__(self) -> bool:
-        return bool(self._callers)
+        return bool(self._all.lines)
 
     @property
     def callers(self) -> int:
-        """How many callers wait."""
-        return len(self._callers)
+        """Callers that wait."""
+        return len(self._all.lines)
 
     def add(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
         """Appends a waiter to those of its source (a stream, a call)."""
-        queue = self._callers.get(caller.key)
-        if queue is None:
-            queue = self._callers[caller.key] = _Queue(caller, self._clock)
-        line = queue.sources.get(source)
-        if line is None:
-            line = queue.sources[source] = _Source(source, queue.clock)
-        line.waiters.append(waiter)
+        self._all.line(caller.key, caller.weight).line(source).waiters.append(waiter)
         self.tokens += waiter.tokens
 
     def remove(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
         """Takes out one that has gone away before its turn came, if it is still there."""
-        queue = self._callers.get(caller.key)
-        line = queue and queue.sources.get(source)
-        if queue and line and waiter in line.waiters:
+        queue = self._all.lines.get(caller.key)
+        line = queue and queue.lines.get(source)
+        if line and waiter in line.waiters:
             line.waiters.remove(waiter)
             self.tokens -= waiter.tokens
-            self._tidy(queue, line)
+            self._tidy(caller.key, source)
 
     def peek(self) -> Waiter | None:
-        """Who is next; those who have gone away are dropped."""
-        while self._callers:
-            waiter = self._next()[1].waiters[0]
+        """Return the next waiter; those who have gone away are dropped."""
+        while self._all.lines:
+            caller, source = self._next()
+            waiter = self._all.lines[caller].lines[source].waiters[0]
             if not waiter.granted.cancelled():
                 return waiter
             self._sweep()  # where one has gone, a thousand may have: one by one they would take too long
@@ -105,72 +98,67 @@ class FairWaiting:
 
     def pop(self) -> None:
         """Takes the next one out, and counts its tokens against its source and its caller."""
-        queue, line = self._next()
-        tokens = line.waiters[0].tokens
-        self._clock, queue.clock = queue.finish, line.finish
-        queue.finish += tokens / queue.caller.weight
-        line.finish += tokens
-        line.waiters.popleft()
+        caller, source = self._next()
+        queue = self._all.lines[caller]
+        line = queue.lines[source]
+        tokens = line.waiters.popleft().tokens
+        for whole, part in ((self._all, queue), (queue, line)):
+            whole.clock = part.finish
+            part.finish += tokens / part.weight
         self.tokens -= tokens
-        self._tidy(queue, line)
+        self._tidy(caller, source)
 
-    def _next(self) -> tuple[_Queue, _Source]:
-        queue = min(self._callers.values(), key=lambda each: each.finish)
-        return queue, min(queue.sources.values(), key=lambda each: each.finish)
+    def _next(self) -> tuple[Hashable, Hashable]:
+        caller = self._all.next()
+        return caller, self._all.lines[caller].next()
 
     def _sweep(self) -> None:
-        for queue in list(self._callers.values()):
-            for line in list(queue.sources.values()):
+        for caller, queue in list(self._all.lines.items()):
+            for source, line in list(queue.lines.items()):
                 here = deque(each for each in line.waiters if not each.granted.cancelled())
                 self.tokens -= sum(each.tokens for each in line.waiters) - sum(each.tokens for each in here)
                 line.waiters = here
-                self._tidy(queue, line)
+                self._tidy(caller, source)
 
-    def _tidy(self, queue: _Queue, line: _Source) -> None:
-        if not line.waiters:
-            del queue.sources[line.key]
-        if not queue.sources:
-            self._callers.pop(queue.caller.key, None)
-        if not self._callers:
+    def _tidy(self, caller: Hashable, source: Hashable) -> None:
+        queue = self._all.lines[caller]
+        if not queue.lines[source].waiters:
+            del queue.lines[source]
+        if not queue.lines:
+            del self._all.lines[caller]
+        if not self._all.lines:
             self.tokens = 0.0  # sums of fractions never quite come back to it
 
 
 class BulkTurns:
-    """Who waits for a turn. Lives on one event loop.
+    """The line of bulk work that waits for its turns. Lives on one event loop.
 
     Args:
         encoders: What they have before them.
         loop: While it is behind, one part is in work at a time.
+
+    Attributes:
+        waiting: Those who wait, and for how many tokens.
     """
 
     def __init__(self, encoders: EncoderBacklog, loop: LoopBacklog) -> None:
         self._encoders = encoders
         self._loop = loop
-        self._waiting = FairWaiting()
-
-    @property
-    def waiting_tokens(self) -> float:
-        """Tokens of work that waits for its turns."""
-        return self._waiting.tokens
-
-    @property
-    def callers(self) -> int:
-        """How many callers wait."""
-        return self._waiting.callers
+        self.waiting = FairWaiting()
 
     async def take(self, caller: Caller, source: Hashable, tokens: float) -> None:
         """Waits until a part of so many tokens has its turn, and counts it; work that leaves calls `grant` then."""
-        if not self._waiting and self._has_room(tokens):
+        if not self.waiting and self._has_room(tokens):
             self._encoders.enter(Lane.BULK, tokens)
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiter = Waiter(tokens, granted)
-        self._waiting.add(caller, source, waiter)
+        self.waiting.add(caller, source, waiter)
         try:
             await granted
         except asyncio.CancelledError:
             if granted.cancelled():
-                self._waiting.remove(caller, source, waiter)
+                self.waiting.remove(caller, source, waiter)
             else:  # cancelled after the turn was given
                 self._encoders.leave(Lane.BULK, tokens)
                 self.grant()
@@ -178,27 +166,25 @@ class BulkTurns:
 
     def grant(self) -> None:
         """Gives turns to those for whom there is room now."""
-        while (waiter := self._waiting.peek()) is not None and self._has_room(waiter.tokens):
-            self._waiting.pop()
+        while (waiter := self.waiting.peek()) is not None and self._has_room(waiter.tokens):
+            self.waiting.pop()
             self._encoders.enter(Lane.BULK, waiter.tokens)
             waiter.granted.set_result(None)
 
     def _has_room(self, tokens: float) -> bool:
         if self._loop.is_late:
-            return not self._encoders.bulk_parts
-        return self._encoders.bulk_parts < _MIN_PARTS or self._encoders.fits_bulk(tokens)
+            return not self._encoders.parts[Lane.BULK]
+        return self._encoders.parts[Lane.BULK] < _MIN_PARTS or self._encoders.fits_bulk(tokens)
 
 
 @dataclass(slots=True, eq=False)
 class _Share:
     weight: float
     seen_s: float
-    parts: int = 0
+    requests: int = 0
     tokens: float = 0.0
-    promised_tokens: float = 0.0
     promised_s: float = 0.0
-    lately: float = 0.0
-    lately_s: float = 0.0
+    calls: int = 0
 
 
 class CallerShares:
@@ -212,14 +198,12 @@ class CallerShares:
         self._clock = clock
         self._shares: dict[str, _Share] = {}
         self._weights = 0.0
-        self._has_promised = False
-        self._forgot_s = self._lately_s = clock()
-        self._lately = 0.0
+        self._forgot_s = clock()
 
     def enter(self, caller: Caller, tokens: float) -> None:
         """Work of a caller was let in."""
         share = self._of(caller)
-        share.parts += 1
+        share.requests += 1
         share.tokens += tokens
 
     def grow(self, caller: Caller, tokens: float) -> None:
@@ -229,214 +213,74 @@ class CallerShares:
     def leave(self, caller: Caller, tokens: float) -> None:
         """Work is done that had cost so much in all."""
         share = self._of(caller)
-        share.parts -= 1
-        share.tokens = max(0.0, share.tokens - tokens) if share.parts else 0.0
+        share.requests -= 1
+        share.tokens = max(0.0, share.tokens - tokens) if share.requests else 0.0
 
     def has_room(self, caller: Caller, tokens: float, in_work_tokens: float, allowed_tokens: float) -> bool:
-        """Whether a caller would still have no more than its share of what is allowed to all together.
+        """Return whether a caller would still have no more than its share of what is allowed to all together.
 
         A caller alone has all of it. Beside others it has what its weight gives it, whatever the others ask for. One
         that has nothing in work is let in up to twice of what is allowed: where callers are many, their shares are
         smaller than a request.
         """
         share = self._of(caller)
-        self._forget(share.seen_s)
-        if not share.parts and in_work_tokens <= 2 * allowed_tokens:
+        if not share.requests and in_work_tokens <= 2 * allowed_tokens:
             return True
         return share.tokens + tokens <= allowed_tokens * share.weight / self._weights
 
-    def had(self, caller: Caller, amount: float) -> None:
-        """A caller has been given so much of something, whatever it is."""
-        share = self._of(caller)
-        share.lately = _faded(share.lately, share.seen_s - share.lately_s) + amount
-        self._lately = _faded(self._lately, share.seen_s - self._lately_s) + amount
-        share.lately_s = self._lately_s = share.seen_s
+    def begin_call(self, caller: Caller) -> None:
+        """A call was let in."""
+        self._of(caller).calls += 1
 
-    def has_had_little(self, caller: Caller) -> bool:
-        """Whether a caller has lately been given less than half of its share of that; False for one that is alone."""
-        share = self._of(caller)
-        self._forget(share.seen_s)
-        lately = _faded(share.lately, share.seen_s - share.lately_s)
-        total = _faded(self._lately, share.seen_s - self._lately_s)
-        return lately < _LITTLE * total * share.weight / self._weights
+    def end_call(self, caller: Caller) -> None:
+        """A call that was let in has ended."""
+        self._of(caller).calls -= 1
 
-    def promise(self, caller: Caller, tokens: float, tokens_per_s: float, longest_s: float) -> float:
+    def has_few_calls(self, caller: Caller, of: int) -> bool:
+        """Return whether a caller has less than half of its share of the calls under way; False for one that is alone.
+
+        Args:
+            caller: Who calls.
+            of: Calls of all callers that are under way.
+        """
+        share = self._of(caller)
+        return share.calls < _FEW * of * share.weight / self._weights
+
+    def promise(self, caller: Caller, work_s: float, longest_s: float) -> float:
         """Seconds after which a refused caller has its turn, behind what was promised to it before.
 
         So those who are refused do not all come back at once.
 
         Args:
             caller: Who is refused.
-            tokens: What its request costs.
-            tokens_per_s: What the server gets through.
+            work_s: Seconds that its request would take the whole server.
             longest_s: No promise is longer.
         """
         share = self._of(caller)
-        its_rate = tokens_per_s * share.weight / self._weights
-        done = (share.seen_s - share.promised_s) * its_rate
-        share.promised_tokens = min(max(0.0, share.promised_tokens - done) + tokens, longest_s * its_rate)
-        share.promised_s = share.seen_s
-        self._has_promised = True
-        return share.promised_tokens / its_rate
-
-    def calm(self) -> None:
-        """Nothing waits any more: what was promised is kept at once."""
-        if self._has_promised:
-            self._has_promised = False
-            for share in self._shares.values():
-                share.promised_tokens = 0.0
-        self._forget(self._clock())
+        after_s = max(0.0, share.promised_s - share.seen_s) + work_s * self._weights / share.weight
+        share.promised_s = share.seen_s + min(after_s, longest_s)
+        return share.promised_s - share.seen_s
 
     def _of(self, caller: Caller) -> _Share:
         now_s = self._clock()
         share = self._shares.get(caller.key)
         if share is None:
-            self._forget(now_s)  # here, for nowhere else do they become more
             share = self._shares[caller.key] = _Share(caller.weight, now_s)
             self._weights += caller.weight
         elif share.weight != caller.weight:  # the tokens file has changed
             self._weights += caller.weight - share.weight
             share.weight = caller.weight
         share.seen_s = now_s
+        if now_s - self._forgot_s >= _FORGET_EVERY_S:
+            self._forgot_s = now_s
+            self._forget(now_s - _ACTIVE_S)
         return share
 
-    def _forget(self, now_s: float) -> None:
-        """Callers that have gone, and what they have had."""
-        if now_s - self._forgot_s < _FORGET_EVERY_S:
-            return
-        self._forgot_s = now_s
-        kept = {key: each for key, each in self._shares.items() if each.parts or now_s - each.seen_s < _ACTIVE_S}
-        if len(kept) < len(self._shares):
-            self._shares = kept
-            self._weights = sum(each.weight for each in kept.values())
-            self._lately = sum(_faded(each.lately, now_s - each.lately_s) for each in kept.values())
-            self._lately_s = now_s
-
-
-def _faded(amount: float, passed_s: float) -> float:
-    return amount * math.exp(-passed_s / _LATELY_S)
-
-
-class Permits:
-    """Counts one kind of thing in flight; used on one event loop only.
-
-    What is larger than the whole limit is let in when nothing else is in flight: otherwise it could never be served.
-    """
-
-    def __init__(self, limit: int, unit: str) -> None:
-        self.limit = limit
-        self._unit = unit
-        self._taken = 0
-        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
-        self._rate_per_s = 0.0
-        self._finished = 0
-        self._rate_since = time.monotonic()
-
-    @property
-    def taken(self) -> int:
-        """How many are in flight now."""
-        return self._taken
-
-    def take(self, count: int) -> None:
-        """Takes `count` permits at once, which `release` gives back; errors as `hold`."""
-        taken = self._taken
-        if taken and taken + count > self.limit:
-            raise OverloadedError(
-                f"{taken} {self._unit} are in flight, {count} more exceed the limit of {self.limit}; come back later",
-                retry_after_s=self._retry_after_s(),
-            )
-        self._taken = taken + count
-
-    @contextmanager
-    def hold(self, count: int) -> Iterator[None]:
-        """Takes `count` permits for the block, at once; raises OverloadedError where there are not enough."""
-        self.take(count)
-        try:
-            yield
-        finally:
-            self.release(count)
-
-    async def acquire(self, count: int) -> None:
-        """Waits for permits, first come first served; for streams, which are slowed down and not turned away."""
-        if not self._waiting and self._fits(count):
-            self._taken += count
-            return
-        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((granted, count))
-        try:
-            await granted
-        except asyncio.CancelledError:
-            if not granted.cancelled():  # cancelled after the permits were handed over
-                self.release(count)
-            self._grant()
-            raise
-
-    def release(self, count: int) -> None:
-        """Gives permits back, and hands them to those that wait."""
-        self._taken -= count
-        self._finished += count
-        if self._waiting:
-            self._grant()
-
-    def _fits(self, count: int) -> bool:
-        return self._taken == 0 or self._taken + count <= self.limit
-
-    def _grant(self) -> None:
-        while self._waiting:
-            granted, count = self._waiting[0]
-            if granted.cancelled():
-                self._waiting.popleft()
-            elif self._fits(count):
-                self._waiting.popleft()
-                self._taken += count
-                granted.set_result(None)
-            else:
-                return
-
-    def _retry_after_s(self) -> float:
-        """Time in which about half of what is in flight will be done, at the rate of the last seconds."""
-        now = time.monotonic()
-        elapsed_s = now - self._rate_since
-        if elapsed_s >= 1.0:
-            rate = self._finished / elapsed_s
-            self._rate_per_s += (rate - self._rate_per_s) * (_NEWEST_RATE_WEIGHT if self._rate_per_s else 1.0)
-            self._finished, self._rate_since = 0, now
-        if not self._rate_per_s:
-            return _UNKNOWN_RETRY_S
-        return min(_MAX_RETRY_S, max(_MIN_RETRY_S, 0.5 * self._taken / self._rate_per_s))
-
-
-class SlowedMessages:
-    """Messages that were received and wait for a quota. Lives on one event loop.
-
-    Args:
-        limit_bytes: Of those of all tenants together.
-    """
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._all = Permits(limit_bytes, "bytes of messages that wait for quotas")
-        self._share_bytes = max(1, limit_bytes // _PARTS_OF_LIMIT)
-        self._by_tenant: dict[str, Permits] = {}
-
-    @property
-    def taken(self) -> int:
-        """Bytes that wait now."""
-        return self._all.taken
-
-    @contextmanager
-    def hold(self, tenant: str, size_bytes: int) -> Iterator[None]:
-        """Holds a message for the block; raises OverloadedError where there is no room for it.
-
-        Args:
-            tenant: Whose quota it waits for.
-            size_bytes: Of the message.
-        """
-        own = self._by_tenant.get(tenant)
-        if own is None:
-            own = self._by_tenant[tenant] = Permits(self._share_bytes, "bytes of messages that wait for the quota")
-        try:
-            with own.hold(size_bytes), self._all.hold(size_bytes):
-                yield
-        finally:
-            if not own.taken:
-                self._by_tenant.pop(tenant, None)
+    def _forget(self, seen_before_s: float) -> None:
+        """Drops callers that have gone."""
+        self._shares = {
+            key: each
+            for key, each in self._shares.items()
+            if each.requests or each.calls or each.seen_s > seen_before_s
+        }
+        self._weights = sum(each.weight for each in self._shares.values())

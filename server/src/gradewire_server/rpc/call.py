@@ -14,7 +14,7 @@ from gradewire_server.domain.items import Status
 from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import OverloadedError, QuotaExceededError
-from gradewire_server.requests.turns import SlowedMessages
+from gradewire_server.requests.permits import SlowedMessages
 from gradewire_server.rpc.errors import PermissionDeniedError
 from gradewire_server.rpc.log import CallRecord
 from gradewire_server.tenants.quota import text_tokens

@@ -48,7 +48,7 @@ from gradewire_server.requests.errors import (
     RequestError,
 )
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.requests.load import Rounds
+from gradewire_server.requests.load import LoopRounds
 from gradewire_server.rpc.call import (
     Method,
     MethodTelemetry,
@@ -270,7 +270,7 @@ class Calls:
         self._id_prefix = secrets.token_hex(4)
         self._ids = itertools.count(1)
         self._in_flight = 0
-        self._rounds = Rounds()
+        self._rounds = LoopRounds()
         self._last_arrival_s = 0.0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -307,7 +307,7 @@ class Calls:
                 try:
                     return await answer(handlers, call)
                 finally:
-                    admission.depart()
+                    admission.depart(call.caller)
 
             async def answer(handlers: Handlers, call: RpcCall) -> bytes:
                 served = handlers.context

@@ -16,7 +16,7 @@ from typing_extensions import override
 from gradewire_proto.v1 import judging_pb2, scoring_pb2
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, OverloadedError
-from gradewire_server.requests.turns import Permits
+from gradewire_server.requests.permits import Permits
 from gradewire_server.rpc.call import Method, RequestT, RpcCall, charge_stream
 from gradewire_server.rpc.message_size import (
     Counts,

@@ -15,7 +15,6 @@ from typing_extensions import override
 from gradewire_proto.spans import (
     ANSWERED_FROM,
     CHAT,
-    CORPUS,
     EMBEDDINGS,
     ENCODE,
     ENCODE_TOKENS,
@@ -26,7 +25,6 @@ from gradewire_proto.spans import (
     JUDGE,
     OPERATION,
     OUTPUT_TOKENS,
-    PREPARED,
     QUEUE_S,
     REQUEST_MODEL,
     SYNONYMS,
@@ -34,7 +32,7 @@ from gradewire_proto.spans import (
     Span,
     Value,
 )
-from gradewire_server.domain.items import CacheHits, Failure, Status, Timing
+from gradewire_server.domain.items import CacheHits, Failure, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generated, JudgeNeed
 from gradewire_server.domain.needs import (
     Answer,
@@ -44,7 +42,6 @@ from gradewire_server.domain.needs import (
     GradedTexts,
     Grades,
     Need,
-    PreparedAnswers,
     Synonyms,
     Tier,
     TokenVectors,
@@ -55,10 +52,17 @@ from gradewire_server.domain.ports import EmbedReply, GradeReply, JudgeReply, Po
 K = TypeVar("K")
 R = TypeVar("R")
 
+CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequencies | Failure]]
+"""Counts a corpus, or answers with what it counted before, which is of use to the next request too."""
+_MAX_LOOKUPS_AT_ONCE = 64
+
+
+ReplyT = TypeVar("ReplyT", EmbedReply, TokensReply, GradeReply)
+
 
 @dataclass(slots=True, eq=False)
 class Cost:
-    """How many texts were found where, and the seconds of the calls that answered, over all rounds of a program."""
+    """The cost of a program over all rounds: texts by where they were found, and seconds of the calls that answered."""
 
     cache_hits: CacheHits = field(default_factory=CacheHits)
     timing: Timing = field(default_factory=Timing)
@@ -107,7 +111,7 @@ class ProgramRun(Generic[K, R]):
 
 
 Done = Callable[[K, R | Failure, Cost], None]
-"""Told once of each program: its key, what it returned (or INTERNAL where it raised), its cost."""
+"""Called once for each program, with its key, what it returned (or INTERNAL where it raised), its cost."""
 
 
 T = TypeVar("T", bound=Hashable)
@@ -125,7 +129,7 @@ class PortCall(ABC, Generic[T]):
     weight = 1
     """How many sentence vectors one answer is as large as."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str = "") -> None:
         self.model = model
         self._index: dict[T, int] = {}
         self._tiers: list[Tier] = []
@@ -158,7 +162,7 @@ class PortCall(ABC, Generic[T]):
         """The answer to one need, after `ask`."""
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
-        """Where every text was found and the seconds of the call, if the port says so."""
+        """Return where every text was found and the seconds of the call, if the port says so."""
         return None
 
     def needs(self) -> dict[str, Value]:
@@ -183,7 +187,7 @@ class PortCall(ABC, Generic[T]):
             span.set(FAILURES, failures)
 
     def _failures(self) -> int:
-        """How many of its texts failed, if the port says so."""
+        """Return how many of its texts failed, if the port says so."""
         return 0
 
     def deliver(self) -> Iterator[AnyRun]:
@@ -282,7 +286,7 @@ class JudgeCall(PortCall[JudgeNeed]):
 
 
 def judge_attributes(model: str) -> dict[str, Value]:
-    """Of the span of a judge's call; `model` is NAME or NAME@DIGEST, empty for the default one."""
+    """Return attributes of the span of a judge's call; `model` is NAME or NAME@DIGEST, empty for the default one."""
     name = model.partition("@")[0]
     return {OPERATION: CHAT, REQUEST_MODEL: name} if name else {OPERATION: CHAT}
 
@@ -298,14 +302,6 @@ def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
         if tokens is not None:
             span.set(name, tokens)
     record_timing(span, reply.timing)
-
-
-CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequencies | Failure]]
-"""Counts a corpus, or answers with what it counted before."""
-_MAX_LOOKUPS_AT_ONCE = 64
-
-
-ReplyT = TypeVar("ReplyT", EmbedReply, TokensReply, GradeReply)
 
 
 class EncoderCall(PortCall[T], Generic[T, ReplyT]):
@@ -401,37 +397,27 @@ class GradeCall(EncoderCall[GradedTexts, GradeReply]):
         return len(self._reply.failures)
 
 
-class PreparedCall(PortCall[tuple[str, tuple[str, ...]]]):
-    """Stored synthetic answers, by question and references."""
+class LookupCall(PortCall[T]):
+    """Look-ups that are answered one by one: stored synthetic answers, counts of a corpus.
 
-    span_name = PREPARED
+    Args:
+        span_name: Of its span.
+        find: Answers one; what takes a store's time has a deadline of its own.
+    """
 
-    def __init__(self, reference_set: str) -> None:
+    def __init__(self, span_name: str, find: Callable[[T], Awaitable[Answer]]) -> None:
         super().__init__(model="")
-        self._reference_set = reference_set
-        self._found: list[PreparedAnswers | Failure] = []
+        self.span_name = span_name
+        self._find = find
+        self._found: list[Answer] = []
 
     @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        del deadline_s  # the store has its own
-        if not self._reference_set:
-            missing = Failure(
-                Status.NOT_PREPARED,
-                "reference_set: prepared synthetic answers need the name of a set; call References.Prepare first",
-            )
-            self._found = [missing] * len(self)
-            return
         lookups = list(self._index)
         for start in range(0, len(lookups), _MAX_LOOKUPS_AT_ONCE):
-            batch = lookups[start : start + _MAX_LOOKUPS_AT_ONCE]
-            self._found += await asyncio.gather(
-                *(
-                    ports.reference_sets.prepared_answers(self._reference_set, question, references)
-                    for question, references in batch
-                )
-            )
+            self._found += await asyncio.gather(*map(self._find, lookups[start : start + _MAX_LOOKUPS_AT_ONCE]))
 
-    def _answer(self, positions: Positions) -> PreparedAnswers | Failure:
+    def _answer(self, positions: Positions) -> Answer:
         return self._found[positions[0]]
 
 
@@ -439,10 +425,7 @@ class SynonymsCall(PortCall[str]):
     """Synonyms by word."""
 
     span_name = SYNONYMS
-
-    def __init__(self) -> None:
-        super().__init__(model="")
-        self._found: Synonyms | Failure = {}
+    _found: Synonyms | Failure
 
     @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
@@ -452,22 +435,3 @@ class SynonymsCall(PortCall[str]):
     def _answer(self, positions: Positions) -> Synonyms | Failure:
         del positions
         return self._found
-
-
-class StatisticsCall(PortCall[CorpusStatistics]):
-    """Counts of a corpus, which all items share."""
-
-    span_name = CORPUS
-
-    def __init__(self, count: CountCorpus) -> None:
-        super().__init__(model="")
-        self._count = count
-        self._found: list[DocumentFrequencies | Failure] = []
-
-    @override
-    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        del ports, deadline_s  # what is counted is of use to the next request
-        self._found = await asyncio.gather(*map(self._count, self._index))
-
-    def _answer(self, positions: Positions) -> DocumentFrequencies | Failure:
-        return self._found[positions[0]]

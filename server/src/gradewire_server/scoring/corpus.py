@@ -51,6 +51,12 @@ _NO_QUESTION: Final = Failure(
     "References.Prepare with questions (`gradewire prepare FILE` with this metric)",
 )
 
+_Name: TypeAlias = tuple[str, str]
+"""Namespace and set."""
+
+_Key: TypeAlias = tuple[str, str, CorpusStatistics]
+"""Namespace, set, and what is counted."""
+
 
 def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """A question and its distinct references in order: how often and where one stands makes no other document."""
@@ -92,10 +98,6 @@ def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
     return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
 
 
-_Name: TypeAlias = tuple[str, str]
-"""Namespace and set."""
-
-
 class CorpusDigests:
     """Digests of the prepared sets of a process, as one namespace sees them. Belongs to one event loop.
 
@@ -111,7 +113,7 @@ class CorpusDigests:
         self._held: dict[tuple[_Name, str], ReferenceEntries] = {}
 
     def within(self, reference_sets: ReferenceSets, namespace: str) -> "CorpusDigests":
-        """Those of a tenant's namespace, kept by `reference_sets`; what is remembered is bounded for all together."""
+        """Return those of a tenant's namespace, kept by `reference_sets`; what is remembered has one bound for all."""
         view = copy(self)
         view._reference_sets = reference_sets  # noqa: SLF001 - of the same class
         view._namespace = namespace  # noqa: SLF001 - as above
@@ -187,10 +189,6 @@ def _characters(entries: ReferenceEntries) -> int:
     return sum(len(question) + sum(map(len, references)) for question, references in entries)
 
 
-_Key: TypeAlias = tuple[str, str, CorpusStatistics]
-"""Namespace, set, and what is counted."""
-
-
 class Corpora:
     """The prepared corpora of a process, as one namespace sees them. Belongs to one event loop.
 
@@ -207,7 +205,7 @@ class Corpora:
         self._counting: SingleFlight[tuple[_Key, str], DocumentFrequencies | Failure] = SingleFlight()
 
     def within(self, ports: Ports, namespace: str) -> "Corpora":
-        """Those of a tenant's namespace, of which `ports` are; what is remembered is bounded for all together."""
+        """Return those of a tenant's namespace, of which `ports` are; what is remembered has one bound for all."""
         view = copy(self)
         view._embeddings = ports.embeddings  # noqa: SLF001 - of the same class
         view._digests = self._digests.within(ports.reference_sets, namespace)  # noqa: SLF001 - as above

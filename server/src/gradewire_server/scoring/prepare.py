@@ -19,17 +19,23 @@ from gradewire_server.scoring.corpus import entries_of
 from gradewire_server.scoring.program_runner import DEFECT, ProgramRunner
 from gradewire_server.scoring.synthetic import SyntheticAnswer, WritingSettings, stands_for_itself, write_sentence
 
+ENTRIES_PER_CHUNK: Final = 64
+"""Entries that are worked on together."""
+ENTRIES_PER_WRITTEN_CHUNK: Final = 32
+"""Entries at a time where a judge writes: enough to keep it busy, few enough that embedding is not far behind."""
 SENTENCES_AT_ONCE: Final = 16
 """Sentences that one call has under way: enough for a judge's batches, few enough for others in its queue."""
 PATIENCE: Final = 4
-"""How often a judge that says when it will be back is asked again for a sentence."""
+"""Times that a judge that says when it will be back is asked again for a sentence."""
 LONGEST_PAUSE_S: Final = 30.0
 _EARLIER: Final = "an earlier call found no good sentence for it"
+
+Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
 
 
 @dataclass(slots=True)
 class WrittenCounts:
-    """How many references have got an answer so far, and which.
+    """Counts of references that have got an answer so far, by its kind.
 
     Attributes:
         stored: Have a synthetic answer in the set now, those that had one before included.
@@ -60,17 +66,15 @@ class _Entry:
     failure: Failure | None = None
     faults: dict[int, str] = field(default_factory=dict)
 
-    def fault(self) -> Failure | None:
-        """What the entry's references lack that stand for themselves."""
-        if not self.faults:
-            return None
+    def fault(self) -> Failure:
+        """Name the references that stand for themselves."""
         named = "; ".join(f"references[{index}] stands for itself: {why}" for index, why in sorted(self.faults.items()))
         return Failure(Status.UNPARSABLE, named)
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenChunk:
-    """What became of a chunk's entries, by their index in it.
+class _Outcome:
+    """The state of a chunk's entries, by their index in it.
 
     Attributes:
         failures: Entries of which an answer is missing now.
@@ -104,17 +108,17 @@ class AnswerWriter:
         deadline_s: float | None,
     ) -> None:
         self._ports = ports
-        self._reference_sets = ports.reference_sets
         self._writing = writing
         self._reference_set = reference_set
         self._deadline_s = deadline_s
         self._counts = counts
 
-    async def write(self, entries: Mapping[int, ReferenceEntry]) -> AsyncGenerator[int | WrittenChunk]:
-        """Works on a chunk; yields the number of entries that are through as sentences are done, at last the outcome.
+    async def write(self, entries: Mapping[int, ReferenceEntry], outcome: _Outcome) -> AsyncGenerator[int]:
+        """Works on a chunk; yields the number of entries that are through as sentences are done.
 
         Args:
             entries: By index in the chunk, without those that bring their own answers.
+            outcome: Filled in at the end.
         """
         chunk = {index: _Entry(entry, [None] * len(entry.references)) for index, entry in entries.items()}
         await asyncio.gather(*map(self._look_up, chunk.values()))
@@ -134,11 +138,12 @@ class AnswerWriter:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-        yield WrittenChunk(
-            failures={index: work.failure for index, work in chunk.items() if work.failure is not None},
-            faults={index: fault for index, work in chunk.items() if (fault := work.fault()) is not None},
-            answers={index: tuple(work.answers) for index, work in chunk.items()},
-        )
+        for index, work in chunk.items():
+            outcome.answers[index] = tuple(work.answers)
+            if work.failure is not None:
+                outcome.failures[index] = work.failure
+            if work.faults:
+                outcome.faults[index] = work.fault()
 
     async def _look_up(self, work: _Entry) -> None:
         """Finds what the set holds of an entry."""
@@ -150,7 +155,8 @@ class AnswerWriter:
         )
         if work.failure is not None:
             return
-        found = await self._reference_sets.prepared_answers(self._reference_set, entry.question, entry.references)
+        sets = self._ports.reference_sets
+        found = await sets.prepared_answers(self._reference_set, entry.question, entry.references)
         if isinstance(found, Failure):
             work.failure = found
             return
@@ -167,10 +173,11 @@ class AnswerWriter:
         written = await self._patiently(question, reference)
         if isinstance(written, Failure):
             return written
-        failure = await self._reference_sets.store_prepared(self._reference_set, question, {reference: written.text})
+        sets = self._ports.reference_sets
+        failure = await sets.store_prepared(self._reference_set, question, {reference: written.text})
         if failure is None:
             return written
-        found = await self._reference_sets.prepared_answers(self._reference_set, question, (reference,))
+        found = await sets.prepared_answers(self._reference_set, question, (reference,))
         if isinstance(found, Failure) or found[0] is None:
             return failure
         return SyntheticAnswer(
@@ -219,7 +226,7 @@ class AnswerWriter:
 
 
 def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry, int]]]:
-    """Who waits for the sentence of each (question, reference)."""
+    """Return the entries that wait for the sentence of each (question, reference)."""
     waiting: dict[tuple[str, str], list[tuple[_Entry, int]]] = {}
     for work in chunk:
         if work.failure is None:
@@ -228,13 +235,6 @@ def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry
                     waiting.setdefault((work.entry.question, reference), []).append((work, index))
                     work.awaited += 1
     return waiting
-
-
-ENTRIES_PER_CHUNK = 64
-"""Entries that are worked on together."""
-ENTRIES_PER_WRITTEN_CHUNK = 32
-"""The same where a judge writes: enough to keep it busy, few enough that what is embedded is not far behind."""
-Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,8 @@ class Preparer:
     ) -> None:
         self._ports = ports
         self._seal = seal
-        self._metrics = metrics
+        self._broken = [metric for metric in metrics if isinstance(metric, Failure)]
+        self._metrics = [metric for metric in metrics if not isinstance(metric, Failure)]
         self._reference_set = reference_set
         self._deadline_s = deadline_s
         self._cost = Cost()
@@ -297,20 +298,15 @@ class Preparer:
         step = entries_per_chunk(writing=self._writer is not None)
         for start in range(0, len(entries), step):
             chunk = entries[start : start + step]
-            outcome = WrittenChunk()
+            outcome = _Outcome()
             await self._store(chunk, outcome)
             if self._writer is not None:
                 bare = {index: entry for index, entry in enumerate(chunk) if not entry.synthetic_answers}
                 brought = len(chunk) - len(bare)
-                async with aclosing(self._writer.write(bare)) as steps:
-                    async for step_done in steps:
-                        if isinstance(step_done, WrittenChunk):
-                            outcome.failures.update(step_done.failures)
-                            outcome.faults.update(step_done.faults)
-                            outcome.answers.update(step_done.answers)
-                        else:
-                            # One at least is left for when all is embedded.
-                            yield self._progress(start + min(brought + step_done, len(chunk) - 1))
+                async with aclosing(self._writer.write(bare, outcome)) as steps:
+                    async for written in steps:
+                        # One at least is left for when all is embedded.
+                        yield self._progress(start + min(brought + written, len(chunk) - 1))
             await self._embed(chunk, outcome)
             failures = {**outcome.faults, **outcome.failures}
             yield self._progress(
@@ -322,7 +318,7 @@ class Preparer:
     def _progress(self, entries_done: int, **news: Any) -> PreparedChunk:
         return PreparedChunk(entries_done, replace(self._cost.cache_hits), replace(self._counts), **news)
 
-    async def _embed(self, chunk: Sequence[ReferenceEntry], outcome: WrittenChunk) -> None:
+    async def _embed(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
         """Asks for all that metrics need of the entries that have not failed, and keeps the corpus."""
         failures = outcome.failures
 
@@ -333,15 +329,15 @@ class Preparer:
 
         runner = ProgramRunner(self._ports, done, reference_set=self._reference_set, deadline_s=self._deadline_s)
         ready = [index for index in range(len(chunk)) if index not in failures]
-        metrics = [metric for metric in self._metrics if not isinstance(metric, Failure)]
-        await runner.run((index, metric.prepare(chunk[index], values)) for index in ready for metric, values in metrics)
+        await runner.run(
+            (index, metric.prepare(chunk[index], values)) for index in ready for metric, values in self._metrics
+        )
         not_kept = await self._store_corpus(chunk)
-        for broken in (*self._metrics, not_kept):
-            if isinstance(broken, Failure):
-                for index in range(len(chunk)):
-                    failures.setdefault(index, broken)
+        for broken in (*self._broken, *([not_kept] if not_kept else ())):
+            for index in range(len(chunk)):
+                failures.setdefault(index, broken)
 
-    async def _store(self, chunk: Sequence[ReferenceEntry], outcome: WrittenChunk) -> None:
+    async def _store(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
         """Stores the synthetic answers that entries bring; those that cannot be stored fail."""
         given = [index for index, entry in enumerate(chunk) if entry.synthetic_answers]
         failures = await asyncio.gather(*(self._store_one(chunk[index]) for index in given))
@@ -354,8 +350,7 @@ class Preparer:
 
     async def _store_corpus(self, chunk: Sequence[ReferenceEntry]) -> Failure | None:
         """Adds the chunk to the set's corpus, where a metric reads one or the set is sealed."""
-        metrics = [metric for metric in self._metrics if not isinstance(metric, Failure)]
-        if not self._seal and all(values.corpus is not Corpus.PREPARED for _, values in metrics):
+        if not self._seal and all(values.corpus is not Corpus.PREPARED for _, values in self._metrics):
             return None
         entries = entries_of((entry.question, entry.references) for entry in chunk)
         if not entries:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from gradewire_proto.spans import current_span
+from gradewire_proto.spans import CORPUS, PREPARED, current_span
 from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choose, Generate, JudgeNeed
@@ -23,6 +23,7 @@ from gradewire_server.domain.needs import (
     FindSynonyms,
     Grade,
     Need,
+    PreparedAnswers,
     PreparedSynthetic,
     Tier,
 )
@@ -35,12 +36,11 @@ from gradewire_server.scoring.calls import (
     GradeCall,
     JudgeCall,
     K,
+    LookupCall,
     PortCall,
-    PreparedCall,
     ProgramRun,
     R,
     RoughCall,
-    StatisticsCall,
     SynonymsCall,
     TokensCall,
 )
@@ -48,11 +48,31 @@ from gradewire_server.scoring.calls import (
 SLICE_S: Final = 0.002
 """Seconds of Python work after which other tasks of the event loop get their turn."""
 BULK_SLICE_S: Final = 0.001
-"""The same for bulk work, of which one request at a time has its turn."""
+"""Seconds of a slice of bulk work, of which one request at a time has its turn."""
+
+MAX_TEXTS_PER_CALL = 2048
+"""Open texts at which calls are sent off while further programs are started; bounds the vectors held at a time."""
+MAX_CALLS = 8
+"""Calls under way at which starting further programs waits; those that are started never wait for each other."""
+MAX_JUDGE_CALLS = 64
+"""Needs for a judge under way at which starting further programs that ask one waits: enough for full batches, few
+enough that requests take turns in the judge's queue and that what waits is not all rendered."""
+DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
+
+_NO_SET: Final = Failure(
+    Status.NOT_PREPARED,
+    "reference_set: prepared synthetic answers need the name of a set; call References.Prepare first",
+)
+
+logger = logging.getLogger(__name__)
+C = TypeVar("C", bound=PortCall[Any])
+
+Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
+"""Generators by what `done` is told of them."""
 
 
 class LoopTurns:
-    """Who does the next slice of bulk work. Lives on one event loop."""
+    """Turns of bulk work on the event loop, a slice at a time. Lives on one event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -80,7 +100,7 @@ class LoopTurns:
 
 
 class LoopSlice:
-    """How long one request has been at work on the event loop; begins when it is made.
+    """The time that one request may work on the event loop at a stretch; begins when it is made.
 
     Args:
         turns: Of bulk work, shared by all that runs on the event loop.
@@ -110,22 +130,6 @@ class LoopSlice:
             self.start()
 
 
-MAX_TEXTS_PER_CALL = 2048
-"""Open texts at which calls are sent off while further programs are started; bounds the vectors held at a time."""
-MAX_CALLS = 8
-"""Calls under way at which starting further programs waits; those that are started never wait for each other."""
-MAX_JUDGE_CALLS = 64
-"""Needs for a judge under way at which starting further programs that ask one waits: enough for full batches, few
-enough that requests take turns in the judge's queue and that what waits is not all rendered."""
-DEFECT = Failure(Status.INTERNAL, "a defect of the server; its log has the details")
-
-logger = logging.getLogger(__name__)
-C = TypeVar("C", bound=PortCall[Any])
-
-Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
-"""Generators by what `done` is told of them."""
-
-
 async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
     """Answers where nothing is scored, so that there is nothing to weigh."""
     return Failure(Status.INVALID_PARAMETER, f"corpus: a {need.corpus} corpus cannot be counted here")
@@ -133,7 +137,7 @@ async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
 
 @dataclass(frozen=True, slots=True)
 class _Returned(Generic[R]):
-    """What a program has returned, which may be None."""
+    """The result of a program, which may be None."""
 
     result: R | Failure
 
@@ -268,16 +272,20 @@ class ProgramRunner(Generic[K, R]):
             model = need.model
             self._call((Grade, model), lambda: GradeCall(model)).add(run, slot, need.items, Tier.PREDICTION)
         elif isinstance(need, PreparedSynthetic):
-            lookup = need.question, need.references
-            found = self._call(PreparedSynthetic, lambda: PreparedCall(self._reference_set))
-            found.add(run, slot, (lookup,), Tier.REFERENCE)
+            found = self._call(PreparedSynthetic, lambda: LookupCall(PREPARED, self._find_prepared))
+            found.add(run, slot, (need,), Tier.REFERENCE)
         elif isinstance(need, CorpusStatistics):
-            counted = self._call(CorpusStatistics, lambda: StatisticsCall(self._count_corpus))
+            counted = self._call(CorpusStatistics, lambda: LookupCall(CORPUS, self._count_corpus))
             counted.add(run, slot, (need,), Tier.REFERENCE)
         elif isinstance(need, FindSynonyms):
             self._call(FindSynonyms, SynonymsCall).add(run, slot, need.words, Tier.PREDICTION)
         elif isinstance(need, Choose | Generate):
             self._judge(need).add(run, slot, (need,), Tier.PREDICTION)
+
+    async def _find_prepared(self, need: PreparedSynthetic) -> PreparedAnswers | Failure:
+        if not self._reference_set:
+            return _NO_SET
+        return await self._ports.reference_sets.prepared_answers(self._reference_set, need.question, need.references)
 
     def _judge(self, need: JudgeNeed) -> JudgeCall:
         """The call for a need, under way from now on: it waits for no other need that is open."""
@@ -338,6 +346,6 @@ class ProgramRunner(Generic[K, R]):
 
 
 def _log_defect(where: str, error: Exception) -> None:
-    """Where it happened and the kind of error; not its message, which may hold a user's text."""
+    """Log where it happened and the kind of error; not its message, which may hold a user's text."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s raised %s\n%s", where, type(error).__qualname__, frames)

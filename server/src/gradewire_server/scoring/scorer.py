@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from sys import getsizeof
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -25,23 +24,31 @@ from gradewire_server.scoring.program_runner import LoopSlice, LoopTurns, Progra
 from gradewire_server.scoring.synthetic import WritingSettings
 
 _MAX_CHARACTERS: Final = 4_096
-"""Of an item: a longer one is rarely met again, and would push many short ones out."""
+"""Characters of an item: a longer one is rarely met again, and would push many short ones out."""
 _MAX_REQUESTS: Final = 1_024
 """Metrics with their parameters whose results can be found; those used last."""
 ENTRY_BYTES: Final = 1_600
-"""What an entry takes beside its texts, at its worst; a test traces it."""
+"""Bytes of an entry beside its texts, at its worst; a test traces it."""
 _NUMBER_BYTES: Final = 32
 _TEXT_BYTES: Final = 24
-"""Of a text beside its own object: its place in a tuple, and what the allocator rounds up."""
+"""Bytes of a text beside its own object: its place in a tuple, and what the allocator rounds up."""
 _MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
 
 _PREFIX = "gradewire_remembered_results"
 
 _LARGE_CHARACTERS: Final = 8_192
-"""Of an item: metrics that read words take up to 0.4 µs for each of them, `correctness` up to 1 µs."""
+"""Characters of an item: metrics that read words take up to 0.4 µs for each of them, `correctness` up to 1 µs."""
 
 RECALLED_AT_ONCE: Final = 64
 """Results that are looked up without a turn of the event loop: less than a millisecond."""
+
+_Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
+"""Called with each result when it is done: item index, metric index, result."""
+
+Emitted: TypeAlias = set[tuple[int, int]]
+"""Item and metric indices of results that were emitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +66,6 @@ class MetricRequest:
     metadata: ModelMetadata
 
 
-_Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-
-
 class _Entry(NamedTuple):
     result: MetricResult
     texts: int
@@ -69,116 +73,94 @@ class _Entry(NamedTuple):
 
 
 class RememberedResults:
-    """The results of a process, as one namespace sees them; least recently used ones go. Belongs to one event loop.
+    """The results of a process; least recently used ones go. Belongs to one event loop.
 
     Args:
         max_bytes: Of all namespaces together; 0: nothing is remembered.
-    """
 
-    _namespace = ""
+    Attributes:
+        used_bytes: Bytes accounted for, at most `max_bytes`.
+        found: Results that were found, since the start and in all namespaces.
+        texts: Texts of the results that were found: those that an encoder's cache was not asked for.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._store = _Store()
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._numbers: OrderedDict[int, tuple[MetricRequest, int]] = OrderedDict()
+        self._last_number = 0
+        self.used_bytes = 0
+        self.found = 0
+        self.texts = 0
 
-    def within(self, namespace: str) -> "RememberedResults":
-        """The same for a tenant's namespace: others' results are not found. The bound is shared."""
-        view = copy(self)
-        view._namespace = namespace  # noqa: SLF001 - a view of ours
-        return view
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes accounted for, at most `max_bytes`."""
-        return self._store.used_bytes
-
-    @property
-    def found(self) -> int:
-        """Results that were found, since the start and in all namespaces."""
-        return self._store.found
-
-    @property
-    def texts(self) -> int:
-        """Texts of the results that were found: those that an encoder's cache was not asked for."""
-        return self._store.texts
-
-    def of(self, request: MetricRequest) -> "ResultsOfMetric | None":
-        """The results of a metric with its parameters; None where they rest on more than an item's texts."""
+    def of(self, request: MetricRequest, namespace: str = "") -> "ResultsOfMetric | None":
+        """Return the results of a metric with its parameters; None where they rest on more than an item's texts."""
         info, parameters = request.metric.info, request.parameters
         cheap = not (info.needs_model or info.needs_grader)  # looking up costs as much as such a metric
         if not self._max_bytes or cheap or info.asks_judge:
             return None
         if parameters.corpus is not Corpus.NONE or parameters.reads_prepared:
             return None
-        return ResultsOfMetric(self._store, self._namespace, self._store.number_of(request), self._max_bytes)
+        return ResultsOfMetric(self, namespace, self._number_of(request))
 
+    def get(self, key: _Key) -> _Entry | None:
+        """Return an entry, which becomes the one used last."""
+        entry = self._entries.get(key)
+        if entry is not None:
+            self._entries.move_to_end(key)
+            self.found += 1
+            self.texts += entry.texts
+        return entry
 
-class _Store:
-    """Entries by key, and the numbers that stand for metrics in keys."""
+    def put(self, key: _Key, entry: _Entry) -> None:
+        """Keep an entry; those used least recently make room."""
+        known = self._entries.pop(key, None)
+        self.used_bytes += entry.size_bytes - (known.size_bytes if known else 0)
+        self._entries[key] = entry
+        while self.used_bytes > self._max_bytes:
+            _, oldest = self._entries.popitem(last=False)
+            self.used_bytes -= oldest.size_bytes
 
-    def __init__(self) -> None:
-        self.entries: OrderedDict[_Key, _Entry] = OrderedDict()
-        self.used_bytes = 0
-        self.found = 0
-        self.texts = 0
-        self._numbers: OrderedDict[int, tuple[MetricRequest, int]] = OrderedDict()
-        self._next = 0
-
-    def number_of(self, request: MetricRequest) -> int:
+    def _number_of(self, request: MetricRequest) -> int:
         """Stands for this very object, which the planner keeps; comparing all its parameters would cost more."""
         known = self._numbers.get(id(request))
         if known is not None:
             self._numbers.move_to_end(id(request))
             return known[1]
-        self._next += 1
-        self._numbers[id(request)] = request, self._next  # held, so that no other object can get its id
+        self._last_number += 1
+        self._numbers[id(request)] = request, self._last_number  # held, so that no other object can get its id
         if len(self._numbers) > _MAX_REQUESTS:
             self._numbers.popitem(last=False)  # its entries are found by nobody and go as the oldest
-        return self._next
+        return self._last_number
 
 
-class ResultsOfMetric:
-    """What is remembered of one metric with its parameters, in one namespace."""
+class ResultsOfMetric(NamedTuple):
+    """The remembered results of one metric with its parameters, in one namespace."""
 
-    __slots__ = ("_max_bytes", "_namespace", "_number", "_store")
-
-    def __init__(self, store: _Store, namespace: str, number: int, max_bytes: int) -> None:
-        self._store = store
-        self._namespace = namespace
-        self._number = number
-        self._max_bytes = max_bytes
+    results: RememberedResults
+    namespace: str
+    number: int
 
     def find(self, item: Item) -> ScoredResult | None:
-        """The result of an item with the same texts; all its texts count as answered from memory."""
-        key = self._key(item)
-        entry = self._store.entries.get(key)
-        if entry is None:
-            return None
-        self._store.entries.move_to_end(key)
-        self._store.found += 1
-        self._store.texts += entry.texts
-        return ScoredResult(entry.result, CacheHits(memory=entry.texts))
+        """Return the result of an item with the same texts; all its texts count as answered from memory."""
+        entry = self.results.get(self._key(item))
+        return None if entry is None else ScoredResult(entry.result, CacheHits(memory=entry.texts))
 
     def keep(self, item: Item, result: MetricResult, cost: Cost) -> None:
-        """Remembers a result, unless it failed or its item is long or has pictures."""
+        """Remember a result, unless it failed or its item is long or has pictures."""
         if result.status is not Status.OK or item.images:
             return
         # Encoders read no caption, so the item does not count them among its characters.
         if item.characters + sum(map(len, item.captions)) > _MAX_CHARACTERS:
             return
-        store, key = self._store, self._key(item)
+        key = self._key(item)
         size_bytes = ENTRY_BYTES + sum(map(_text_bytes, _texts_of(key))) + _parts_bytes(result)
-        known = store.entries.pop(key, None)
-        store.used_bytes += size_bytes - (known.size_bytes if known else 0)
-        store.entries[key] = _Entry(result, cost.cache_hits.total, size_bytes)
-        while store.used_bytes > self._max_bytes:
-            _, oldest = store.entries.popitem(last=False)
-            store.used_bytes -= oldest.size_bytes
+        self.results.put(key, _Entry(result, cost.cache_hits.total, size_bytes))
 
     def _key(self, item: Item) -> _Key:
         return (
-            self._namespace,
-            self._number,
+            self.namespace,
+            self.number,
             item.question,
             item.prediction,
             item.references,
@@ -197,7 +179,7 @@ def _text_bytes(text: str) -> int:
 
 
 def _parts_bytes(result: MetricResult) -> int:
-    """Of the texts among a result's parts, and of the mappings, each with a number by a name that all results share."""
+    """Return the bytes of texts and mappings among a result's parts; all results share the names in mappings."""
     parts = result.parts
     values = [getattr(parts, name) for name in type(parts).__slots__] if parts else []
     mappings = sum(getsizeof(value) + len(value) * _NUMBER_BYTES for value in values if isinstance(value, Mapping))
@@ -205,7 +187,7 @@ def _parts_bytes(result: MetricResult) -> int:
 
 
 class RememberedTelemetry(Collector):
-    """What is remembered of results, read when it is asked for.
+    """Metrics of the remembered results, read when they are asked for.
 
     Args:
         results: Of the process.
@@ -228,13 +210,6 @@ class RememberedTelemetry(Collector):
         )
 
 
-Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
-"""Called with each result when it is done: item index, metric index, result."""
-
-Emitted: TypeAlias = set[tuple[int, int]]
-"""Item and metric indices of results that were emitted."""
-
-
 class Scorer:
     """Runs metrics over the server's ports; holds no state of a request, so any number may be scored at once.
 
@@ -243,6 +218,7 @@ class Scorer:
         corpora: The prepared corpora behind these ports; None: made here.
         turns: Of bulk work on the event loop; None: made here.
         results: Remembered ones; None: none are.
+        namespace: Of the tenant whose ports these are.
     """
 
     def __init__(
@@ -251,15 +227,17 @@ class Scorer:
         corpora: Corpora | None = None,
         turns: LoopTurns | None = None,
         results: RememberedResults | None = None,
+        namespace: str = "",
     ) -> None:
         self._ports = ports
         self._corpora = corpora or Corpora(ports)
         self._turns = turns or LoopTurns()
         self._results = results or RememberedResults(0)
+        self._namespace = namespace
 
     def within(self, ports: Ports, namespace: str) -> "Scorer":
-        """The same over the ports of a tenant's namespace; what is remembered has one bound for all."""
-        return Scorer(ports, self._corpora.within(ports, namespace), self._turns, self._results.within(namespace))
+        """Return a scorer over the ports of a tenant's namespace; what is remembered has one bound for all."""
+        return Scorer(ports, self._corpora.within(ports, namespace), self._turns, self._results, namespace)
 
     async def score(  # noqa: PLR0913 - what to score and where results go, and four things that have defaults
         self,
@@ -351,7 +329,7 @@ class Scorer:
     def _remembered(self, requests: Sequence[MetricRequest | Failure]) -> dict[int, ResultsOfMetric]:
         """By metric index, where results can be remembered."""
         found = ((index, each) for index, each in enumerate(requests) if isinstance(each, MetricRequest))
-        return {index: results for index, each in found if (results := self._results.of(each)) is not None}
+        return {index: results for index, each in found if (results := self._results.of(each, self._namespace))}
 
     def corpora_of(self, items: Sequence[Item], *, reference_set: str = "", corpus_digest: str = "") -> RequestCorpora:
         """The corpora of a request whose items may be scored in several parts.

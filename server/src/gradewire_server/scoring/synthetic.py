@@ -40,7 +40,7 @@ _STARTER: Final = re.compile(
 MAX_REFERENCE_WORDS: Final = 16
 """A longer reference is as long as an answer of a model: it stands for itself."""
 MAX_REFERENCE_CHARACTERS: Final = 200
-"""The same in characters, for words without end and scripts without blanks."""
+"""Characters of such a reference, for words without end and scripts without blanks."""
 MAX_SENTENCE_WORDS: Final = 48
 """Words of a sentence beside those of its reference."""
 
@@ -101,7 +101,7 @@ def _spans(line: str, phrase: str) -> list[tuple[int, int]]:
 
 
 def _ends_here(line: str, match: re.Match[str]) -> bool:
-    """Whether a mark ends the sentence: not a dot within a name or an abbreviation."""
+    """Return whether a mark ends the sentence: not a dot within a name or an abbreviation."""
     following = _NEXT_WORD.match(line, match.end())
     if following is None or match[0][0] not in ".!?\u2026":
         return True
@@ -118,7 +118,7 @@ def _ends_here(line: str, match: re.Match[str]) -> bool:
 
 
 class Flaw(StrEnum):
-    """What is wrong with a sentence, in words that the second prompt shows to the judge."""
+    """A fault of a sentence, in words that the second prompt shows to the judge."""
 
     EMPTY = "it was empty"
     UNFINISHED = "it was too long"
@@ -132,12 +132,12 @@ class Flaw(StrEnum):
 
 
 def stands_for_itself(reference: str) -> bool:
-    """Whether a reference needs no sentence because it is as long as one."""
+    """Return whether a reference needs no sentence because it is as long as one."""
     return len(reference) > MAX_REFERENCE_CHARACTERS or len(bare_words(reference)) > MAX_REFERENCE_WORDS
 
 
 def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -> Flaw | None:
-    """What is wrong with a sentence, the gravest first; None where it may stand for the reference.
+    """Return what is wrong with a sentence, the gravest first; None where it may stand for the reference.
 
     Args:
         sentence: One sentence at most (`first_sentence`).
@@ -160,7 +160,7 @@ def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -
 
 
 def holds_answer(sentence: str, reference: str) -> bool:
-    """Whether the words of the reference are in the sentence.
+    """Return whether the words of the reference are in the sentence.
 
     Either every word of N(reference) is a word of N(sentence), in any order and articles aside, or the reference
     stands there letter for letter, with whole words: so it is for scripts without blanks, and for compounds with a
@@ -176,7 +176,7 @@ def holds_answer(sentence: str, reference: str) -> bool:
 
 
 def _is_question(sentence: str, words: list[str], question: str, reference: str) -> bool:
-    """Whether the sentence asks, or is the question with the answer put beside it."""
+    """Return whether the sentence asks, or is the question with the answer put beside it."""
     ending = sentence.rstrip(_CLOSING)
     if ending.endswith(tuple(_QUESTION_MARKS)) and not reference.rstrip(_CLOSING).endswith(tuple(_QUESTION_MARKS)):
         return True
@@ -197,7 +197,7 @@ def _beyond(words: Iterable[str], answer: Iterable[str]) -> set[str]:
 
 
 def _has_run(words: list[str], run: list[str]) -> bool:
-    """Whether `run` stands in `words`, one after the other."""
+    """Return whether `run` stands in `words`, one after the other."""
     if len(run) > len(words):
         return False
     # Words hold no blank, so a run of them is a piece of the text between two.
@@ -206,7 +206,7 @@ def _has_run(words: list[str], run: list[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ShownTexts:
-    """What the judge was shown.
+    """The texts that the judge was shown.
 
     Attributes:
         prompt: A file of the metric "synthetic".
@@ -220,7 +220,7 @@ class ShownTexts:
 
 
 def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str) -> Flaw | None:
-    """What of the prompt a sentence repeats; words of question and reference are nobody's own.
+    """Return what a sentence repeats of the prompt; words of question and reference are nobody's own.
 
     Args:
         sentence: Not blank, MAX_WORDS words at most.
@@ -243,7 +243,7 @@ def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str
 
 
 def is_about(sentence: str, question: str, reference: str) -> bool:
-    """Whether a word of the question that says what it is about stands in the sentence, beside the reference.
+    """Return whether a word of the question that says what it is about stands in the sentence, beside the reference.
 
     Inflections count where one word is the beginning of the other ("swim", "swimming"). True where the question has no
     such word, or none that is not in the reference.
@@ -290,7 +290,7 @@ def _own_words(shown: ShownTexts) -> str:
 
 @lru_cache(maxsize=64)
 def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    """Of each demonstrated sentence the words that say something, with those of its answer and without them."""
+    """Return of each demonstrated sentence the words that say something, with those of its answer and without them."""
     variant = prompt.variants[variant_name]
     shown = demonstration_set(prompt, variant, "", None)
     found = []
@@ -303,7 +303,7 @@ def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[st
 
 @dataclass(frozen=True, slots=True)
 class WritingSettings:
-    """How synthetic answers are written.
+    """The judge and the prompt that write synthetic answers.
 
     Attributes:
         model: Judge, NAME@DIGEST.
@@ -390,7 +390,7 @@ def _need(writing: WritingSettings, name: str, fields: Mapping[str, str], proble
 
 
 def _without_opening(said: str, opening: str) -> str:
-    """What was said, where a judge that cannot go on in the middle of its turn began it anew, as it was shown."""
+    """Return what was said behind its opening, which a judge repeats that cannot go on in the middle of its turn."""
     return said[len(opening) :].lstrip() if said[: len(opening)].lower() == opening.lower() else said
 
 

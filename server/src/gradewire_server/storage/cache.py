@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from sys import getsizeof
 from typing import Final, NamedTuple, Protocol
 
@@ -19,7 +21,7 @@ from gradewire_server.storage.codec import EntryKind, pack
 _log = logging.getLogger(__name__)
 
 ENTRY_OVERHEAD_BYTES = 240
-"""What a dictionary with order spends on an entry at its worst, beside key and value; tested by tracing."""
+"""Bytes that a dictionary with order spends on an entry at its worst, beside key and value; tested by tracing."""
 
 _SECONDS: Final = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 _PREFIX: Final = "gradewire_engine"
@@ -195,6 +197,18 @@ class StorageTelemetry:
             _ReadCounter(f"{_PREFIX}_memory_evictions", "Entries pushed out of memory.", lambda: memory.evicted_entries)
         )
 
+    @contextmanager
+    def timed(self, store: str, operation: str) -> Iterator[None]:
+        """Counts a call of a second level, and its failure or how long it took."""
+        self.store_operations.labels(store, operation).inc()
+        started_s = time.perf_counter()
+        try:
+            yield
+        except Exception:
+            self.store_errors.labels(store, operation).inc()
+            raise
+        self.store_s.labels(store, operation).observe(time.perf_counter() - started_s)
+
     def set_breaker(self, state: BreakerState) -> None:
         """Shows the breaker's state."""
         for each in BreakerState:
@@ -233,7 +247,7 @@ class Write(NamedTuple):
     kind: EntryKind = EntryKind.SENTENCE
 
     def packed(self, expires_unix_s: int) -> bytes:
-        """As the value to store; 0 for never expiring."""
+        """Return the value to store; 0 for never expiring."""
         return pack(self.key, self.blob, self.dims, expires_unix_s, kind=self.kind)
 
 
@@ -242,11 +256,11 @@ class SecondLevel(Protocol):
 
     @property
     def source(self) -> AnswerSource:
-        """What its answers are counted as."""
+        """Source that its answers are counted as."""
 
     @property
     def available(self) -> bool:
-        """Whether writing is worth trying now."""
+        """Return whether writing is worth trying now."""
 
     async def read(
         self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
@@ -257,7 +271,7 @@ class SecondLevel(Protocol):
         """Keeps vectors; returns how many, counted from the front, it has."""
 
     def degraded(self) -> str:
-        """Why it does not work as it should, "" when it does."""
+        """Return why it does not work as it should, "" when it does."""
 
     async def close(self) -> None:
         """Gives back what it holds."""

@@ -21,7 +21,7 @@ WORDS: Final[VectorKind] = 0
 """Token vectors of the last layer without special tokens; layers from 1 come with them."""
 
 Blobs: TypeAlias = Mapping[VectorKind, bytes]
-"""What a text was made into; SENTENCE is always there, for one pass gives all."""
+"""All that a text was made into; SENTENCE is always there, for one pass gives all."""
 
 
 FORMAT_VERSION = 1
@@ -43,7 +43,7 @@ _PIECES_SHIFT: Final = 1
 
 
 class EntryKind(StrEnum):
-    """What an entry holds; token vectors of a layer with special tokens have its number behind."""
+    """The content of an entry; token vectors of a layer with special tokens have its number behind."""
 
     SENTENCE = "s"
     TOKENS = "t"
@@ -104,7 +104,7 @@ class ModelSpaces:
 
     @classmethod
     def of_model(cls, namespace: str, model: BuiltModel) -> Self:
-        """Those of a model as it is built: of an encoder, or of a grader."""
+        """Return those of a model as it is built: of an encoder, or of a grader."""
         if model.kind == "grader":
             return cls(namespace=namespace, digest=model.digest, dims=LOGIT_DIMS, kind=EntryKind.LOGIT)
         return cls(namespace=namespace, digest=model.digest, prefix=model.prefix, dims=model.dims)
@@ -119,7 +119,7 @@ class ModelSpaces:
         self._spaces = {SENTENCE: self.sentence}
 
     def within(self, namespace: str) -> "ModelSpaces":
-        """The same model's entries in another namespace."""
+        """Return the names of the same model's entries in another namespace."""
         return ModelSpaces(
             namespace=namespace, digest=self._digest, prefix=self._prefix, dims=self.dims, kind=self._kind
         )
@@ -264,7 +264,7 @@ def with_sentence(blob: bytes, sentence_blob: bytes) -> bytes:
 
 
 def is_complete(payload: bytes, dims: int) -> bool:
-    """Whether a blob without its last two bytes is as long as it says."""
+    """Return whether a blob without its last two bytes is as long as it says."""
     count = int.from_bytes(payload[:_COUNT_BYTES], "little")
     return len(payload) == _COUNT_BYTES + count * (12 + 2 * dims) + 2 * dims
 

@@ -11,8 +11,7 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.settings.engine import CacheConfig, DiskConfig
 from gradewire_server.storage.cache import SecondLevel, StorageTelemetry
 from gradewire_server.storage.lmdb_environment import StoreDirectory
-from gradewire_server.storage.lmdb_prepared import DiskPrepared
-from gradewire_server.storage.lmdb_vectors import DiskVectors
+from gradewire_server.storage.lmdb_stores import DiskPrepared, DiskVectors
 from gradewire_server.storage.redis_client import RedisClient, read_mac_key
 from gradewire_server.storage.redis_stores import RedisPrepared, RedisVectors
 from gradewire_server.storage.reference_sets import MemoryPreparedStore, PreparedStore
@@ -23,7 +22,7 @@ _MEMORY_PREPARED_MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What stands behind the in-process cache. `prepared` is closed after `vectors`.
+    """The stores behind the in-process cache. `prepared` is closed after `vectors`.
 
     Attributes:
         vectors: Second level of vectors, or None.
@@ -36,7 +35,7 @@ class Stores:
     warning: str = ""
 
     def degraded(self) -> tuple[str, ...]:
-        """Why scoring is slower than it could be."""
+        """Return why scoring is slower than it could be."""
         return tuple(filter(None, (self.warning, self.vectors.degraded() if self.vectors else "")))
 
 
@@ -79,7 +78,7 @@ def _open_disk(config: DiskConfig, telemetry: StorageTelemetry, prediction_ttl_s
 
 
 def _reason(error: OSError | lmdb.Error) -> str:
-    """What is wrong without where: /healthz is read by others than those who may know this machine's paths."""
+    """Return what is wrong without where: /healthz is read by others than those who may know this machine's paths."""
     return (isinstance(error, OSError) and error.strerror) or type(error).__name__
 
 

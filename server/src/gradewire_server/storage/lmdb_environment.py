@@ -27,6 +27,9 @@ _MAX_READERS = 512
 # first begins with the page size, last page, transaction.
 _META = struct.Struct("<16xII8x8xI92xQQ")
 
+_LAYOUT = "v1"
+"""A new layout gets a new name, so that processes of different versions never read each other's files."""
+
 
 def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: bool) -> lmdb.Environment:
     """Opens an environment, or a new one in place of a damaged one.
@@ -84,7 +87,7 @@ def set_aside(directory: Path, damage: str, *, keep: bool) -> None:
 
 
 def _damage(directory: Path) -> str:
-    """What is wrong with the environment at rest, "" for nothing."""
+    """Return what is wrong with the environment at rest, "" for nothing."""
     data = directory / _DATA
     if not data.exists():
         return ""
@@ -141,10 +144,6 @@ def _write_state(directory: Path, *, clean: list[int] | None) -> None:
     (directory / _STATE).write_text(json.dumps({"boot": _boot(), "clean": clean}))
 
 
-_LAYOUT = "v1"
-"""A new layout gets a new name, so that processes of different versions never read each other's files."""
-
-
 class StoreDirectory:
     """A directory that processes of one machine may share.
 
@@ -173,7 +172,7 @@ class StoreDirectory:
 
     @property
     def ours(self) -> bool:
-        """Whether this is the process that opened it; a forked child must not touch what its parent opened."""
+        """Return whether this is the process that opened it; a forked child must not touch what its parent opened."""
         return os.getpid() == self._pid
 
     def share(self) -> None:
@@ -198,16 +197,12 @@ class StoreDirectory:
             for path in self._closed:
                 mark_clean(path)
 
-    def rotating(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def rotating(self) -> Iterator[None]:
         """Held by the one process that makes or removes a generation."""
-        return _exclusive(self.path / "rotate.lock")
-
-
-@contextlib.contextmanager
-def _exclusive(path: Path) -> Any:
-    with path.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        with (self.path / "rotate.lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
 
 class TruncatedError(lmdb.Error):
@@ -232,14 +227,13 @@ class WatchedEnvironment:
         path: Its own directory, which is made if it is not there.
         max_bytes: Size of the map.
         durable: Whether a commit waits for the disk, and a damaged file is kept for people to look at.
-        alone: As `open_environment`.
 
     Raises:
         OSError: As `open_environment`.
         lmdb.Error: As `open_environment`.
     """
 
-    def __init__(self, directory: StoreDirectory, path: Path, *, max_bytes: int, durable: bool, alone: bool) -> None:
+    def __init__(self, directory: StoreDirectory, path: Path, *, max_bytes: int, durable: bool) -> None:
         self.path = path
         self._directory = directory
         self._max_bytes = max_bytes
@@ -250,7 +244,7 @@ class WatchedEnvironment:
         """None after a rebuild that failed, until one goes well."""
         self._largest_bytes = 0
         self._noting = threading.Lock()
-        self._open(alone=alone)
+        self._open(alone=directory.alone)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Any]:

@@ -31,6 +31,12 @@ _START: Final = len(_HEADER) + _MAC_BYTES
 _LOG_EVERY_S: Final = 60.0
 MIN_KEY_BYTES: Final = 16
 
+_STORE = "redis"
+_MAX_CONNECTIONS = 32
+_PAUSE_AFTER_REFUSAL_S = 10.0
+_REPLACE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) end return 0"
+T = TypeVar("T")
+
 
 class MacKeyError(OSError):
     """The key of the MAC cannot be read, or is too short."""
@@ -110,13 +116,6 @@ class ValueMac:
             self._unlogged, self._quiet_before_s = 0, now_s + _LOG_EVERY_S
 
 
-_STORE = "redis"
-_MAX_CONNECTIONS = 32
-_PAUSE_AFTER_REFUSAL_S = 10.0
-_REPLACE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) end return 0"
-T = TypeVar("T")
-
-
 class RedisAwayError(Exception):
     """The server did not answer, or the breaker says not to ask it."""
 
@@ -158,11 +157,11 @@ class RedisClient:
 
     @property
     def available(self) -> bool:
-        """Whether writing is worth trying now: the breaker is closed and no write was refused a short while ago."""
+        """Return whether to try writing now: the breaker is closed and no write was refused a short while ago."""
         return self._breaker.closed and not self._refused("write")
 
     def degraded(self) -> str:
-        """Why it does not work as it should, "" when it does."""
+        """Return why it does not work as it should, "" when it does."""
         if not self._breaker.closed:
             return "redis: breaker open"
         if self._refused("read"):
@@ -209,7 +208,7 @@ class RedisClient:
         await self._write(lambda: self._client.eval(_REPLACE, 1, key, expected, value))
 
     async def hash_length(self, key: bytes) -> int:
-        """How many fields a hash has, 0 where there is none; errors as `get`."""
+        """Return how many fields a hash has, 0 where there is none; errors as `get`."""
 
         async def work() -> int:
             return int(await self._client.hlen(key))  # inside, so that a reply of another type is the server's fault
@@ -275,12 +274,11 @@ class RedisClient:
 
     async def _timed(self, operation: str, timeout_s: float, work: Callable[[], Awaitable[T]]) -> T:
         started_s = time.perf_counter()
-        self._telemetry.store_operations.labels(_STORE, operation).inc()
         try:
-            async with asyncio.timeout(timeout_s):
-                result = await work()
+            with self._telemetry.timed(_STORE, operation):
+                async with asyncio.timeout(timeout_s):
+                    result = await work()
         except ResponseError as error:
-            self._telemetry.store_errors.labels(_STORE, operation).inc()
             if isinstance(error, ClusterDownError):  # part of the cluster answers for the part that does not
                 self._breaker.failed()
                 raise RedisAwayError(type(error).__name__) from error
@@ -291,13 +289,10 @@ class RedisClient:
             self._refused_before_s[operation] = time.monotonic() + _PAUSE_AFTER_REFUSAL_S
             raise RedisRefusedError(type(error).__name__) from error
         except Exception as error:  # a broken server can make the client raise anything; all of it is a miss
-            self._telemetry.store_errors.labels(_STORE, operation).inc()
             self._breaker.failed()
             raise RedisAwayError(type(error).__name__) from error
         self._refused_before_s.pop(operation, None)
-        took_s = time.perf_counter() - started_s
-        self._telemetry.store_s.labels(_STORE, operation).observe(took_s)
-        if operation == "read" and took_s > self._config.slow_s:
+        if operation == "read" and time.perf_counter() - started_s > self._config.slow_s:
             self._breaker.failed()
         else:
             self._breaker.succeeded()

@@ -1,7 +1,9 @@
 """Vectors, synthetic answers and corpora in Redis, shared by all gradewire processes that use the server."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from typing_extensions import override
 
@@ -11,6 +13,9 @@ from gradewire_server.storage.cache import CHUNK_KEYS, SecondLevel, StorageTelem
 from gradewire_server.storage.codec import EntryKind, unpack
 from gradewire_server.storage.redis_client import RedisAwayError, RedisClient, RedisRefusedError
 from gradewire_server.storage.reference_sets import ALREADY_HELD, PreparedStore, differs
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _CHUNK_KEYS = 512
 _PAGE_MEMBERS = 128
@@ -68,14 +73,12 @@ class RedisVectors(SecondLevel):
         expires_unix_s = int(time.time()) + self._prediction_ttl_s
         for start in range(0, len(writes), _CHUNK_KEYS):
             chunk = writes[start : start + _CHUNK_KEYS]
-            passing = [write for write in chunk if write.tier is not Tier.REFERENCE]
+            passing = {write.key for write in chunk if write.tier is not Tier.REFERENCE}
+            values = {write.key: write.packed(expires_unix_s if write.key in passing else 0) for write in chunk}
             try:
-                values = {
-                    write.key: write.packed(0 if write.tier is Tier.REFERENCE else expires_unix_s) for write in chunk
-                }
                 await self._client.set(
                     {key: self._mac.put(key, value) for key, value in values.items()},
-                    ttl_s={write.key: self._prediction_ttl_s for write in passing},
+                    ttl_s=dict.fromkeys(passing, self._prediction_ttl_s),
                 )
             except RedisAwayError:
                 return start
@@ -101,6 +104,21 @@ class RedisVectors(SecondLevel):
         return stored.blob
 
 
+def _answering_failures(
+    work: Callable[Concatenate["RedisPrepared", P], Awaitable[T]],
+) -> Callable[Concatenate["RedisPrepared", P], Coroutine[Any, Any, T | Failure]]:
+    """Has a method answer with a failure where the server does not answer, or refuses."""
+
+    @wraps(work)
+    async def answer(store: "RedisPrepared", /, *given: P.args, **named: P.kwargs) -> T | Failure:
+        try:
+            return await work(store, *given, **named)
+        except RedisAwayError as error:
+            return _REFUSED if isinstance(error, RedisRefusedError) else _AWAY
+
+    return answer
+
+
 class RedisPrepared(PreparedStore):
     """Synthetic answers in Redis, without a time to live; as durable as the server is set up to be.
 
@@ -116,13 +134,12 @@ class RedisPrepared(PreparedStore):
         self._mac = client.mac
 
     @override
-    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        stored = await self._stored(keys)
-        if isinstance(stored, Failure):
-            return stored
-        return [self._already_held(key, value) for key, value in zip(keys, stored, strict=True)]
+    @_answering_failures
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self._already_held(key, value) for key, value in zip(keys, await self._stored(keys), strict=True)]
 
     @override
+    @_answering_failures
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         wanted = {key: self._mac.put(key, value) for key, value in values.items()}
         # Looked at first, so that the same content again needs no writing, which a full server or a replica refuses.
@@ -132,14 +149,11 @@ class RedisPrepared(PreparedStore):
         if there == wanted:
             return None
         missing = [(key, value) for key, value in wanted.items() if there[key] is None]
-        try:
-            for start in range(0, len(missing), _CHUNK_KEYS):
-                await self._client.add(dict(missing[start : start + _CHUNK_KEYS]))
-            for key, found in there.items():
-                if found is not None and found != wanted[key]:
-                    await self._client.replace(key, found, wanted[key])  # damaged, or it would be ALREADY_HELD
-        except RedisAwayError as error:
-            return _failure(error)
+        for start in range(0, len(missing), _CHUNK_KEYS):
+            await self._client.add(dict(missing[start : start + _CHUNK_KEYS]))
+        for key, found in there.items():
+            if found is not None and found != wanted[key]:
+                await self._client.replace(key, found, wanted[key])  # damaged, or it would be ALREADY_HELD
         # Who came first has the key; and only what is read back is known to be there.
         there = await self._stored_entries(values)
         if isinstance(there, Failure):
@@ -147,74 +161,58 @@ class RedisPrepared(PreparedStore):
         return None if there == wanted else _AWAY
 
     @override
-    async def member_count(self, group: bytes) -> int | Failure:
-        try:
-            return await self._client.hash_length(group)
-        except RedisAwayError as error:
-            return _failure(error)
+    @_answering_failures
+    async def member_count(self, group: bytes) -> int:
+        return await self._client.hash_length(group)
 
     @override
+    @_answering_failures
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
         found: dict[bytes, bytes] = {}
-        count = await self.member_count(group)
-        if isinstance(count, Failure):
-            return count
+        count = await self._client.hash_length(group)
         cursor = read_bytes = 0
-        try:
-            while True:
-                cursor, page = await self._client.hash_page(group, cursor, _PAGE_MEMBERS)
-                found |= page
-                read_bytes += sum(map(len, page.values()))
-                if read_bytes > _MAX_GROUP_BYTES:
-                    return _TOO_LARGE
-                if not cursor:
-                    break
-        except RedisAwayError as error:
-            return _failure(error)
+        while True:
+            cursor, page = await self._client.hash_page(group, cursor, _PAGE_MEMBERS)
+            found |= page
+            read_bytes += sum(map(len, page.values()))
+            if read_bytes > _MAX_GROUP_BYTES:
+                return _TOO_LARGE
+            if not cursor:
+                break
         if len(found) < count:
             return _AWAY
         return {name: self._already_held(group + name, value) or b"" for name, value in found.items()}
 
     @override
+    @_answering_failures
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
         names = list(values)
-        try:
-            for start in range(0, len(names), _CHUNK_KEYS):
-                chunk = names[start : start + _CHUNK_KEYS]
-                # Looked at first and last as in `write`.
-                there = zip(chunk, await self._client.hash_get(group, chunk), strict=True)
-                wanted = {name: self._mac.put(group + name, values[name]) for name in chunk}
-                missing = {name: wanted[name] for name, value in there if value != wanted[name]}
-                if not missing:
-                    continue
+        for start in range(0, len(names), _CHUNK_KEYS):
+            chunk = names[start : start + _CHUNK_KEYS]
+            # Looked at first and last as in `write`.
+            there = zip(chunk, await self._client.hash_get(group, chunk), strict=True)
+            wanted = {name: self._mac.put(group + name, values[name]) for name in chunk}
+            missing = {name: wanted[name] for name, value in there if value != wanted[name]}
+            if missing:
                 await self._client.hash_set(group, missing)
                 if await self._client.hash_get(group, list(missing)) != list(missing.values()):
                     return _AWAY
-        except RedisAwayError as error:
-            return _failure(error)
         return None
 
     @override
     async def close(self) -> None:
         await self._client.close()
 
-    async def _stored(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+    async def _stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Values as the server keeps them, in front of each its MAC where there is a key."""
-        values: list[bytes | None] = []
+        values: list[object] = []
         for start in range(0, len(keys), _CHUNK_KEYS):
-            try:
-                found = await self._client.get(keys[start : start + _CHUNK_KEYS])
-            except RedisAwayError as error:
-                return _failure(error)
-            values += [value if isinstance(value, bytes) else None for value in found]
-        return values
+            values += await self._client.get(keys[start : start + _CHUNK_KEYS])
+        return [value if isinstance(value, bytes) else None for value in values]
 
     async def _stored_entries(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
-        """What the server keeps under the keys now; `ALREADY_HELD` where that is another answer."""
-        stored = await self._stored(list(values))
-        if isinstance(stored, Failure):
-            return stored
-        there = dict(zip(values, stored, strict=True))
+        """Return what the server keeps under the keys now; `ALREADY_HELD` where that is another answer."""
+        there = dict(zip(values, await self._stored(list(values)), strict=True))
         taken = any(differs(key, self._already_held(key, there[key]), value) for key, value in values.items())
         return ALREADY_HELD if taken else there
 
@@ -223,7 +221,3 @@ class RedisPrepared(PreparedStore):
             return None
         value = self._mac.take(key, stored)
         return b"" if value is None else value
-
-
-def _failure(error: RedisAwayError) -> Failure:
-    return _REFUSED if isinstance(error, RedisRefusedError) else _AWAY

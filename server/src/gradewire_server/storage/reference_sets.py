@@ -23,6 +23,21 @@ ALREADY_HELD = Failure(
     "synthetic_answers: the set already holds another answer for this reference; use another reference_set",
 )
 
+MAX_ENTRIES_PER_SET: Final = 1_000_000
+_OFF_LOOP_ENTRIES: Final = 1000
+_DAMAGED_SEAL: Final = Failure(
+    Status.UNAVAILABLE, "what the reference set was sealed with is damaged; prepare it again as immutable"
+)
+
+_NOT_PREPARED: Final = Failure(
+    Status.NOT_PREPARED,
+    "reference_set: no corpus is prepared for it; call References.Prepare with its references and this metric, whose "
+    "corpus is prepared, first (`gradewire prepare FILE` with this metric)",
+)
+_DAMAGED: Final = Failure(
+    Status.UNAVAILABLE, "the corpus of the reference set is damaged; call References.Prepare with its references again"
+)
+
 
 class PreparedStore(Protocol):
     """Values by key, and groups of values by name. Every operation answers with a failure rather than raise.
@@ -41,7 +56,7 @@ class PreparedStore(Protocol):
         """
 
     async def member_count(self, group: bytes) -> int | Failure:
-        """How many members a group has; cheap."""
+        """Return how many members a group has; cheap."""
 
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
         """All members by name, or a failure where one is lost. What is added meanwhile may be there or not."""
@@ -107,12 +122,12 @@ class MemoryPreparedStore(PreparedStore):
 
 
 def is_intact(key: bytes, value: bytes | None) -> bool:
-    """Whether a value is there and passes its check; any other may be replaced."""
+    """Return whether a value is there and passes its check; any other may be replaced."""
     return value is not None and value[:_CHECK_BYTES] == _check(key, value[_CHECK_BYTES:])
 
 
 def differs(key: bytes, there: bytes | None, value: bytes) -> bool:
-    """Whether a key holds another answer than `value`, which must not replace it."""
+    """Return whether a key holds another answer than `value`, which must not replace it."""
     return there != value and is_intact(key, there)
 
 
@@ -126,24 +141,8 @@ def packed(key: bytes, payload: bytes) -> bytes:
 
 
 def payload_of(key: bytes, value: bytes | None) -> bytes | None:
-    """What was `packed` under `key`; None where there is no value, or one that fails its check."""
+    """Return what was `packed` under `key`; None where there is no value, or one that fails its check."""
     return value[_CHECK_BYTES:] if value is not None and is_intact(key, value) else None
-
-
-MAX_ENTRIES_PER_SET: Final = 1_000_000
-_OFF_LOOP_ENTRIES: Final = 1000
-_DAMAGED_SEAL: Final = Failure(
-    Status.UNAVAILABLE, "what the reference set was sealed with is damaged; prepare it again as immutable"
-)
-
-_NOT_PREPARED: Final = Failure(
-    Status.NOT_PREPARED,
-    "reference_set: no corpus is prepared for it; call References.Prepare with its references and this metric, whose "
-    "corpus is prepared, first (`gradewire prepare FILE` with this metric)",
-)
-_DAMAGED: Final = Failure(
-    Status.UNAVAILABLE, "the corpus of the reference set is damaged; call References.Prepare with its references again"
-)
 
 
 class StoredReferenceSets(ReferenceSets):
@@ -156,9 +155,7 @@ class StoredReferenceSets(ReferenceSets):
 
     def __init__(self, store: PreparedStore, *, namespace: str) -> None:
         self._store = store
-        self._answer_prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:prepared:".encode()
-        self._corpus_prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:corpus:".encode()
-        self._seal_prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:seal:".encode()
+        self._prefix = f"gradewire:{FORMAT_VERSION}:{namespace}:".encode()
 
     @override
     async def prepared_answers(
@@ -249,17 +246,17 @@ class StoredReferenceSets(ReferenceSets):
         return failure
 
     def _seal_key(self, reference_set: str) -> bytes:
-        return self._seal_prefix + blake2b(reference_set.encode(), digest_size=HASH_BYTES).digest()
+        return self._prefix + b"seal:" + blake2b(reference_set.encode(), digest_size=HASH_BYTES).digest()
 
     def _answer_key(self, reference_set: str, question: str, reference: str) -> bytes:
         state = blake2b(digest_size=HASH_BYTES)
         for part in (reference_set, question, reference):
             encoded = part.encode()
             state.update(len(encoded).to_bytes(8, "little") + encoded)
-        return self._answer_prefix + state.digest()
+        return self._prefix + b"prepared:" + state.digest()
 
     def _corpus_group(self, reference_set: str) -> bytes:
-        return self._corpus_prefix + blake2b(reference_set.encode(), digest_size=HASH_BYTES).digest()
+        return self._prefix + b"corpus:" + blake2b(reference_set.encode(), digest_size=HASH_BYTES).digest()
 
 
 def _opened(group: bytes, members: Mapping[bytes, bytes]) -> ReferenceEntries | None:

@@ -26,7 +26,7 @@ def text_tokens(size_bytes: int) -> int:
 
 @dataclass(slots=True)
 class Level:
-    """What is in a bucket.
+    """The content of a bucket.
 
     Attributes:
         size: Tokens of a full one.

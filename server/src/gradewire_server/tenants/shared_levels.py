@@ -23,12 +23,12 @@ _LEVEL: Final = struct.Struct("=ddd")
 _DIGEST_BYTES: Final = 16
 _RECORD_BYTES: Final = _DIGEST_BYTES + _LEVEL.size
 _PATIENCE_S: Final = 0.001
-"""For the lock, once; who has waited in vain only looks whether it is free until it was."""
+"""Seconds to wait for the lock. After a timeout, only try without waiting until it is acquired again."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What this process knows of a tenant.
+    """The level of a tenant, as this process knows it.
 
     Attributes:
         level: As it was seen last, less what was drawn here since.
@@ -98,7 +98,7 @@ class SharedLevels:
                 return True
 
     def _find(self, tenant: str, first: Level) -> int:
-        """Where the level of a tenant stands, which is added where there is none."""
+        """Return where the level of a tenant stands, which is added where there is none."""
         digest = blake2b(tenant.encode(), digest_size=_DIGEST_BYTES).digest()
         length = os.fstat(self._file).st_size
         records = os.pread(self._file, length, 0)
@@ -111,7 +111,7 @@ class SharedLevels:
 
 @contextmanager
 def _without_lock(seen: _Seen, now_s: float) -> Iterator[Level]:
-    """What was seen last; notes what is done to it."""
+    """Yield what was seen last; note what is done to it."""
     level = seen.level
     level.fill(now_s)
     before = replace(level)

@@ -10,9 +10,18 @@ from typing import Any, Final
 from gradewire_server.domain.caller import Scope
 
 NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""Of tenants and namespaces; without a colon, which keeps the parts of a cache key apart."""
+"""Names of tenants and namespaces; without a colon, which keeps the parts of a cache key apart."""
 USUAL_SCOPES: Final = frozenset({Scope.SCORE, Scope.PREPARE, Scope.JUDGE})
-"""Of a tenant whose table names none: all but what tells of other tenants."""
+"""Scopes of a tenant whose table names none: all but what tells of other tenants."""
+
+MAX_FILE_BYTES: Final = 4 << 20
+MAX_WEIGHT: Final = 1000.0
+MAX_QUOTA_TOKENS_PER_MINUTE: Final = 10**12
+_TOKEN: Final = re.compile(r"[!-~]{1,1024}")
+"""Texts that a header can carry: printable ASCII without blanks."""
+_SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
+_KEYS: Final = ("namespace", "token", "token_sha256", "scopes", "weight", "quota_tokens_per_minute")
+_EMPTY_SHA256: Final = sha256(b"").digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +43,6 @@ class Tenant:
     scopes: frozenset[Scope] = USUAL_SCOPES
     weight: float = 1.0
     quota_tokens_per_minute: int | None = None
-
-
-MAX_FILE_BYTES: Final = 4 << 20
-MAX_WEIGHT: Final = 1000.0
-MAX_QUOTA_TOKENS_PER_MINUTE: Final = 10**12
-_TOKEN: Final = re.compile(r"[!-~]{1,1024}")
-"""What a header can carry: printable ASCII without blanks."""
-_SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
-_KEYS: Final = ("namespace", "token", "token_sha256", "scopes", "weight", "quota_tokens_per_minute")
-_EMPTY_SHA256: Final = sha256(b"").digest()
 
 
 class TokensFileError(ValueError):

@@ -20,9 +20,11 @@ from gradewire_server.tenants.tenant import MAX_FILE_BYTES, Tenant, TokensFileEr
 _log = logging.getLogger(__name__)
 
 _KEY: Final = secrets.token_bytes(32)
-"""Of this process; nobody outside knows it."""
+"""Secret of this process; nobody outside knows it."""
 
 LOOK_EVERY_S: Final = 1.0
+
+_Stamp: TypeAlias = tuple[int, int, int, int]
 
 
 class TokenTable:
@@ -86,9 +88,6 @@ def _keyed(digest: bytes) -> bytes:
     return blake2b(digest, key=_KEY, digest_size=16).digest()
 
 
-_Stamp: TypeAlias = tuple[int, int, int, int]
-
-
 class TokensFile:
     """The tokens of a file. Belongs to one event loop; `table` may be read from any thread.
 
@@ -124,7 +123,7 @@ class TokensFile:
     async def look(self) -> None:
         """Reads the file if it has changed since it was last looked at; one that cannot be used is logged, once."""
         try:
-            stamp = await asyncio.to_thread(_stamp_of, self._path)
+            stamp = _stamp(await asyncio.to_thread(self._path.stat))
         except OSError as error:
             if self._stamp is not None:
                 self._stamp = None
@@ -159,10 +158,6 @@ def _read(path: Path, own_namespace: str) -> tuple[_Stamp | None, tuple[Tenant, 
         raise TokensFileError(f"{path}: is not UTF-8") from None
     except TokensFileError as error:
         raise TokensFileError(f"{path}: {error}") from None
-
-
-def _stamp_of(path: Path) -> _Stamp:
-    return _stamp(path.stat())
 
 
 def _stamp(status: os.stat_result) -> _Stamp:

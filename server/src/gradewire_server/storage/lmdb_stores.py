@@ -1,29 +1,54 @@
-"""The second level on this machine's disk: references in a map of their own, predictions in two generations."""
+"""The stores on this machine's disk: cached vectors in two generations, and prepared references, which last.
+
+References that were embedded have a map of their own; predictions have two generations, of which the older one goes
+when the newer is full. Synthetic answers and corpora lie in an environment whose commits wait for the disk.
+"""
 
 import asyncio
+import contextlib
 import logging
 import re
 import shutil
+import struct
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import lmdb
 from typing_extensions import override
 
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.settings.engine import DiskConfig
 from gradewire_server.storage.cache import CHUNK_KEYS, SecondLevel, StorageTelemetry, Write
 from gradewire_server.storage.codec import EntryKind, Stored, unpack
 from gradewire_server.storage.lmdb_environment import StoreDirectory, TruncatedError, WatchedEnvironment
+from gradewire_server.storage.reference_sets import ALREADY_HELD, PreparedStore, differs
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
-_KEPT = 2
-_MOST_ROTATIONS = 4
-_NAME = re.compile(r"predictions-(\d{6,})")
+_STORE: Final = "disk"
+_KEPT: Final = 2
+"""Generations of predictions."""
+_MOST_ROTATIONS: Final = 4
+_GENERATION: Final = re.compile(r"predictions-(\d{6,})")
+_MAX_COPIED_BYTES: Final = 1 << 20
+"""Values of the older generation that were read, and are written to the newer one with the next write."""
+_PAUSE_AFTER_FAILED_WRITE_S: Final = 10.0
+
+_FAILED: Final = Failure(Status.UNAVAILABLE, "the store of prepared references failed; the server's log says why")
+_FULL: Final = Failure(Status.UNAVAILABLE, "the store of prepared references is full; raise its limit")
+_LOST: Final = Failure(
+    Status.UNAVAILABLE, "the store of prepared references has lost some of the set; prepare it under another name"
+)
+_CHECKED_EVERY: Final = 256
+"""Members that are read between two looks at the file's size."""
+_COUNT: Final = struct.Struct("<Q")
+"""Number of a group's members, under the group's own name."""
 
 
 class Generations:
@@ -45,14 +70,9 @@ class Generations:
         self._directory = directory
         self._map_bytes = max_bytes // _KEPT
         self._lock = threading.Lock()  # of the list below and of closing what is in it, never of a write
-        self._open: list[tuple[int, WatchedEnvironment]] = []
+        self._open: dict[int, WatchedEnvironment] = {}  # newest first
         with directory.rotating():
-            self._adopt(alone=directory.alone)
-
-    @property
-    def numbers(self) -> list[int]:
-        """Generations that are open, newest first."""
-        return [number for number, _ in self._open]
+            self._adopt()
 
     def read(self, keys: Sequence[bytes]) -> tuple[list[bytes | None], list[int]]:
         """Values by key, None for what no generation has; and positions of those that an older one had.
@@ -65,7 +85,7 @@ class Generations:
         older: list[int] = []
         with self._lock:
             missing = list(range(len(keys)))
-            for age, (_, environment) in enumerate(self._open):
+            for age, environment in enumerate(self._open.values()):
                 if not missing:
                     break
                 with environment.reading() as transaction:
@@ -95,12 +115,12 @@ class Generations:
     def close(self, *, suspect: bool) -> None:
         """Closes all maps; says whether one of them misbehaved."""
         with self._lock:
-            for _, environment in self._open:
+            for environment in self._open.values():
                 environment.close(suspect=suspect)
-            self._open = []
+            self._open = {}
 
     def _put(self, values: Mapping[bytes, bytes]) -> None:
-        _, newest = self._open[0]
+        newest = next(iter(self._open.values()))
         with newest.on_writer(write=True) as transaction:
             for key, value in values.items():
                 transaction.put(key, value)
@@ -108,27 +128,23 @@ class Generations:
     def _rotate(self) -> None:
         with self._directory.rotating():
             found = _scan(self._directory.path)
-            mine = self._open[0][0]
+            mine = next(iter(self._open))
             newest = max([mine, *(number for number, _ in found)])
             if newest == mine:  # else another process has rotated already
                 (self._directory.path / _name(newest + 1)).mkdir(exist_ok=True)
             for _, path in _scan(self._directory.path)[_KEPT:]:
                 shutil.rmtree(path)
-            self._adopt(alone=False)
+            self._adopt()
 
-    def _adopt(self, *, alone: bool) -> None:
+    def _adopt(self) -> None:
         """Opens the generations that are there now, and closes those that are not kept any more."""
         found = _scan(self._directory.path)[:_KEPT] or [(1, self._directory.path / _name(1))]
-        known = dict(self._open)
-        opened = []
+        known, opened = dict(self._open), {}
         for number, path in found:
             if number in known:
-                opened.append((number, known.pop(number)))
+                opened[number] = known.pop(number)
             else:
-                environment = WatchedEnvironment(
-                    self._directory, path, max_bytes=self._map_bytes, durable=False, alone=alone
-                )
-                opened.append((number, environment))
+                opened[number] = WatchedEnvironment(self._directory, path, max_bytes=self._map_bytes, durable=False)
         with self._lock:
             self._open = opened
             for environment in known.values():
@@ -141,13 +157,8 @@ def _name(number: int) -> str:
 
 def _scan(path: Path) -> list[tuple[int, Path]]:
     """Generations on disk, newest first."""
-    found = ((_NAME.fullmatch(child.name), child) for child in path.iterdir())
+    found = ((_GENERATION.fullmatch(child.name), child) for child in path.iterdir())
     return sorted(((int(match[1]), child) for match, child in found if match), reverse=True)
-
-
-_STORE = "disk"
-_MAX_COPIED_BYTES = 1 << 20
-_PAUSE_AFTER_FAILED_WRITE_S = 10.0
 
 
 class DiskVectors(SecondLevel):
@@ -182,11 +193,7 @@ class DiskVectors(SecondLevel):
         self._prediction_ttl_s = prediction_ttl_s
         self._clock = clock
         self._references = WatchedEnvironment(
-            directory,
-            directory.path / "references",
-            max_bytes=config.reference_max_bytes,
-            durable=False,
-            alone=directory.alone,
+            directory, directory.path / "references", max_bytes=config.reference_max_bytes, durable=False
         )
         self._references_full = False
         self._generations = Generations(directory, max_bytes=config.max_bytes)
@@ -212,39 +219,33 @@ class DiskVectors(SecondLevel):
                 await asyncio.sleep(0)
             if self._broken or not self._directory.ours:
                 break
-            started_s = time.perf_counter()
-            self._telemetry.store_operations.labels(_STORE, "read").inc()
             chunk = keys[start : start + CHUNK_KEYS[kind]]
+            found: list[bytes | None] = [None] * len(chunk)
             try:
-                blobs += self._read(chunk, dims, kind)
-            except lmdb.MapResizedError:
-                blobs += [None] * len(chunk)  # a process with a larger limit has outgrown ours: a miss, not a defect
+                # A process with a larger limit may have outgrown our map: a miss, not a defect.
+                with self._telemetry.timed(_STORE, "read"), contextlib.suppress(lmdb.MapResizedError):
+                    found = self._read(chunk, dims, kind)
             except TruncatedError as error:
-                self._telemetry.store_errors.labels(_STORE, "read").inc()
                 self._rebuild_soon(error.environment)
                 break
             except lmdb.Error as error:
-                self._telemetry.store_errors.labels(_STORE, "read").inc()
                 self._misbehaved(error)
                 break
-            self._telemetry.store_s.labels(_STORE, "read").observe(time.perf_counter() - started_s)
+            blobs += found
         return blobs + [None] * (len(keys) - len(blobs))
 
     @override
     async def write(self, writes: Sequence[Write]) -> int:
         if not self.available:
             return 0
-        started_s = time.perf_counter()
-        self._telemetry.store_operations.labels(_STORE, "write").inc()
         forward, self._copy_forward, self._copied_bytes = self._copy_forward, {}, 0
         try:
-            await asyncio.get_running_loop().run_in_executor(self._writing, self._write, writes, forward)
+            with self._telemetry.timed(_STORE, "write"):
+                await asyncio.get_running_loop().run_in_executor(self._writing, self._write, writes, forward)
         except (lmdb.Error, OSError) as error:
-            self._telemetry.store_errors.labels(_STORE, "write").inc()
             self._no_writes_before_s = time.monotonic() + _PAUSE_AFTER_FAILED_WRITE_S
             _log.warning("writing to %s fails: %s", self._directory.path, error)
             return 0
-        self._telemetry.store_s.labels(_STORE, "write").observe(time.perf_counter() - started_s)
         return len(writes)
 
     @override
@@ -335,3 +336,156 @@ class DiskVectors(SecondLevel):
     def _misbehaved(self, error: BaseException) -> None:
         self._broken = f"{type(error).__name__}, switched off until the next start"
         _log.warning("%s misbehaves (%s); going on without it", self._directory.path, error)
+
+
+class DiskPrepared(PreparedStore):
+    """Synthetic answers and corpora in an LMDB environment; `PreparedStore` says what is promised.
+
+    Args:
+        directory: Closed with this store, which is closed after the vectors.
+        config: See `DiskConfig`.
+
+    Raises:
+        OSError: As `open_environment`.
+        lmdb.Error: As `open_environment`.
+    """
+
+    def __init__(self, directory: StoreDirectory, config: DiskConfig) -> None:
+        self._directory = directory
+        self._path = directory.path / "prepared"
+        self._environment = WatchedEnvironment(directory, self._path, max_bytes=config.prepared_max_bytes, durable=True)
+        self._suspect = False
+        # Not on the event loop: a durable commit waits for the disk.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="prepared")
+
+    @override
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        if not self._directory.ours:
+            return _FAILED
+        try:
+            with self._environment.reading() as transaction:
+                return [transaction.get(key) for key in keys]
+        except TruncatedError:
+            return await self._on_thread(self._rebuild_and_read, keys)
+        except (lmdb.Error, OSError):
+            return self._unreadable()
+
+    @override
+    async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        return await self._on_thread(self._write, values)
+
+    @override
+    async def member_count(self, group: bytes) -> int | Failure:
+        found = await self.read([group])
+        return found if isinstance(found, Failure) else _number(found[0])
+
+    @override
+    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        return await self._on_thread(self._members, group)
+
+    @override
+    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        return await self._on_thread(self._add_members, group, values)
+
+    @override
+    async def close(self) -> None:
+        if not self._directory.ours:
+            return
+        await asyncio.to_thread(self._thread.shutdown)
+        self._environment.close(suspect=self._suspect)
+        self._directory.close()
+
+    async def _on_thread(self, work: Callable[..., T], *given: Any) -> T | Failure:
+        """Return what the writer's thread has done; fail in a forked child, which must not touch the files."""
+        if not self._directory.ours:
+            return _FAILED
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+
+    def _unreadable(self) -> Failure:
+        _log.exception("prepared references in %s cannot be read", self._path)
+        self._suspect = True
+        return _FAILED
+
+    def _write(self, values: Mapping[bytes, bytes]) -> Failure | None:
+        def put(transaction: Any) -> Failure | None:
+            # There is one writer at a time among all processes, so what was looked up stays so until the commit.
+            there = {key: transaction.get(key) for key in values}
+            if any(differs(key, there[key], value) for key, value in values.items()):
+                return ALREADY_HELD
+            for key, value in values.items():
+                if there[key] != value:
+                    transaction.put(key, value)
+            return None
+
+        return self._commit(put)
+
+    def _add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
+        def put(transaction: Any) -> Failure | None:
+            count = _number(transaction.get(group))
+            if isinstance(count, Failure):
+                return count
+            new = 0
+            for name, value in values.items():
+                there = transaction.get(group + name)
+                if there != value:
+                    transaction.put(group + name, value)
+                    new += there is None
+            if new:
+                transaction.put(group, _COUNT.pack(count + new))
+            return None
+
+        return self._commit(put)
+
+    def _rebuild_and_read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
+        """Start anew: what was prepared is lost with its file, and items say NOT_PREPARED."""
+        try:
+            self._environment.rebuild()
+            with self._environment.on_writer(write=False) as transaction:
+                return [transaction.get(key) for key in keys]
+        except (lmdb.Error, OSError):
+            _log.exception("the store of prepared references in %s cannot be made anew", self._path)
+            self._suspect = True
+            return _FAILED
+
+    def _commit(self, put: Callable[[Any], Failure | None]) -> Failure | None:
+        def commit() -> Failure | None:
+            with self._environment.on_writer(write=True) as transaction:
+                return put(transaction)
+
+        try:
+            try:
+                return commit()
+            except TruncatedError:
+                self._environment.rebuild()
+                return commit()
+        except lmdb.MapFullError:
+            return _FULL
+        except (lmdb.Error, OSError):
+            _log.exception("prepared references cannot be written to %s", self._path)
+            return _FAILED
+
+    def _members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
+        found: dict[bytes, bytes] = {}
+        try:
+            with self._environment.on_writer(write=False) as transaction, transaction.cursor() as cursor:
+                count = _number(transaction.get(group))
+                if cursor.set_range(group + b"\0"):
+                    for key, value in cursor:
+                        if not key.startswith(group):
+                            break
+                        found[key[len(group) :]] = value
+                        if len(found) % _CHECKED_EVERY == 0:
+                            self._environment.check()
+        except TruncatedError:
+            rebuilt = self._rebuild_and_read([])
+            return rebuilt if isinstance(rebuilt, Failure) else {}
+        except (lmdb.Error, OSError):
+            return self._unreadable()
+        return found if len(found) == count else _LOST
+
+
+def _number(value: bytes | None) -> int | Failure:
+    """Return a group's count of members."""
+    if value is None:
+        return 0
+    return int(_COUNT.unpack(value)[0]) if len(value) == _COUNT.size else _LOST
