@@ -11,6 +11,7 @@ from math import isclose, isfinite
 from typing import Final, TypeAlias
 
 from gradewire_server.metrics.values.quantities import Quantity
+from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import NAMES, SYMBOLS
 
 MAX_TOKENS: Final = 64
@@ -22,16 +23,8 @@ _TOKEN: Final = re.compile(
     r"|(?P<name>[A-Za-z\u03b1-\u03c9]{1,3}(?![^\W\d_]|'))"
     r"|(?P<relation><=|>=|!=|==|=|<(?!-)|>)|(?P<operator>\*\*|[-+*/^!])(?!>)|(?P<bracket>[()])|(?P<other>[^\W\d_]+'?|[^\w\s]|_)"
 )
-# What formulas are about is hardly ever an English word.
-_WORDS: Final = frozenset({
-    "is", "in", "of", "or", "to", "as", "at", "by", "be", "if", "it", "an", "on", "no", "so", "we", "he", "do", "up",
-    "us", "my", "me", "am", "go", "and", "the", "for", "are", "was", "but", "not", "all", "can", "had", "her", "has",
-    "him", "his", "how", "its", "may", "new", "now", "old", "one", "our", "out", "own", "say", "see", "she", "too",
-    "two", "use", "way", "who", "you", "yes", "any", "day", "get", "let", "man", "put", "set", "did", "per", "six",
-    "ten", "km", "kg", "cm", "mm", "ml", "min", "hr", "ft", "mi", "lb", "oz", "kw", "mw", "mph", "usd", "eur", "gbp",
-    "ad", "bc", "ce", "pm", "st", "nd", "rd", "th", "co", "vs", "eg", "ie", "etc", "aka", "tv", "uk", "eu", "usa",
-    "mid",
-})  # fmt: skip
+_WORDS: Final = frozenset(VOCABULARY["formulas"]["no_names"].split())
+"""English words and units, which are hardly ever what formulas are about."""
 
 _POINTS: Final = 5
 _ENOUGH: Final = 3
@@ -59,7 +52,7 @@ _PI: Final = re.compile(r"\bpi\b")
 _NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
 """What formulas have; most texts have nothing of it, and are not looked at further."""
 _UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
-_VARIABLES: Final = frozenset("xyznabctruvwpqijXYZNABC\u03b1\u03b2\u03b3\u03b8\u03bb")
+_VARIABLES: Final = frozenset(VOCABULARY["formulas"]["variables"])
 """Behind a number; other letters there are units and scales: "5m", "10k"."""
 _COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
 _PLAIN_ONLY: Final = frozenset({"-", "/"})

@@ -4,51 +4,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.values.numerals import (
-    ORDINAL_ENDINGS,
-    ORDINALS,
-    SMALL,
-    TENS,
+from gradewire_server.metrics.values.numerals import ORDINAL_ENDINGS, ORDINALS, SMALL, TENS
+from gradewire_server.metrics.values.tokens import (
+    VOCABULARY,
+    Token,
     adjacent,
     lower_at,
     number_at,
+    phrase_at,
+    phrases,
+    roman_value,
     tokens_are,
 )
-from gradewire_server.metrics.values.tokens import Token, roman_value
 from gradewire_server.metrics.values.units import unit_at
 
-# Nouns that a number follows even in small letters.
-_LABELS: Final = frozenset({
-    "chapter", "part", "type", "row", "route", "section", "figure", "page", "step", "level", "grade", "class", "phase",
-    "stage", "room", "act", "scene", "volume", "article", "table", "question", "number", "no", "group", "highway",
-    "channel", "gate", "platform", "category", "episode", "season", "version",
-    "sample", "trial", "experiment", "lane", "exit",
-})  # fmt: skip
-# A capital at the beginning of a sentence makes no name of these.
-_NO_NAMES: Final = frozenset({
-    "in", "about", "the", "at", "on", "by", "from", "there", "it", "she", "he", "they", "we", "you", "around", "over",
-    "only", "all", "with", "and", "for", "since", "between", "until", "approximately", "roughly", "nearly", "under",
-    "total", "some", "just", "answer", "is", "are", "was", "were", "of", "to", "these", "those", "this", "that", "but",
-    "or", "if", "after", "before", "during", "exactly", "almost", "more", "less", "up", "as", "a", "an", "i", "yes",
-    "population", "sorted", "call", "no", "then", "when", "circa", "not", "than", "its", "his", "her", "their", "has",
-    "had", "have", "age", "aged", "least", "most", "another", "first", "sum", "mean", "value", "plus", "minus", "us",
-    "usd", "eur", "gbp", "rs", "inr", "ad", "ce", "bc", "bce", "am", "pm", "each", "both", "every", "any", "well",
-})  # fmt: skip
-_NO_NOUNS: Final = _NO_NAMES | {"behind", "place", "ahead", "later", "earlier", "ago", "who", "which", "into", "out"}
-_UNITS_BEFORE: Final = frozenset({"one", "per", "each", "every", "a", "split"})
-# What follows a king's "I" and hardly ever the pronoun.
-_AFTER_KINGS: Final = frozenset({
-    "of", "was", "is", "and", "in", "to", "who", "became", "at", "on", "from", "by", "the", "died", "reigned", "ruled",
-    "or", "for", "began", "ended", "started", "took", "were", "had", "has", "as", "with", "after", "until", "during",
-})  # fmt: skip
-_NO_PREFIXES: Final = frozenset({"pre", "post", "mid", "sub", "under", "over", "top", "non", "early", "late", "of"})
-# "Second to last": counted from the end.
-_LAST: Final = (("to", "last"), ("-", "to", "-", "last"), ("from", "last"), ("last",), ("-", "last"))
-_MAX_NAME: Final = 3
+_WORDS: Final = VOCABULARY["ordinals"]
+_LABELS: Final = frozenset(_WORDS["labels"].split())
+"""Nouns that a number follows even in small letters."""
+_NO_NAMES: Final = frozenset(_WORDS["no_names"].split())
+_NO_NOUNS: Final = _NO_NAMES.union(_WORDS["no_nouns"].split())
+_BEFORE_SECONDS: Final = frozenset(_WORDS["before_seconds"].split())
+_AFTER_KINGS: Final = frozenset(_WORDS["after_kings"].split())
+_NO_PREFIXES: Final = frozenset({*_WORDS["no_prefixes"].split(), *SMALL, *TENS})
+_FROM_THE_END: Final = phrases(dict.fromkeys(_WORDS["from_the_end"], True))
 _NUMBERS: Final = frozenset({"no", "number"})
+_MAX_NAME: Final = 3
 _MAX_DIGITS: Final = 4
-_NUMBER_WORDS: Final = frozenset(SMALL) | set(TENS)
-_ABBREVIATIONS: Final = {"ww": "war", "wwi": "war", "wwii": "war"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +81,15 @@ def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
     if found is None:
         return None
     number, end = found
-    last = next((len(words) for words in _LAST if tokens_are(tokens, end, *words)), 0)
-    if last:
-        return Ordinal(f"-{number}", ""), end + last
+    last = phrase_at(tokens, end, _FROM_THE_END)
+    if last is not None:
+        return Ordinal(f"-{number}", ""), last[1]
     before = lower_at(tokens, at - 1)
     if before == "the" and (named := _name(tokens, at - 2)) and tokens[at - 2].end + 1 == tokens[at - 1].start:
         return Ordinal(str(number), named, named=True), end
     noun, behind = _noun(tokens, end)
     if lower_at(tokens, at) == "second" and (
-        (before in _UNITS_BEFORE and not noun) or number_at(tokens, at - 1) is not None or before in {"one", "per"}
+        (before in _BEFORE_SECONDS and not noun) or number_at(tokens, at - 1) is not None or before in {"one", "per"}
     ):
         return None
     return Ordinal(str(number), noun), behind
@@ -117,16 +98,20 @@ def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
     """The number of a name that stands at a token: "Apollo 11", "World War Two", "Part III"; "WWII" as a whole."""
     token = tokens[at]
-    if token.lower in _ABBREVIATIONS:
-        return _abbreviated(tokens, at)
+    war = _WORDS["abbreviated_wars"].get(token.lower)
+    if war:
+        return Ordinal(war, "war", named=True), at + 1
+    if war is not None:
+        number = number_at(tokens, at + 1)
+        return None if number not in {1.0, 2.0} else (Ordinal(f"{number:.0f}", "war", named=True), at + 2)
     name = _hyphened(tokens, at) or _name(tokens, at - 1)
     if name in _NUMBERS or (at > 1 and tokens_are(tokens, at - 2, "no", ".")):
         return _numbered(tokens, at, name)
     roman = roman_value(token.text) if token.word else None
     if roman is not None:
         return _roman(tokens, at, name, roman)
-    number = _number_of_name(tokens, at, name) if name else None
-    return None if number is None else (Ordinal(number, name, named=True), at + 1)
+    numbered = _number_of_name(tokens, at, name) if name else None
+    return None if numbered is None else (Ordinal(numbered, name, named=True), at + 1)
 
 
 def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
@@ -155,15 +140,7 @@ def _hyphened(tokens: Sequence[Token], at: int) -> str:
     if lower_at(tokens, at - 1) != "-" or not adjacent(tokens, at) or not adjacent(tokens, at - 1) or at < 2:
         return ""
     word = tokens[at - 2]
-    return word.lower if word.word and word.lower not in _NO_PREFIXES and word.lower not in _NUMBER_WORDS else ""
-
-
-def _abbreviated(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    lower = tokens[at].lower
-    if lower != "ww":
-        return Ordinal("1" if lower == "wwi" else "2", "war", named=True), at + 1
-    number = number_at(tokens, at + 1)
-    return None if number not in {1.0, 2.0} else (Ordinal(f"{number:.0f}", "war", named=True), at + 2)
+    return word.lower if word.word and word.lower not in _NO_PREFIXES else ""
 
 
 def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ordinal, int] | None:

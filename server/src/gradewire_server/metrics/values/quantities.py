@@ -1,12 +1,12 @@
 """Quantities: numbers with units, read from tokens with words around them ("about", "at least"), and compared."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor, isclose, log10
 from typing import Final
 
-from gradewire_server.metrics.values.numerals import SHORT_SCALES, Numeral, adjacent, lower_at, numeral_at, tokens_are
-from gradewire_server.metrics.values.tokens import Token
+from gradewire_server.metrics.values.numerals import Numeral, numeral_at
+from gradewire_server.metrics.values.tokens import VOCABULARY, Token, adjacent, lower_at, tokens_are
 from gradewire_server.metrics.values.units import (
     CURRENCIES,
     CURRENCY_SIGNS,
@@ -19,6 +19,22 @@ from gradewire_server.metrics.values.units import (
     UnitFound,
     unit_at,
 )
+
+_WORDS: Final = VOCABULARY["quantities"]
+_HEDGES: Final = frozenset(_WORDS["hedges"].split())
+_FALLS: Final = frozenset(_WORDS["falls"].split())
+_RISES: Final = frozenset(_WORDS["rises"].split())
+_DIRECTION_LINKS: Final = frozenset(_WORDS["links"].split())
+"""Words between a direction and its amount: "a loss of 5"."""
+_MAX_LINKS: Final = 3
+_BOUNDS_BEFORE: Final[Mapping[tuple[str, ...], str]] = {
+    tuple(phrase.split()): bound for bound, phrases in _WORDS["bounds_before"].items() for phrase in phrases
+}
+_BOUNDS_BEHIND: Final[Mapping[str, str]] = {
+    word: bound for bound, words in _WORDS["bounds_behind"].items() for word in words.split()
+}
+_CURRENCIES_BEFORE: Final = frozenset(_WORDS["currencies_before"].split())
+_MONEY_SCALES: Final = VOCABULARY["numerals"]["money_scales"]
 
 _EXACT: Final = 1e-6
 _SAME_UNIT_TOLERANCE: Final = 0.01
@@ -201,34 +217,6 @@ def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, 
     return abs(coarse) >= _MANY and apart <= _ROUND_TOLERANCE
 
 
-_HEDGES: Final = frozenset({
-    "about", "approximately", "approx", "around", "roughly", "nearly", "almost", "some", "circa", "ca", "~", "c",
-    "estimated", "close",
-})  # fmt: skip
-_BEFORE: Final = {
-    ("more", "than"): ">", ("greater", "than"): ">", ("over",): ">", ("above",): ">", ("exceeding",): ">",
-    ("less", "than"): "<", ("fewer", "than"): "<", ("under",): "<", ("below",): "<", ("lower", "than"): "<",
-    ("at", "least"): ">=", ("minimum", "of"): ">=", ("no", "less", "than"): ">=", ("no", "fewer", "than"): ">=",
-    ("at", "most"): "<=", ("maximum", "of"): "<=", ("no", "more", "than"): "<=", ("up", "to"): "<=",
-    ("not", "more", "than"): "<=", ("not", "less", "than"): ">=", (">",): ">",
-    ("<",): "<", (">=",): ">=", ("<=",): "<=",
-}  # fmt: skip
-_BEHIND: Final = {
-    "more": ">=", "older": ">=", "above": ">=", "greater": ">=", "higher": ">=", "over": ">=", "up": ">=",
-    "less": "<=", "fewer": "<=", "younger": "<=", "below": "<=", "under": "<=", "lower": "<=",
-}  # fmt: skip
-_FALLS: Final = frozenset({
-    "loss", "decrease", "decline", "drop", "fall", "reduction", "dropped", "fell", "declined", "decreased", "lost",
-    "reduced", "down", "deficit", "losses",
-})  # fmt: skip
-_RISES: Final = frozenset({
-    "increase", "rise", "gain", "growth", "rose", "grew", "increased", "gained", "climbed", "up", "raised",
-})  # fmt: skip
-_LINKS: Final = frozenset({"of", "by", "in", "was", "is"})
-_COMPOUND: Final = frozenset({"and", ","})
-_MAX_LINKS: Final = 3
-
-
 def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] | None:
     """The quantity whose number begins at a token, with indices of its first token and the one behind it."""
     clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
@@ -250,7 +238,7 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
     value, place, end = numeral.value, numeral.place, numeral.end
     found = currency
     if currency is not None:
-        factor = SHORT_SCALES.get(lower_at(tokens, end), 1.0)
+        factor = _MONEY_SCALES.get(lower_at(tokens, end), 1.0)
         value, place, end = value * factor, place * factor, end + (factor > 1)
     elif (found := unit_at(tokens, end)) is not None:
         value *= found.sign
@@ -275,7 +263,7 @@ def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound |
     bracket = lower_at(tokens, before) == "("
     before -= bracket
     lower = lower_at(tokens, before)
-    unit = CURRENCY_SIGNS.get(lower) or (CURRENCIES.get(lower) if lower in {"usd", "eur", "gbp", "rs", "inr"} else None)
+    unit = CURRENCY_SIGNS.get(lower) or (CURRENCIES.get(lower) if lower in _CURRENCIES_BEFORE else None)
     if unit is None:
         return at, None
     before -= lower == "$" and lower_at(tokens, before - 1) == "us"
@@ -287,7 +275,7 @@ def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Qu
     while (
         quantity.unit is not None and quantity.unit.dimension and not quantity.unit.offset and quantity.value % 1 == 0
     ):
-        start = end + (lower_at(tokens, end) in _COMPOUND)
+        start = end + (lower_at(tokens, end) in {"and", ","})
         if start >= len(tokens):
             break
         numeral = numeral_at(tokens, start)
@@ -379,11 +367,12 @@ def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: in
         quantity = replace(quantity, unit=PERCENT, unit_name="%")
     below_zero = tokens_are(tokens, end, "below", "zero")
     end += 2 * below_zero
-    scale, behind = _scale_after(tokens, end) if bracketed else (1.0, end)
+    scale = _WORDS["bracketed_scales"].get(lower_at(tokens, end)) if bracketed else None
+    end += scale is not None
+    scale = scale or 1.0
     value = quantity.value * scale
     if sign < 0 or bracketed or below_zero:
         value = -abs(value)
-    end = behind
     bound, start = _bound_before(tokens, start)
     hedged = lower_at(tokens, start - 1) in _HEDGES or (lower_at(tokens, start - 2) in _HEDGES and bool(bound))
     bound = bound or _bound_after(tokens, end)
@@ -402,11 +391,6 @@ def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: in
     )
 
 
-def _scale_after(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    from_words = {"million": 1e6, "billion": 1e9, "thousand": 1e3}.get(lower_at(tokens, at))
-    return (1.0, at) if from_words is None else (from_words, at + 1)
-
-
 def _opened(tokens: Sequence[Token], first: int) -> bool:
     return lower_at(tokens, first) == "(" or lower_at(tokens, first + 1) == "(" or lower_at(tokens, first - 1) == "("
 
@@ -415,18 +399,18 @@ def _sign_before(tokens: Sequence[Token], first: int) -> tuple[int, int]:
     before = lower_at(tokens, first - 1)
     if before in {"minus", "negative"}:
         return first - 1, -1
-    if before in {"-", "+"} and adjacent(tokens, first) and not adjacent(tokens, first - 1):
-        return first - 1, -1 if before == "-" else 1
-    if before in {"-", "+"} and adjacent(tokens, first) and lower_at(tokens, first - 2) in {"(", "=", "[", ","}:
-        return first - 1, -1 if before == "-" else 1
+    if before in {"-", "+"} and adjacent(tokens, first):
+        apart = not adjacent(tokens, first - 1) or lower_at(tokens, first - 2) in {"(", "=", "[", ","}
+        if apart:
+            return first - 1, -1 if before == "-" else 1
     return first, 0
 
 
 def _bound_before(tokens: Sequence[Token], start: int) -> tuple[str, int]:
     for length in (3, 2, 1):
         words = tuple(lower_at(tokens, index) for index in range(start - length, start))
-        if words in _BEFORE:
-            return _BEFORE[words], start - length
+        if words in _BOUNDS_BEFORE:
+            return _BOUNDS_BEFORE[words], start - length
     return "", start
 
 
@@ -435,7 +419,7 @@ def _bound_after(tokens: Sequence[Token], end: int) -> str:
         return ">="
     for link in (end, end + 1, end + 2):  # "18 years or more"
         if lower_at(tokens, link) in {"or", "and"}:
-            return _BEHIND.get(lower_at(tokens, link + 1), "")
+            return _BOUNDS_BEHIND.get(lower_at(tokens, link + 1), "")
         if link >= len(tokens) or not tokens[link].word:
             break
     return ""
@@ -444,7 +428,7 @@ def _bound_after(tokens: Sequence[Token], end: int) -> str:
 def _direction(tokens: Sequence[Token], start: int, end: int) -> int:
     at = start - 1
     links = 0
-    while lower_at(tokens, at) in _LINKS and links < _MAX_LINKS:
+    while lower_at(tokens, at) in _DIRECTION_LINKS and links < _MAX_LINKS:
         at, links = at - 1, links + 1
     word = lower_at(tokens, at)
     if word in _FALLS:

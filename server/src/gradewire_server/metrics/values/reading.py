@@ -10,14 +10,16 @@ from itertools import islice
 from operator import itemgetter
 from typing import Final
 
-from gradewire_server.metrics.values.date_reading import date_at
-from gradewire_server.metrics.values.dates import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, Date, Time, time_at
+from gradewire_server.metrics.values.date_reading import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, date_at
+from gradewire_server.metrics.values.dates import Date, Time, time_at
 from gradewire_server.metrics.values.formulas import Formula, Relation, formulas_of
-from gradewire_server.metrics.values.numerals import DURATIONS, ORDINALS, SCALES, SMALL, TENS, TIMES
+from gradewire_server.metrics.values.numerals import DURATIONS, NUMBERS_ALONE, ORDINALS, SCALES, SMALL, TENS
 from gradewire_server.metrics.values.ordinals import Ordinal, label_at, ordinal_at
 from gradewire_server.metrics.values.quantities import Quantity, quantity_at
 from gradewire_server.metrics.values.symbols import Locant, Symbol, locants_of, symbols_of
-from gradewire_server.metrics.values.tokens import DIGITS, Token, plain, roman_value, tokens_of
+from gradewire_server.metrics.values.tokens import DIGITS, VOCABULARY, Token, plain, roman_value, tokens_of
+
+_WORDS: Final = VOCABULARY["reading"]
 
 
 class Kind(StrEnum):
@@ -133,20 +135,15 @@ MAX_VALUES: Final = 64
 """Values of a text that are compared: where it has more, half of them are its first and half its last ones."""
 
 _BEGINNERS: Final = frozenset({
-    *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *TIMES, "ad", "ce", "q", "noon", "midday",
-    "midnight", "half", "quarter", "a", "an", "ww", "wwi", "wwii",
+    *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *NUMBERS_ALONE,
+    *VOCABULARY["dates"]["named_times"], *_WORDS["beginners"].split(), "a", "an",
 })  # fmt: skip
 """Words that a value may begin with."""
-_ALL_BEGINNERS: Final = (
-    (_BEGINNERS - {"a", "an"}) | set(SCALES) | {"couple", "alpha", "beta", "gamma", "delta", "omega", "sqrt", "pi"}
-)
+_ALL_BEGINNERS: Final = (_BEGINNERS - {"a", "an"}).union(SCALES, _WORDS["beginners_without_digits"].split())
 """One of which a text without digits has, where it has a value: an article alone begins none."""
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
 _LASTING: Final = re.compile(rf"\ban? (?:{'|'.join(sorted(DURATIONS))})\b")
 _WORD: Final = re.compile(r"[a-z]+")
-_CUES: Final = ("not", "n't", "never", "neither", "nor", "rather than", "instead of", "as opposed to")
-"""One of which every denial has."""
-_ON_TOP_CUES: Final = ("another", "additional", "extra", "further")
 _ROMAN_WORD: Final = re.compile(r"\b[IVXLCDM]+\b")
 _ROMAN: Final = frozenset("IVXLCDM")
 _KINDS: Final[Mapping[type[Content], Kind]] = {
@@ -160,23 +157,16 @@ _KINDS: Final[Mapping[type[Content], Kind]] = {
 
 _RELATED: Final = ("than ", "at least ", "at most ", " below ", " above ", " under ", " over ", "equal to ")
 _SPOKEN: Final = re.compile(
-    r"(?<![\w'])([a-zA-Z\u03b1-\u03c9]) (?:is|must be|has to be|should be) (not equal to|less than or equal to|"
-    r"greater than or equal to|less than|smaller than|below|under|greater than|more than|larger than|above|over|"
-    r"at least|at most|no more than|no less than|equal to) (?=-?\.?\d|[a-z](?![a-z]))"
+    rf"(?<![\w'])([a-zA-Z\u03b1-\u03c9]) (?:is|must be|has to be|should be) ({'|'.join(_WORDS['relations'])}) "
+    r"(?=-?\.?\d|[a-z](?![a-z]))"
 )
-_SPOKEN_SIGNS: Final = {
-    "not equal to": "!=", "less than or equal to": "<=", "greater than or equal to": ">=", "less than": "<",
-    "smaller than": "<", "below": "<", "under": "<", "greater than": ">", "more than": ">", "larger than": ">",
-    "above": ">", "over": ">", "at least": ">=", "at most": "<=", "no more than": "<=", "no less than": ">=",
-    "equal to": "=",
-}  # fmt: skip
 
 
 def with_signs(text: str) -> str:
     """The text with "x is at least 3" as "x >= 3"."""
     if not any(word in text for word in _RELATED):
         return text
-    return _SPOKEN.sub(lambda found: f"{found[1]} {_SPOKEN_SIGNS[found[2]]} ", text)
+    return _SPOKEN.sub(lambda found: f"{found[1]} {_WORDS['relations'][found[2]]} ", text)
 
 
 @lru_cache(maxsize=128)
@@ -215,12 +205,12 @@ def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
     """The values, with what the text around them makes of them where it has a word that may."""
     values = [value for _, value in found]
     lower = written.lower() if found else ""
-    if any(cue in lower for cue in _CUES) and DENIES.search(written) is not None:
+    if any(cue in lower for cue in _WORDS["denials"]) and DENIES.search(written) is not None:
         values = [
             replace(value, denied=True) if denied(written, start) else value
             for (start, _), value in zip(found, values, strict=True)
         ]
-    if any(cue in lower for cue in _ON_TOP_CUES):
+    if any(cue in lower for cue in _WORDS["additions"]):
         values = [
             replace(value, on_top=on_top(written, start, start + len(value.text)))
             for (start, _), value in zip(found, values, strict=True)
