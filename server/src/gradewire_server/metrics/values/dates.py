@@ -40,6 +40,10 @@ class Time:
         apart = (self.minute - reference.minute) % _DAY_MINUTES
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
 
+    def contradicts(self, reference: "Time") -> bool:
+        """Return whether a time that is not the reference's stands in its place, as every one does."""
+        return not self.equals(reference)
+
 
 def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     """The time of day that begins at a token, and the index behind it."""

@@ -173,6 +173,10 @@ class Formula:
             isclose(ours or 0.0, theirs or 0.0, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) for ours, theirs in pairs
         )
 
+    def contradicts(self, reference: "Formula") -> bool:
+        """Return whether a formula that is not the reference's is about the same variables."""
+        return bool(self.names & reference.names)
+
     def minus(self, other: "Formula") -> "Formula":
         """The difference of two formulas."""
         return Formula((*self.steps, *other.steps, ("-", 0.0)), self.names | other.names)
@@ -323,6 +327,10 @@ class Relation:
     def names(self) -> frozenset[str]:
         """Its variables."""
         return self.left.names | self.right.names
+
+    def contradicts(self, reference: "Relation") -> bool:
+        """Return whether a relation that is not the reference's is about the same variables."""
+        return bool(self.names & reference.names)
 
     def equals(self, reference: "Relation") -> bool:
         """Whether an answer's relation, this one, is the reference's, perhaps times a number."""

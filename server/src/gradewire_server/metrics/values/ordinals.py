@@ -48,10 +48,10 @@ class Ordinal:
 
     def equals(self, reference: "Ordinal") -> bool:
         """Whether an answer's, this one, is the reference's; who leaves out the noun says the same."""
-        return self.number == reference.number and self.alike(reference)
+        return self.number == reference.number and self.contradicts(reference)
 
-    def alike(self, reference: "Ordinal") -> bool:
-        """Whether both can be of the same thing."""
+    def contradicts(self, reference: "Ordinal") -> bool:
+        """Return whether another number may be said of the same thing."""
         return not self.noun or not reference.noun or self.noun == reference.noun
 
 

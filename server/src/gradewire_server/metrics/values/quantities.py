@@ -101,6 +101,10 @@ class Quantity:
             return isclose(reference.ratio[0] * self.ratio[1], reference.ratio[1] * self.ratio[0])
         return any(_same(reference, reading) for reading in self._readings(reference))
 
+    def contradicts(self, reference: "Quantity") -> bool:
+        """Return whether an answer's quantity stands where the reference's should: of its family, and another one."""
+        return reference.family == self.family and not self.equals(reference)
+
     def _readings(self, reference: "Quantity") -> "list[Quantity]":
         """This quantity as it may be meant beside the reference: with its own unit, or with the reference's."""
         readings = []
@@ -121,11 +125,6 @@ class Quantity:
         if not self.place and not self.dimension and reference.dimension == RADIAN.dimension:
             readings.append(replace(self, unit=RADIAN))
         return readings
-
-
-def contradicts(reference: Quantity, answer: Quantity) -> bool:
-    """Whether an answer's quantity stands where the reference's should: of the same family, and another one."""
-    return reference.family == answer.family and not answer.equals(reference)
 
 
 def _pounds(one: Quantity, other: Quantity) -> bool:

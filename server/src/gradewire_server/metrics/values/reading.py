@@ -53,9 +53,9 @@ class Outcome(StrEnum):
     MISSING = "missing"
 
 
-_REACH: Final = 64
+_DENIAL_CHARACTERS: Final = 64
 """Characters before a value in which it can be denied."""
-_CLAUSE: Final = 96
+_CLAUSE_CHARACTERS: Final = 96
 """Characters on either side of a value that its clause is looked for in."""
 DENIES: Final = re.compile(
     r"(?:\b(?:not|never|neither|nor|cannot)|n't|\b(?:rather than|instead of|as opposed to))\b"
@@ -63,43 +63,43 @@ DENIES: Final = re.compile(
     re.IGNORECASE,
 )
 """What denies a value behind it; "not only 5" and "no less than 5" deny nothing."""
-_ENDS: Final = re.compile(
+_DENIAL_END: Final = re.compile(
     r"[.;:!?,()\n]|\b(?:but|until|till|before|after|since|than|later|because|although|though|while|is|was|are|were)\b",
     re.IGNORECASE,
 )
 """What ends the reach of a denial: the clause, another verb, "did not end until"."""
-_SIDE_REACH: Final = 24
+_SIDE_CHARACTERS: Final = 24
 _SIDES: Final = re.compile(r"\b(?:(before|prior to|earlier than)|after|later than)(?: the)?\s+$", re.IGNORECASE)
 _OR: Final = re.compile(r"\b(?:or|nor)\b", re.IGNORECASE)
 _DIGIT: Final = re.compile(r"\d")
-_ON_TOP: Final = re.compile(r"\b(?:another|an? (?:additional|extra|further))\s+\S?$", re.IGNORECASE)
-_CLAUSES: Final = re.compile(r"[.,;:!?()\n]\s|\band\b", re.IGNORECASE)
+_ADDITION: Final = re.compile(r"\b(?:another|an? (?:additional|extra|further))\s+\S?$", re.IGNORECASE)
+_CLAUSE_END: Final = re.compile(r"[.,;:!?()\n]\s|\band\b", re.IGNORECASE)
 WORD: Final = re.compile(r"[^\W\d_]{4,}")
 """Words that may tell one thing from another."""
 
 
 def denied(text: str, start: int) -> bool:
     """Whether the value that begins at a place is denied: "not in 1999", "rather than seven"."""
-    before = text[max(0, start - _REACH) : start]
+    before = text[max(0, start - _DENIAL_CHARACTERS) : start]
     cues = list(DENIES.finditer(before))
     if not cues:
         return False
     between = before[cues[-1].end() :]
-    return _ENDS.search(between) is None and (_DIGIT.search(between) is None or _OR.search(between) is not None)
+    return _DENIAL_END.search(between) is None and (_DIGIT.search(between) is None or _OR.search(between) is not None)
 
 
 def side(text: str, start: int) -> int:
     """-1 where what is said lies before the date that begins at a place, 1 where behind it, else 0."""
-    found = _SIDES.search(text[max(0, start - _SIDE_REACH) : start])
+    found = _SIDES.search(text[max(0, start - _SIDE_CHARACTERS) : start])
     return 0 if found is None else -1 if found[1] else 1
 
 
 def on_top(text: str, start: int, end: int) -> frozenset[str] | None:
     """Words of a value's clause, in small letters, where it comes on top of another ("another £5"), else None."""
-    before = text[max(0, start - _CLAUSE) : start]
-    if _ON_TOP.search(before) is None:
+    before = text[max(0, start - _CLAUSE_CHARACTERS) : start]
+    if _ADDITION.search(before) is None:
         return None
-    clause = _CLAUSES.split(before)[-1] + " " + _CLAUSES.split(text[end : end + _CLAUSE])[0]
+    clause = _CLAUSE_END.split(before)[-1] + " " + _CLAUSE_END.split(text[end : end + _CLAUSE_CHARACTERS])[0]
     return frozenset(word.lower() for word in WORD.findall(clause))
 
 
@@ -202,20 +202,20 @@ def values_of(text: str) -> tuple[Value, ...]:
 
 
 def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
-    """The values, with what the text around them makes of them where it has a word that may."""
-    values = [value for _, value in found]
+    """Return the values, with what the text around them makes of them where it has a word that may."""
     lower = written.lower() if found else ""
-    if any(cue in lower for cue in _WORDS["denials"]) and DENIES.search(written) is not None:
-        values = [
-            replace(value, denied=True) if denied(written, start) else value
-            for (start, _), value in zip(found, values, strict=True)
-        ]
-    if any(cue in lower for cue in _WORDS["additions"]):
-        values = [
-            replace(value, on_top=on_top(written, start, start + len(value.text)))
-            for (start, _), value in zip(found, values, strict=True)
-        ]
-    return values
+    denies = any(cue in lower for cue in _WORDS["denials"]) and DENIES.search(written) is not None
+    adds = any(cue in lower for cue in _WORDS["additions"])
+    if not denies and not adds:
+        return [value for _, value in found]
+    return [
+        replace(
+            value,
+            denied=denies and denied(written, start),
+            on_top=on_top(written, start, start + len(value.text)) if adds else None,
+        )
+        for start, value in found
+    ]
 
 
 def _begins_in_words(written: str) -> bool:

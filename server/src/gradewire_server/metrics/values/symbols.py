@@ -43,6 +43,10 @@ class Locant:
     stem: str
     marks: tuple[str, ...]
 
+    def equals(self, reference: "Locant") -> bool:
+        """Return whether both are the same substance."""
+        return self == reference
+
     def contradicts(self, reference: "Locant") -> bool:
         """Whether both are substances and two; of "2-methyl propane" the name is not read to its end."""
         begun = self.stem.startswith(reference.stem) or reference.stem.startswith(self.stem)
