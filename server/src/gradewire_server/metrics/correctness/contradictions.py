@@ -9,7 +9,7 @@ from typing import Final
 
 from rapidfuzz.distance import Indel, Levenshtein
 
-from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, FeatureText, folded_words, plain
+from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, VOCABULARY, FeatureText, folded_words, plain
 from gradewire_server.metrics.text.normalise import known_words, opposites_of
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 
@@ -32,10 +32,7 @@ MAY_NEGATE: Final = re.compile(
     r"\b(?:no|not|never|neither|nor|none|nobody|nothing|cannot)\b|n['\u2019]t\b", re.IGNORECASE
 )
 """Texts without one of these have no negation."""
-_NO_NEGATIONS: Final = frozenset({
-    "only", "just", "until", "doubt", "other", "merely", "necessarily", "less", "little", "few", "more", "much", "many",
-    "thanks", "expert", "sure", "at",
-})  # fmt: skip
+_NO_NEGATIONS: Final = frozenset(VOCABULARY["words"]["no_negations"].split())
 """Behind a negation they take it back: "not only", "not until 1989", "no doubt", "none other than", "no less than"."""
 _NO_COMPARATIVES: Final = frozenset({"rather", "more", "less", "few", "fewer", "other", "much", "little"})
 """Before "than" they compare nothing with a name: "rather than Rome", "more than 259"."""
@@ -249,10 +246,7 @@ _MOST_FRAME: Final = 32
 _MOST_DENIED: Final = 8
 
 _DENIALS: Final = NEGATIONS | {"false", "incorrect"}
-_NO_DENIALS: Final = frozenset({
-    "only", "until", "doubt", "other", "except", "besides", "than", "before", "unlike", "instead", "matter", "without",
-    "unless", "if", "whether", "just", "merely", "necessarily",
-})  # fmt: skip
+_NO_DENIALS: Final = frozenset(VOCABULARY["words"]["no_denials"].split())
 """In the clause of a negation they make it none: "not only", "not until 1989", "none other than", "no less than"."""
 _ASKS_FOR_WHAT_IS_NOT: Final = re.compile(
     r"\b(?:forg[eo]t|miss(?:ing|es|ed)?\b|los[et]|afraid|fear|refus|reject|declin|unable|unwilling|forbid|forbade"
@@ -270,10 +264,7 @@ _IMPLIED: Final = frozenset({"without", "too", "against"})
 _BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
 """Words of a reference to one more that its opposite may have besides."""
-_CONVERSES: Final = frozenset({
-    "above", "below", "over", "under", "before", "after", "left", "right", "than", "more", "less", "most", "least",
-    "many", "few",
-})  # fmt: skip
+_CONVERSES: Final = frozenset(VOCABULARY["words"]["converses"].split())
 """What they place changes sides with them: "B is below A" is "A is above B", "83 or more" is "at least 83"."""
 # A mark inside a number or a name ("10:30", "J.K. Rowling") ends nothing.
 _DENIAL_CLAUSE_END: Final = re.compile(

@@ -7,7 +7,7 @@ from typing import Final
 from rapidfuzz.distance import Indel
 
 from gradewire_server.metrics.correctness.contradictions import led_verdict
-from gradewire_server.metrics.correctness.words import STOP_WORDS, FeatureText, folded_words, plain
+from gradewire_server.metrics.correctness.words import STOP_WORDS, VOCABULARY, FeatureText, folded_words, plain
 
 _MAX_HEDGED_CHARACTERS: Final = 1024
 """Characters of an answer that is nothing but candidates; what is longer says more."""
@@ -57,19 +57,13 @@ _TALK: Final = re.compile(
     r"|comes? into question)\b"
 )
 _SUBJECT: Final = re.compile(r"^\W*(?:it|that|this|he|she|they|there|these)(?:'s|'re| is| are| was| were)?\b")
-# A part with one of these is a clause.
-_CLAUSES: Final = frozenset({
-    "is", "are", "was", "were", "be", "been", "has", "have", "had", "do", "does", "did", "it", "he", "she", "they",
-    "we", "you", "i", "which", "who", "that", "because", "but", "not", "will", "can", "when", "where", "while", "if",
-})  # fmt: skip
+_CLAUSE_WORDS: Final = frozenset(VOCABULARY["words"]["clauses"].split())
+"""A part with one of these is a clause."""
 _WORD: Final = re.compile(r"\w+")
 _BOTH_VERDICTS: Final = [
     frozenset({"yes", "no", *more}) for more in ((), ("or",), ("and",), ("either", "or"), ("both",))
 ]
-_NO_CANDIDATES: Final = STOP_WORDS | {
-    "more", "less", "so", "few", "fewer", "late", "later", "early", "earlier", "similar", "any", "other", "another",
-    "above", "below", "over", "under", "else", "both", "all", "same",
-}  # fmt: skip
+_NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].split())
 
 
 def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
@@ -146,7 +140,7 @@ def _candidates(text: str) -> list[frozenset[str]]:
     found: list[frozenset[str]] = []
     for part in _COMMA.split(_MARK.sub(",", _OR.sub(",", text))):
         words = folded_words(said) if (said := _SUBJECT.sub("", _TALK.sub(" ", part)).strip(" :.-")) else ()
-        if len(words) > _LONGEST_CANDIDATE or len(found) == _MOST_CANDIDATES or not _CLAUSES.isdisjoint(words):
+        if len(words) > _LONGEST_CANDIDATE or len(found) == _MOST_CANDIDATES or not _CLAUSE_WORDS.isdisjoint(words):
             return []
         if words:
             found.append(frozenset(words))

@@ -1,13 +1,15 @@
 """Words of an item as features compare them: recall, other forms, near-equal spellings, and words that are missing."""
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from importlib.resources import files
 from itertools import pairwise
 from math import nan
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from rapidfuzz import fuzz, process
@@ -24,18 +26,10 @@ MAX_WORDS: Final = 2_048
 MAX_REFERENCE_CHARACTERS: Final = 512
 """Characters of one reference that features are made of."""
 
-STOP_WORDS: Final = frozenset({
-    "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "or", "is", "are", "was",
-    "were", "be", "been", "it", "its", "this", "that", "these", "those", "as", "into", "about", "between", "his", "her",
-    "their", "he", "she", "they", "we", "who", "which", "what", "when", "where", "how", "not", "no", "do", "does",
-    "did", "has", "have", "had", "than", "then", "there", "also", "one", "us",
-})  # fmt: skip
-
-FUNCTION_WORDS: Final = STOP_WORDS | {
-    "after", "against", "along", "among", "around", "because", "before", "behind", "beneath", "beside", "but", "can",
-    "could", "during", "each", "every", "may", "might", "must", "near", "off", "onto", "over", "since", "so", "some",
-    "such", "through", "toward", "under", "until", "up", "upon", "very", "will", "within", "without", "would", "you",
-}  # fmt: skip
+VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
+"""The features, and the words that they look for."""
+STOP_WORDS: Final = frozenset(VOCABULARY["words"]["articles_and_the_like"].split())
+FUNCTION_WORDS: Final = STOP_WORDS.union(VOCABULARY["words"]["functions"].split())
 """Stop words, and further words that say how others belong together."""
 
 _LAST_ORDINAL: Final = 20

@@ -14,24 +14,12 @@ from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
 from gradewire_server.metrics.common import TextMetric, check_item, take_choices
 from gradewire_server.metrics.text.words import translated
+from gradewire_server.metrics.values.numerals import SMALL
 
 _PUNCTUATION: Final = frozenset(';/[]"{}()=+\\_-><@`,?!')
 _COMMA_IN_NUMBER: Final = re.compile(r"\d,\d")
 _PERIOD_OUTSIDE_NUMBER: Final = re.compile(r"\.(?!\d)")
-_NUMBERS: Final = {
-    "none": "0",
-    "zero": "0",
-    "one": "1",
-    "two": "2",
-    "three": "3",
-    "four": "4",
-    "five": "5",
-    "six": "6",
-    "seven": "7",
-    "eight": "8",
-    "nine": "9",
-    "ten": "10",
-}
+_NUMBERS: Final = {"none": "0"} | {word: str(value) for word, value in SMALL.items() if value <= 10}
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 
 _ENDINGS: Final = {
