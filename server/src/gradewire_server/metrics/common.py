@@ -3,10 +3,11 @@
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any, Final, Generic, Self, TypeVar
+from functools import wraps
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
 from unicodedata import category
 
 import numpy as np
@@ -17,6 +18,10 @@ from gradewire_server.domain.items import Failure, Item, MetricResult, Reference
 from gradewire_server.domain.metric import ModelMetadata, ParameterError, Parameters, calibration_for
 from gradewire_server.domain.needs import Embed, Need, Preparation, Program, Tier, Vectors, ask
 from gradewire_server.metrics.text.folding import BLANK_PATTERN, FILLERS
+
+T = TypeVar("T")
+P = TypeVar("P", bound=Parameters)
+A = ParamSpec("A")
 
 TIE = 1e-6
 """Values closer than this are equal: rounding inside a matrix product must not decide between two equal texts."""
@@ -102,14 +107,67 @@ def cut_warning(*cut: bool) -> tuple[ResultWarning, ...]:
     return (ResultWarning.TRUNCATED,) if any(cut) else ()
 
 
+class FailureError(Exception):
+    """A failure that ends a metric, by default with the failure's own result."""
+
+    def __init__(self, failure: Failure, result: MetricResult | None = None) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.result = result or MetricResult.failed(failure)
+
+
+def stop_at(failure: Failure | None) -> None:
+    """Raise FailureError where a check found something."""
+    if failure is not None:
+        raise FailureError(failure)
+
+
+def expect(asked: Generator[tuple[Need, ...], Any, T | Failure]) -> Generator[tuple[Need, ...], Any, T]:
+    """Return what a need is answered with, or raise FailureError where that is a failure."""
+    answer = yield from asked
+    if isinstance(answer, Failure):
+        raise FailureError(answer)
+    return answer
+
+
+def scoring(run: Callable[A, Program]) -> Callable[A, Program]:
+    """Decorate a metric's `score`, so that what stops it becomes its result."""
+
+    @wraps(run)
+    def program(*args: A.args, **kwargs: A.kwargs) -> Program:
+        try:
+            return (yield from run(*args, **kwargs))
+        except FailureError as error:
+            return error.result
+
+    return program
+
+
+def preparing(run: Callable[A, Preparation]) -> Callable[A, Preparation]:
+    """Decorate a metric's `prepare`, so that it returns the failure that stops it."""
+
+    @wraps(run)
+    def preparation(*args: A.args, **kwargs: A.kwargs) -> Preparation:
+        try:
+            return (yield from run(*args, **kwargs))
+        except FailureError as error:
+            return error.failure
+
+    return preparation
+
+
 def ask_together(*needs: Need) -> Generator[tuple[Need, ...], Any, Any]:
-    """Yields all needs as one round.
+    """Yield all needs as one round.
 
     Returns:
-        Their answers in the same order (Any: a tuple of what `ask` returns for each), or the first Failure among them.
+        Their answers in the same order (Any: a tuple of what `ask` returns for each).
+
+    Raises:
+        FailureError: One of them is a failure.
     """
     answers = yield needs
-    return next((answer for answer in answers if isinstance(answer, Failure)), answers)
+    stop_at(next((answer for answer in answers if isinstance(answer, Failure)), None))
+    return answers
 
 
 def sentence_needs(model: str, prediction: str, references: tuple[str, ...]) -> tuple[Embed, Embed]:
@@ -119,8 +177,8 @@ def sentence_needs(model: str, prediction: str, references: tuple[str, ...]) -> 
 
 def embed_references(model: str, texts: tuple[str, ...]) -> Preparation:
     """Asks for the vectors of references that are prepared."""
-    vectors = yield from ask(Embed(model, texts, Tier.REFERENCE))
-    return vectors if isinstance(vectors, Failure) else None
+    yield from expect(ask(Embed(model, texts, Tier.REFERENCE)))
+    return None
 
 
 def is_cut(*answers: Vectors) -> bool:
@@ -195,9 +253,6 @@ class EncoderParameters(Parameters):
         return self if found is None else replace(self, threshold=found.threshold, calibration=found.described)
 
 
-P = TypeVar("P", bound=Parameters)
-
-
 class NothingToPrepare:
     """Base of metrics for which nothing has to be prepared."""
 
@@ -211,12 +266,13 @@ class NothingToPrepare:
 class TextMetric(NothingToPrepare, ABC, Generic[P]):
     """Base of metrics that ask neither an encoder nor a judge."""
 
+    @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
         """Asks for nothing."""
         del metadata
         yield from ()
-        failure = self.check(item, parameters)
-        return self.grade(item, parameters) if failure is None else MetricResult.failed(failure)
+        stop_at(self.check(item, parameters))
+        return self.grade(item, parameters)
 
     def check(self, item: Item, parameters: P) -> Failure | None:
         """Why an item cannot be graded, or None."""
@@ -225,7 +281,7 @@ class TextMetric(NothingToPrepare, ABC, Generic[P]):
 
     @abstractmethod
     def grade(self, item: Item, parameters: P) -> MetricResult:
-        """Grades an item that passes `check`."""
+        """Grade an item that passes `check`; it may raise FailureError."""
 
 
 class MatchMetric(TextMetric[Parameters]):

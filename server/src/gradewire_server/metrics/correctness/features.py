@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_proto.parts import SmileParts
-from gradewire_server.domain.items import Failure, Item
+from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Need
 from gradewire_server.metrics.correctness.contradictions import contradiction_features, denies, verdict_features
 from gradewire_server.metrics.correctness.hedges import alternatives, refusal_features
@@ -123,8 +123,8 @@ class CorrectnessInputs:
     terms: SmileParts
 
 
-def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, CorrectnessInputs | Failure]:
-    """Asks for what SMILE asks for of a checked item, and reads on where the encoder stopped; a Failure where it fails.
+def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, CorrectnessInputs]:
+    """Ask for what SMILE asks for of a checked item, and read on where the encoder stopped.
 
     Windows in context, for they judge as well here as windows embedded alone, and those are most of SMILE's cost.
     Vectors of the question were tried and left out: answers behind it cost half of SMILE again, since they are a second
@@ -134,8 +134,6 @@ def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, Co
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
     texts = full_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
     similarities = yield from gather_to_the_end(texts, parameters, end=end)
-    if isinstance(similarities, Failure):
-        return similarities
     smile = grade(texts, similarities, parameters)
     if smile.score is None or smile.matched_reference is None or not isinstance(smile.parts, SmileParts):
         raise TypeError("SMILE has no score of its own similarities")

@@ -22,7 +22,18 @@ from gradewire_server.domain.items import (
 )
 from gradewire_server.domain.metric import Calibration, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Grade, Need, Preparation, Program, ask
-from gradewire_server.metrics.common import check_item, check_readable, check_references, cut_warning, embed_references
+from gradewire_server.metrics.common import (
+    FailureError,
+    check_item,
+    check_readable,
+    check_references,
+    cut_warning,
+    embed_references,
+    expect,
+    preparing,
+    scoring,
+    stop_at,
+)
 from gradewire_server.metrics.correctness.features import (
     INPUT_KIND,
     CorrectnessInputs,
@@ -52,12 +63,10 @@ class Graded:
     truncated: bool
 
 
-def ask_grader(inputs: CorrectnessInputs, grader: str) -> Generator[tuple[Need, ...], Any, Graded | Failure]:
+def ask_grader(inputs: CorrectnessInputs, grader: str) -> Generator[tuple[Need, ...], Any, Graded]:
     """Asks about the references that come closest to the answer, the one that the other features are of before all."""
     references = closest_references(inputs)
-    grades = yield from ask(Grade(grader, graded_texts(inputs.item, references)))
-    if isinstance(grades, Failure):
-        return grades
+    grades = yield from expect(ask(Grade(grader, graded_texts(inputs.item, references))))
     cut = is_shortened(inputs.item, references) or bool(grades.truncated.any())
     return Graded(float(grades.logits.max()), cut)
 
@@ -149,29 +158,21 @@ class Correctness:
     def __init__(self) -> None:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
+    @scoring
     def score(self, item: Item, parameters: CorrectnessParameters, metadata: ModelMetadata) -> Program:
         """SMILE's rounds (preset one_pass), and one of the grader's where one is named."""
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        stop_at(check_item(item))
         fit = None if parameters.features_only else fit_of(metadata)
         if isinstance(fit, str):
-            return MetricResult.failed(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
+            raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
         inputs = yield from gather_inputs(item, parameters.model)
-        if isinstance(inputs, Failure):
-            return MetricResult.failed(inputs)
-        if not parameters.grader:
-            return _result(inputs, Measured.of(inputs), fit, parameters.confidence)
-        graded = yield from ask_grader(inputs, parameters.grader)
-        if isinstance(graded, Failure):
-            return MetricResult.failed(graded)
+        graded = (yield from ask_grader(inputs, parameters.grader)) if parameters.grader else None
         return _result(inputs, Measured.of(inputs, graded), fit, parameters.confidence)
 
+    @preparing
     def prepare(self, entry: ReferenceEntry, parameters: CorrectnessParameters) -> Preparation:
         """Asks for every reference and its keywords, as SMILE does."""
-        failure = check_references(entry.references)
-        if failure is not None:
-            return failure
+        stop_at(check_references(entry.references))
         keywords = tuple(normalise(reference).text for reference in entry.references)
         return (yield from embed_references(parameters.model, entry.references + keywords))
 
@@ -274,10 +275,8 @@ def _result(
     position = fit.position_of(measured.input_kind)
     probability = fit(measured.features, position)
     if not math.isfinite(probability):
-        failure = Failure(
-            Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_REMEDY} again"
-        )
-        return MetricResult.failed(failure)
+        message = f"the encoder's fit {fit.identity} gives no probability here: {_REMEDY} again"
+        raise FailureError(Failure(Status.INTERNAL, message))
     band = fit.band(confidence, position)
     reason = ""
     if band.holds(probability):

@@ -29,13 +29,18 @@ from gradewire_server.domain.needs import (
 )
 from gradewire_server.metrics.common import (
     EncoderParameters,
+    FailureError,
     Measure,
     ask_together,
     check_item,
     check_question,
     check_references,
     cut_warning,
+    expect,
     first_of_the_highest,
+    preparing,
+    scoring,
+    stop_at,
 )
 
 _TINY = 1e-12
@@ -164,14 +169,11 @@ class Bertscore:
     )
     parameters_type = BertscoreParameters
 
+    @scoring
     def score(self, item: Item, parameters: BertscoreParameters, metadata: ModelMetadata) -> Program:
         """One round, or more where the references are long: token vectors, and the corpus where there are weights."""
-        failure = check_item(item) or _check_question(item.question, parameters)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        stop_at(check_item(item) or _check_question(item.question, parameters))
         found = yield from _compare(item, parameters)
-        if isinstance(found, Failure):
-            return MetricResult.failed(found)
         values = found.values
         if parameters.rescale:
             baselines = {layer.number: layer.baseline for layer in metadata.token_layers}
@@ -188,15 +190,12 @@ class Bertscore:
             correct=None if parameters.threshold is None else score >= parameters.threshold,
         )
 
+    @preparing
     def prepare(self, entry: ReferenceEntry, parameters: BertscoreParameters) -> Preparation:
         """Asks for the references' token vectors."""
-        failure = check_references(entry.references) or _check_question(entry.question, parameters)
-        if failure is not None:
-            return failure
+        stop_at(check_references(entry.references) or _check_question(entry.question, parameters))
         for texts in _chunks(_sides(entry.question, entry.references, parameters)):
-            answer = yield from ask(_tokens(texts, Tier.REFERENCE, parameters))
-            if isinstance(answer, Failure):
-                return answer
+            yield from expect(ask(_tokens(texts, Tier.REFERENCE, parameters)))
         return None
 
 
@@ -209,32 +208,26 @@ class _Found:
     corpus: str
 
 
-def _compare(item: Item, parameters: BertscoreParameters) -> Generator[tuple[Need, ...], Any, _Found | Failure]:
+def _compare(item: Item, parameters: BertscoreParameters) -> Generator[tuple[Need, ...], Any, _Found]:
     (text,) = _sides(item.question, (item.prediction,), parameters)
     first, *further = _chunks(_sides(item.question, item.references, parameters))
     statistics = () if parameters.idf is Corpus.NONE else (_statistics(parameters),)
     answers = yield from ask_together(
         _tokens((text,), Tier.PREDICTION, parameters), _tokens(first, Tier.REFERENCE, parameters), *statistics
     )
-    if isinstance(answers, Failure):
-        return answers
     (prediction,), references, *corpora = answers
     corpus: DocumentFrequencies | None = corpora[0] if corpora else None
     question_end = len(item.question) if parameters.with_question else 0
-    failure = _check_corpus(corpus) or _check_prediction(prediction, corpus, question_end)
-    if failure is not None:
-        return failure
+    stop_at(_check_corpus(corpus) or _check_prediction(prediction, corpus, question_end))
     blocks = [match(prediction, references, corpus, question_end)]
     truncated = prediction.truncated or any(each.truncated for each in references)
     for texts in further:
-        references = yield from ask(_tokens(texts, Tier.REFERENCE, parameters))
-        if isinstance(references, Failure):
-            return references
+        references = yield from expect(ask(_tokens(texts, Tier.REFERENCE, parameters)))
         blocks.append(match(prediction, references, corpus, question_end))
         truncated |= any(each.truncated for each in references)
     values = np.concatenate(blocks)
     if not np.isfinite(values).any():
-        return Failure(Status.INVALID_INPUT, "references: " + _why_weightless(corpus))
+        raise FailureError(Failure(Status.INVALID_INPUT, "references: " + _why_weightless(corpus)))
     return _Found(values, truncated, corpus.name if corpus else "")
 
 

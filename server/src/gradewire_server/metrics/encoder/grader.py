@@ -6,10 +6,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from gradewire_proto.parts import GraderParts
-from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry
+from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, Parameters
 from gradewire_server.domain.needs import Grade, GradedTexts, Preparation, Program, ask
-from gradewire_server.metrics.common import check_item, check_references, cut_warning, first_of_the_highest, is_blank
+from gradewire_server.metrics.common import (
+    check_item,
+    check_references,
+    cut_warning,
+    expect,
+    first_of_the_highest,
+    is_blank,
+    scoring,
+    stop_at,
+)
 
 MAX_CHARACTERS: Final = 32_768
 """Of each text: far more than a grader reads of it, and few enough to be written beside a thousand references."""
@@ -57,15 +66,12 @@ class Grader:
     )
     parameters_type = GraderParameters
 
+    @scoring
     def score(self, item: Item, parameters: GraderParameters, metadata: ModelMetadata) -> Program:
         """One round: the answer beside each reference. The question may be empty."""
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        stop_at(check_item(item))
         references = range(len(item.references))
-        grades = yield from ask(Grade(parameters.model, graded_texts(item, references)))
-        if isinstance(grades, Failure):
-            return MetricResult.failed(grades)
+        grades = yield from expect(ask(Grade(parameters.model, graded_texts(item, references))))
         best = first_of_the_highest(grades.logits)
         logit = float(grades.logits[best])
         truncated = is_shortened(item, references) or bool(grades.truncated.any())

@@ -15,7 +15,7 @@ from gradewire_proto.parts import AutoParts, CorrectnessParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status, quoted
 from gradewire_server.domain.metric import NO_MODEL, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.metrics.common import check_question, check_readable, take_choices
+from gradewire_server.metrics.common import FailureError, check_question, check_readable, scoring, stop_at, take_choices
 from gradewire_server.metrics.correctness.metric import Correctness, CorrectnessParameters
 from gradewire_server.metrics.judged.auto_fit import EXACT, VERSION, AutoFit, Band, find_fit
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE
@@ -189,14 +189,13 @@ class Auto:
     def __init__(self) -> None:
         self._correctness = Correctness()
 
+    @scoring
     def score(self, item: Item, parameters: AutoParameters, metadata: ModelMetadata) -> Program:
         """The rounds of `correctness` unless a reference is matched, then those of the judge where it is asked."""
-        failure = check_judged(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        stop_at(check_judged(item))
         found = find_fit(metadata, parameters)
         if isinstance(found, str):
-            return MetricResult.failed(Failure(Status.INVALID_PARAMETER, f"model: {found}"))
+            raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {found}"))
         fit, band = found[0], found[0].band(parameters)
         matched = yield from _EXACT_MATCH.score(item, ExactMatch.parameters_type(), NO_MODEL)
         if matched.correct:

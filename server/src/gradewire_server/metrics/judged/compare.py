@@ -10,7 +10,7 @@ from typing import Final
 from gradewire_server.domain.items import Compared, Failure, Item, MetricResult, Pair, ReferenceEntry, Status, Winner
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.metrics.common import check_references
+from gradewire_server.metrics.common import check_references, scoring, stop_at
 from gradewire_server.metrics.judged.pairs import (
     TIE_POINTS,
     CompareDecision,
@@ -45,6 +45,7 @@ class Compare:
     info: MetricInfo = COMPARE_INFO
     parameters_type: type[CompareParameters] = CompareParameters
 
+    @scoring
     def score(self, item: Item, parameters: CompareParameters, metadata: ModelMetadata) -> Program:
         """Two needs in one round for each step of the prompt's variant.
 
@@ -59,9 +60,7 @@ class Compare:
         del metadata
         if not isinstance(item, Pair):
             raise TypeError(f"two answers are compared, not an {type(item).__name__}")
-        failure = check_pair(item, parameters)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        stop_at(check_pair(item, parameters))
         if look_the_same(item):
             return MetricResult(score=TIE_POINTS, compared=Compared(Winner.TIE, decided_by="rule"))
         asked = yield from ask_both_orders(item, parameters)

@@ -14,16 +14,15 @@ from gradewire_server.domain.items import (
     MetricResult,
     OrderVerdict,
     Pair,
-    ResultWarning,
     Status,
     Winner,
 )
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
+from gradewire_server.domain.judge import Choice, JudgePrompt, Turn
 from gradewire_server.domain.needs import Need
-from gradewire_server.metrics.common import check_question, check_references, cut_warning, has_letter_or_digit
-from gradewire_server.metrics.judged.metric import added, no_label
+from gradewire_server.metrics.common import check_question, check_references, has_letter_or_digit
+from gradewire_server.metrics.judged.metric import Answer, Exchange, ask_step, read_answer
 from gradewire_server.metrics.judged.parameters import PromptParameters
-from gradewire_server.metrics.judged.prompt import CAPTION_SEPARATOR, judge_prompt, previous_answers, without_praise
+from gradewire_server.metrics.judged.prompt import CAPTION_SEPARATOR, judge_prompt, turns_before, without_praise
 from gradewire_server.metrics.judged.references import (
     DEFAULT_SHARE,
     ReferenceChoice,
@@ -146,51 +145,67 @@ class Order:
             self.first, winner, self.probabilities, self.label_mass, self.reason, extracted=self.extracted
         )
 
-    def wrote(self, step: Step, generated: Generated, delimiters: Delimiters) -> None:
-        """Takes a generated text; a verdict that the judge was talked into writing there is made harmless."""
-        text = neutralise(generated.text, delimiters)
-        if text:
-            self.answers[step.name] = text
-        else:
-            self.unreadable = Failure(Status.UNPARSABLE, f"the judge wrote no {step.name}")
-
-    def chose(self, step: Step, choice: Choice) -> None:
-        """Takes the probabilities of labels, whose values are those of the first answer."""
-        self.unreadable = no_label(step, choice)
-        if self.unreadable is not None:
+    def take(self, step: Step, answer: Answer, delimiters: Delimiters) -> None:
+        """Take what the judge says in a step; values of labels are those of the first answer."""
+        read = read_answer(step, answer, delimiters)
+        self.unreadable = read if isinstance(read, Failure) else None
+        if isinstance(read, Failure):
             return
-        first, second, tie = (
-            sum(p for p, value in zip(choice.probabilities, step.values, strict=True) if value == wanted)
-            for wanted in (_FIRST, _SECOND, _TIE)
-        )
-        a, b = (first, second) if self.first is Winner.A else (second, first)
-        self.probabilities, self.label_mass = (a, b, tie), choice.mass
+        self.answers[step.name] = read
+        if isinstance(answer, Choice):
+            first, second, tie = (
+                sum(p for p, value in zip(answer.probabilities, step.values, strict=True) if value == wanted)
+                for wanted in (_FIRST, _SECOND, _TIE)
+            )
+            a, b = (first, second) if self.first is Winner.A else (second, first)
+            self.probabilities, self.label_mass = (a, b, tie), answer.mass
 
 
-@dataclass(frozen=True, slots=True)
-class ShownPair:
-    """A pair as a judge sees it.
+TIE_POINTS: Final = 0.5
+"""Score of a tie; a win of answer A has 1, one of answer B 0."""
+_LEAST_CHARACTERS: Final = 64
+"""Of an answer that is cut for a judge: with less of it there is nothing to compare."""
+
+
+@dataclass(slots=True)
+class PairRounds(Exchange):
+    """A pair before a judge, in both orders.
 
     Attributes:
-        orders: Its turn with answer A first, and with answer B first.
+        orders: A first, then B first.
         characters: Of the longer answer, as it is shown but for what makes it harmless.
-        cut: Something of it is left out.
-        masked: Words of an answer are not shown: see `without_praise`.
+        too_long: The judge cut an answer, or has no room for one.
     """
 
-    orders: tuple[Rendered, Rendered]
+    orders: tuple[Order, Order]
     characters: int
-    cut: bool
-    masked: bool
+    too_long: bool = False
 
     @property
     def alike(self) -> bool:
         """Whether both answers are shown as the same text."""
         a_first, b_first = self.orders
-        return a_first == b_first
+        return a_first.rendered == b_first.rendered
+
+    def compared(self, winner: Winner | None = None) -> Compared:
+        """What there is to say of it."""
+        verdicts = tuple(order.verdict for order in self.orders)
+        return Compared(winner, verdicts, "judge" if winner else "", *self.tokens)
+
+    def tied(self) -> MetricResult:
+        """The result where both answers are shown alike."""
+        compared = replace(self.compared(Winner.TIE), orders=(), decided_by="rule")
+        return MetricResult(TIE_POINTS, warnings=self.warnings, compared=compared)
+
+    def failed(self, failure: Failure) -> MetricResult:
+        """The result where there is no winner; what was read of an answer that cannot be read stands beside it."""
+        result = MetricResult.failed(failure)
+        if failure.status not in {Status.UNPARSABLE, Status.INCONSISTENT}:
+            return result
+        return replace(result, warnings=self.warnings, compared=self.compared())
 
 
-def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = MAX_CHARACTERS) -> ShownPair:
+def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = MAX_CHARACTERS) -> PairRounds:
     """Writes a pair that passes `check_pair` into its variant's template.
 
     Either order has the same texts, and a pair whose answers have changed places has the same two orders: so its
@@ -220,22 +235,21 @@ def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = 
         "caption": neutralise(caption, variant.delimiters),
         "references": write_references(shown.counted, file.references, variant.delimiters) if shown else "",
     }
-    orders = (_rendered(variant, fields, answers), _rendered(variant, fields, answers[::-1]))
+    orders = (
+        Order(Winner.A, _rendered(variant, fields, answers)),
+        Order(Winner.B, _rendered(variant, fields, answers[::-1])),
+    )
     cut = question_cut or caption_cut or a_cut or b_cut or bool(shown and shown.cut)
-    return ShownPair(orders, max(len(a), len(b)), cut, masked=answers != neutral)
+    return PairRounds(cut, answers != neutral, orders, max(len(a), len(b)))
 
 
 @lru_cache(maxsize=64)
 def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bool) -> tuple[Turn, ...]:
     """The turns before a pair's: instructions, and demonstrations as pairs of turns."""
     variant = file.variants[variant_name]
-    system = variant.instructions(caption=caption, image=image)
-    turns = [Turn(Role.SYSTEM, system)] if system else []
     solved = file.demonstrations.get(PAIR_SETS[0], ()) if variant.demonstrations else ()
-    for demonstration in solved:
-        turns.append(Turn(Role.USER, _demonstrated(file, variant, demonstration, caption=caption).text))
-        turns.append(Turn(Role.ASSISTANT, previous_answers(variant.steps, demonstration.answers)))
-    return tuple(turns)
+    written = [_demonstrated(file, variant, demonstration, caption=caption) for demonstration in solved]
+    return turns_before(variant, zip(written, solved, strict=True), caption=caption, image=image)
 
 
 def _cut(answer: str, most_words: int, most_characters: int) -> tuple[str, bool]:
@@ -289,62 +303,6 @@ def look_the_same(pair: Pair) -> bool:
     return without_markup(pair.prediction) == without_markup(pair.rival)
 
 
-TIE_POINTS: Final = 0.5
-"""Score of a tie; a win of answer A has 1, one of answer B 0."""
-_LEAST_CHARACTERS: Final = 64
-"""Of an answer that is cut for a judge: with less of it there is nothing to compare."""
-_NO_TOKENS: Final[int | None] = 0
-
-
-@dataclass(slots=True)
-class PairRounds:
-    """A pair on its way, in both orders.
-
-    Attributes:
-        orders: A first, then B first.
-        cut: Something of it was left out.
-        masked: Words of an answer were not shown.
-        prompt_tokens: Over both orders; None where the judge does not tell.
-        generated_tokens: Likewise.
-        too_long: The judge cut an answer, or has no room for one.
-    """
-
-    orders: tuple[Order, Order]
-    cut: bool
-    masked: bool
-    prompt_tokens: int | None = 0
-    generated_tokens: int | None = 0
-    too_long: bool = False
-
-    @property
-    def warnings(self) -> tuple[ResultWarning, ...]:
-        """What was not shown as it was written."""
-        return (*cut_warning(self.cut), *((ResultWarning.MASKED,) if self.masked else ()))
-
-    def compared(self, winner: Winner | None = None) -> Compared:
-        """What there is to say of it."""
-        told = self.prompt_tokens is not None and self.generated_tokens is not None
-        return Compared(
-            winner,
-            tuple(order.verdict for order in self.orders),
-            "judge" if winner else "",
-            self.prompt_tokens if told else None,
-            self.generated_tokens if told else None,
-        )
-
-    def tied(self) -> MetricResult:
-        """The result where both answers are shown alike."""
-        compared = replace(self.compared(Winner.TIE), orders=(), decided_by="rule")
-        return MetricResult(TIE_POINTS, warnings=self.warnings, compared=compared)
-
-    def failed(self, failure: Failure) -> MetricResult:
-        """The result where there is no winner; what was read of an answer that cannot be read stands beside it."""
-        result = MetricResult.failed(failure)
-        if failure.status not in {Status.UNPARSABLE, Status.INCONSISTENT}:
-            return result
-        return replace(result, warnings=self.warnings, compared=self.compared())
-
-
 def ask_both_orders(
     pair: Pair, parameters: CompareParameters
 ) -> Generator[tuple[Need, ...], Any, PairRounds | MetricResult]:
@@ -357,22 +315,18 @@ def ask_both_orders(
     Returns:
         What it said; the result where that is no verdict of both: a tie by rule, a failure, or UNPARSABLE.
     """
-    most, read, written = MAX_CHARACTERS, _NO_TOKENS, _NO_TOKENS
+    asked: PairRounds | None = None
     while True:
-        shown = show_pair(pair, parameters, most)
-        asked = PairRounds(_orders(shown), shown.cut, shown.masked, read, written)
-        if shown.alike:
+        most = MAX_CHARACTERS if asked is None else asked.characters // 2
+        before, asked = asked, show_pair(pair, parameters, most)
+        if before is not None:
+            asked.count(before)
+        if asked.alike:
             return asked.tied()
-        shortens = shown.characters >= 2 * _LEAST_CHARACTERS
+        shortens = asked.characters >= 2 * _LEAST_CHARACTERS
         failure = yield from _ask(asked, pair, parameters, shortens=shortens)
         if not (shortens and asked.too_long):
             return asked if failure is None else asked.failed(failure)
-        most, read, written = shown.characters // 2, asked.prompt_tokens, asked.generated_tokens
-
-
-def _orders(shown: ShownPair) -> tuple[Order, Order]:
-    a_first, b_first = shown.orders
-    return Order(Winner.A, a_first), Order(Winner.B, b_first)
 
 
 def _ask(
@@ -423,24 +377,14 @@ def _round(  # noqa: PLR0913, PLR0917 - whom to ask what, of which orders
     """One step of some orders; what fails for another reason than that it cannot be read."""
     if not orders:
         return None
-    if step.labels:
-        needs: tuple[Need, ...] = tuple(Choose(model, prompt, step.labels) for prompt in prompts)
-    else:
-        needs = tuple(Generate(model, prompt, step.max_tokens, ("\n",)) for prompt in prompts)
-    answers: tuple[Choice | Generated | Failure, ...] = yield needs
+    answers = yield from ask_step(model, step, prompts)
     for order, answer in zip(orders, answers, strict=True):
-        if isinstance(answer, Failure):
-            if answer.status is not Status.UNPARSABLE:
-                asked.too_long |= answer.status is Status.INVALID_INPUT
-                return answer
-            order.unreadable = answer
-            continue
-        asked.prompt_tokens = added(asked.prompt_tokens, answer.prompt_tokens)
-        asked.generated_tokens = added(asked.generated_tokens, answer.generated_tokens)
-        asked.cut |= answer.truncated
-        asked.too_long |= answer.truncated
-        if isinstance(answer, Choice):
-            order.chose(step, answer)
-        else:
-            order.wrote(step, answer, variant.delimiters)
+        if isinstance(answer, Failure) and answer.status is not Status.UNPARSABLE:
+            asked.too_long |= answer.status is Status.INVALID_INPUT
+            return answer
+        if not isinstance(answer, Failure):
+            asked.count(answer)
+            asked.cut |= answer.truncated
+            asked.too_long |= answer.truncated
+        order.take(step, answer, variant.delimiters)
     return None

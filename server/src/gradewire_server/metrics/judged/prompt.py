@@ -271,11 +271,20 @@ def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> t
         view: What is shown of a demonstration, as of an item.
     """
     variant = file.variants[variant_name]
-    system = variant.instructions(caption=view.caption, image=view.image)
-    turns = [Turn(Role.SYSTEM, system)] if system else []
     shown = demonstration_set(file, variant, kind, view.shots)
-    for demonstration in file.demonstrations[shown][: view.shots] if shown else ():
-        turns.append(Turn(Role.USER, variant.item.render(_demonstrated(file, variant, demonstration, view)).text))
+    solved = file.demonstrations[shown][: view.shots] if shown else ()
+    written = [variant.item.render(_demonstrated(file, variant, demonstration, view)) for demonstration in solved]
+    return turns_before(variant, zip(written, solved, strict=True), caption=view.caption, image=view.image)
+
+
+def turns_before(
+    variant: Variant, solved: Iterable[tuple[Rendered, Demonstration]], *, caption: bool, image: bool
+) -> tuple[Turn, ...]:
+    """Return the turns before an item's or a pair's, of demonstrations as they are shown."""
+    system = variant.instructions(caption=caption, image=image)
+    turns = [Turn(Role.SYSTEM, system)] if system else []
+    for shown, demonstration in solved:
+        turns.append(Turn(Role.USER, shown.text))
         turns.append(Turn(Role.ASSISTANT, previous_answers(variant.steps, demonstration.answers)))
     return tuple(turns)
 

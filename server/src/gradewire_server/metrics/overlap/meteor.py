@@ -17,14 +17,17 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from gradewire_proto.parts import MeteorParts
-from gradewire_server.domain.items import Failure, Item, MetricResult
+from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import FindSynonyms, Program, Synonyms, ask
 from gradewire_server.metrics.common import (
     NothingToPrepare,
     check_item,
     cut_warning,
+    expect,
     first_of_the_highest,
+    scoring,
+    stop_at,
     take_choices,
 )
 from gradewire_server.metrics.text.stems import stem
@@ -209,21 +212,18 @@ class Meteor(NothingToPrepare):
     )
     parameters_type = MeteorParameters
 
+    @scoring
     def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
         """Asks for synonyms of words that are not matched otherwise; even of none, to learn of missing files."""
         del metadata
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        stop_at(check_item(item))
         words, prediction_cut = first_words(item.prediction)
         references, references_cut = words_of_references(item.references, first_words)
         prediction = IndexedWords.of(words)
         alignments = [align_words(prediction, reference) for reference in references]
         if parameters.synonyms is MeteorSynonyms.WORDNET:
             wanted = tuple(free_stems(prediction, alignments))
-            synonyms = yield from ask(FindSynonyms(wanted))
-            if isinstance(synonyms, Failure):
-                return MetricResult.failed(synonyms)
+            synonyms = yield from expect(ask(FindSynonyms(wanted)))
             # The answer may hold the words of the whole request.
             alignments = align_synonyms(prediction, alignments, {word: synonyms[word] for word in wanted})
         found = [

@@ -1,6 +1,6 @@
 """SMILE's needs of the encoder, round by round: all windows, those in context, or a shortlist of them."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Self, TypeAlias
@@ -8,9 +8,8 @@ from typing import Any, Final, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.items import Failure
 from gradewire_server.domain.needs import Embed, EmbedRoughly, EmbedTokens, Need, Tier, TokenVectors, Vectors, ask
-from gradewire_server.metrics.common import TIE, ask_together, first_of_the_highest, is_cut, sentence_needs
+from gradewire_server.metrics.common import TIE, ask_together, expect, first_of_the_highest, is_cut, sentence_needs
 from gradewire_server.metrics.smile.formula import (
     Keyword,
     Similarities,
@@ -208,11 +207,11 @@ def closest_texts(
     return tuple(sorted(found, key=found.__getitem__))
 
 
-_SmileNeeds: TypeAlias = Generator[tuple[Need, ...], Any, Similarities | Failure]
+_SmileNeeds: TypeAlias = Generator[tuple[Need, ...], Any, Similarities]
 
 
 def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float | None = None) -> _SmileNeeds:
-    """Asks for all that the score of `texts` rests on; a Failure where the encoder fails.
+    """Ask for all that the score of `texts` rests on.
 
     Args:
         texts: The item's texts.
@@ -222,8 +221,6 @@ def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float
     if not texts.held:
         return (yield from _look(texts, parameters, None, rough_error))
     answers = yield from ask_together(*sentence_needs(parameters.model, texts.prediction, texts.sentences))
-    if isinstance(answers, Failure):
-        return answers
     prediction, sentences = answers
     known = Similarities(
         sentences=_cosines(prediction.values[0], sentences),
@@ -254,8 +251,6 @@ def _all_windows(
         EmbedRoughly(parameters.model, every) if is_rough else Embed(parameters.model, every, Tier.WINDOW),
         *(() if known else sentence_needs(parameters.model, texts.prediction, texts.sentences)),
     )
-    if isinstance(answers, Failure):
-        return answers
     keywords, vectors, *rest = answers
     if known is None:
         prediction, sentences = rest
@@ -264,9 +259,7 @@ def _all_windows(
     truncated = is_cut(keywords, vectors)
     if is_rough and rough_error is not None:
         windows = possibly_closest(texts, vectors.values, keywords.values, error=rough_error)
-        vectors = yield from ask(Embed(parameters.model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
-        if isinstance(vectors, Failure):
-            return vectors
+        vectors = yield from embed_windows(parameters.model, windows)
     closest = closest_windows(texts, windows, vectors.values, keywords.values)
     return known.joined_by(closest, truncated=truncated)
 
@@ -277,8 +270,6 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarit
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
         *(() if known else (Embed(parameters.model, texts.sentences, Tier.REFERENCE),)),
     )
-    if isinstance(answers, Failure):
-        return answers
     keywords, (prediction,), *rest = answers
     if known is None:
         (sentences,) = rest
@@ -288,11 +279,14 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarit
         closest = closest_in_context(texts, prediction, keywords.values)
         return known.joined_by(closest, truncated=is_cut(keywords))
     windows = shortlist(texts, prediction, keywords.values)
-    vectors = yield from ask(Embed(parameters.model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
-    if isinstance(vectors, Failure):
-        return vectors
+    vectors = yield from embed_windows(parameters.model, windows)
     closest = closest_windows(texts, windows, vectors.values, keywords.values)
     return known.joined_by(closest, truncated=is_cut(keywords, vectors))
+
+
+def embed_windows(model: str, windows: Mapping[int, Sequence[str]]) -> Generator[tuple[Need, ...], Any, Vectors]:
+    """Ask for the vectors of windows by length, in their order."""
+    return (yield from expect(ask(Embed(model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))))
 
 
 def _cosines(prediction: NDArray[np.float32], sentences: Vectors) -> list[float]:
