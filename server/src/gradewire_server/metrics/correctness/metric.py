@@ -212,15 +212,15 @@ def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
     found = cached_fit(stored.fit, features_of(grader), VERSION)
     if isinstance(found, str):
         return f"this encoder's fit for correctness cannot be used ({found}): {_REMEDY} again"
-    if found.model_digest != metadata.digest:
+    if found.form.model_digest != metadata.digest:
         return (
-            f"this encoder's fit for correctness was made for the digest {found.model_digest[:12]}, "
+            f"this encoder's fit for correctness was made for the digest {found.form.model_digest[:12]}, "
             f"and it has {metadata.digest[:12]}: {_REMEDY} again"
         )
-    if found.grader_digest != digest:
+    if found.form.grader_digest != digest:
         return (
             f"this encoder's fit for correctness was made with a grader of the digest "
-            f"{found.grader_digest[:12] or 'none'}, and {grader} has {digest[:12]}: {_REMEDY} again"
+            f"{found.form.grader_digest[:12] or 'none'}, and {grader} has {digest[:12]}: {_REMEDY} again"
         )
     return found
 

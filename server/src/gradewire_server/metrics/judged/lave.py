@@ -12,12 +12,7 @@ from typing_extensions import override
 
 from gradewire_server.domain.metric import MetricInfo, ParameterError
 from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
-from gradewire_server.metrics.judged.parameters import (
-    ADVICE,
-    BinaryParameters,
-    BinaryQuestions,
-    LabelValue,
-)
+from gradewire_server.metrics.judged.parameters import ADVICE, BinaryParameters, BinaryQuestions, LabelValue
 from gradewire_server.metrics.judged.references import DEFAULT_SHARE, ReferenceChoice, View
 
 

@@ -8,15 +8,7 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.items import (
-    Compared,
-    Failure,
-    MetricResult,
-    OrderVerdict,
-    Pair,
-    Status,
-    Winner,
-)
+from gradewire_server.domain.items import Compared, Failure, MetricResult, OrderVerdict, Pair, Status, Winner
 from gradewire_server.domain.judge import Choice, JudgePrompt, Turn
 from gradewire_server.domain.needs import Need
 from gradewire_server.metrics.common import check_question, check_references, has_letter_or_digit

@@ -5,14 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
-from gradewire_server.metrics.values.tokens import (
-    VOCABULARY,
-    Token,
-    adjacent,
-    lower_at,
-    number_at,
-    tokens_are,
-)
+from gradewire_server.metrics.values.tokens import VOCABULARY, Token, adjacent, lower_at, number_at, tokens_are
 
 _WORDS: Final = VOCABULARY["numerals"]
 

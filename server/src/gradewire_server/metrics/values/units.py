@@ -5,15 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from gradewire_server.metrics.values.tokens import (
-    VOCABULARY,
-    Token,
-    adjacent,
-    lower_at,
-    number_at,
-    phrase_at,
-    phrases,
-)
+from gradewire_server.metrics.values.tokens import VOCABULARY, Token, adjacent, lower_at, number_at, phrase_at, phrases
 
 Dimension = tuple[tuple[str, int], ...]
 """Base quantities and their powers, by name: (("length", 1), ("time", -1)) is a speed; () is a plain number."""
