@@ -1,18 +1,23 @@
 """A fit of the metric: from features to a probability, and to the band in which its verdict is not to be trusted."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from gradewire_server.domain.items import quoted
+from gradewire_server.domain.metric import ParameterError
 from gradewire_server.metrics.correctness.features import RULED_OUT, Feature
-from gradewire_server.metrics.correctness.stored_form import ConformalForm, FitForm
+from gradewire_server.metrics.correctness.stored_form import ConformalForm, FitForm, VersionedForm
 from gradewire_server.metrics.correctness.trees import SoftTrees, TreeError
+
+F = TypeVar("F", bound=VersionedForm)
 
 VERDICT: Final = 0.5
 """Probability from which an answer counts as right."""
@@ -21,6 +26,7 @@ _MISTAKEN_SLOPE: Final = 1.25
 """At confidence c the band holds the share (c - 1/2) 5/4 of wrong verdicts: half of them at 0.9."""
 
 ID_CHARACTERS: Final = 12
+_FIT_NAME: Final = re.compile("[0-9a-f]{8,64}")
 MAX_TEXT_CHARACTERS: Final = 8 << 20
 _INT: Final = np.intp
 
@@ -145,9 +151,40 @@ class CorrectnessFit:
         return near.towards(EVERYTHING if far is None else _band(far.conformal, confidence), position.far)
 
 
+def check_fit_name(fit: str | None) -> None:
+    """Raise ParameterError unless a request names a fit by 8 to 64 hex digits, or none."""
+    if fit and _FIT_NAME.fullmatch(fit) is None:
+        raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {quoted(fit)}")
+
+
+def check_identity(identity: str, named: str | None) -> None:
+    """Raise ParameterError where a request names another fit than the model has."""
+    if not identity.startswith(named or ""):
+        raise ParameterError("fit", f"the model's fit is {identity} here, {named} is asked for")
+
+
 def fit_id(text: str) -> str:
     """The name of a fit in results: 12 hex digits of the SHA-256 of its stored text."""
     return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
+
+
+def read_form(text: str, kind: type[F], *, version: int) -> F:
+    """Return a stored fit of a kind (with a `metric_version`), checked for itself.
+
+    Raises:
+        FitError: It is too long, not of the form, or for another version of the metric.
+    """
+    if len(text) > MAX_TEXT_CHARACTERS:
+        raise FitError(f"has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are read")
+    try:
+        form = kind.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise FitError(f"{where or 'text'}: {first['msg']}") from None
+    if form.metric_version != version:
+        raise FitError(f"is for version {form.metric_version} of the metric, this server has {version}")
+    return form
 
 
 def read_fit(text: str, known: Sequence[Feature], *, version: int) -> CorrectnessFit:
@@ -162,16 +199,7 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Correctnes
         FitError: It is not of the form, is for another version of the metric, reads a feature that this version does
             not have, or is not monotone, or steeper than may be, where the metric promises it.
     """
-    if len(text) > MAX_TEXT_CHARACTERS:
-        raise FitError(f"has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are read")
-    try:
-        form = FitForm.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise FitError(f"{where or 'text'}: {first['msg']}") from None
-    if form.metric_version != version:
-        raise FitError(f"is for version {form.metric_version} of the metric, this server has {version}")
+    form = read_form(text, FitForm, version=version)
     columns = _columns(form, known)
     _check_linear(form)
     try:

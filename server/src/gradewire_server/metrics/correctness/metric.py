@@ -1,7 +1,6 @@
 """Metric `correctness`: its parameters, its rounds of needs, and the probability as its result."""
 
 import math
-import re
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
@@ -17,7 +16,6 @@ from gradewire_server.domain.items import (
     ReferenceEntry,
     ResultWarning,
     Status,
-    quoted,
     shortened,
 )
 from gradewire_server.domain.metric import Calibration, MetricInfo, ModelMetadata, ParameterError, Parameters
@@ -42,7 +40,13 @@ from gradewire_server.metrics.correctness.features import (
     gather_inputs,
     input_kind,
 )
-from gradewire_server.metrics.correctness.fitted import VERDICT, CorrectnessFit, cached_fit
+from gradewire_server.metrics.correctness.fitted import (
+    VERDICT,
+    CorrectnessFit,
+    cached_fit,
+    check_fit_name,
+    check_identity,
+)
 from gradewire_server.metrics.encoder.grader import graded_texts, is_shortened
 from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 
@@ -92,7 +96,6 @@ def _share(reference: str, said: set[str]) -> float:
 
 
 VERSION: Final = 2
-_FIT: Final = re.compile("[0-9a-f]{8,64}")
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
 
 
@@ -123,8 +126,7 @@ class CorrectnessParameters(Parameters):
         if not (math.isfinite(self.confidence) and 0.5 <= self.confidence < 1):
             raise ParameterError("confidence", f"must be a number from 0.5 to below 1, not {self.confidence}")
         object.__setattr__(self, "fit", self.fit or None)
-        if self.fit and _FIT.fullmatch(self.fit) is None:
-            raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {quoted(self.fit)}")
+        check_fit_name(self.fit)
 
     def resolved(self, metadata: ModelMetadata) -> Self:
         """With the model's fit named; ParameterError where there is none, another one, or one that cannot be used."""
@@ -134,8 +136,7 @@ class CorrectnessParameters(Parameters):
         found = fit_of(metadata)
         if isinstance(found, str):
             raise ParameterError("model", found)
-        if not found.identity.startswith(self.fit or ""):
-            raise ParameterError("fit", f"the model's fit is {found.identity} here, {self.fit} is asked for")
+        check_identity(found.identity, self.fit)
         stored = _stored(metadata)
         return replace(self, fit=found.identity, calibration=stored.described if stored else "")
 

@@ -269,13 +269,18 @@ class DistanceForm(_Form):
         return min(1.0, max(0.0, (distance - self.near) / (self.far - self.near)))
 
 
-class FitForm(DistanceBandForm):
-    """A whole fit, with the band of near items; what else stands in it is its provenance, which no score is made of."""
+class VersionedForm(BaseModel):
+    """A fit as it is stored; what else stands in it is its provenance, which no score is made of."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
     format: Literal[1]
     metric_version: int
+
+
+class FitForm(VersionedForm, DistanceBandForm):
+    """A whole fit of `correctness`, with the band of near items."""
+
     model: str
     model_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     grader_digest: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
