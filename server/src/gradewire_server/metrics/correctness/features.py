@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Need
-from gradewire_server.metrics.correctness.contradictions import contradiction_features, denies, verdict_features
+from gradewire_server.metrics.correctness.contradictions import contradiction_features
+from gradewire_server.metrics.correctness.denials import denies, verdict_features
 from gradewire_server.metrics.correctness.hedges import alternatives, refusal_features
 from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,

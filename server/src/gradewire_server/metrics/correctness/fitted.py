@@ -135,10 +135,10 @@ class CorrectnessFit:
 
     def _learnt(self, features: NDArray[np.float64], position: ItemPosition | None) -> float:
         raw = self.raw(features)
-        near = self.form.p_right(raw)
+        near = self.form.map.p_right(raw)
         if position is None or self.form.far is None:
             return near
-        return (1 - position.far) * near + position.far * self.form.far.p_right(raw)
+        return (1 - position.far) * near + position.far * self.form.far.map.p_right(raw)
 
     def _ruled_out(self, features: NDArray[np.float64]) -> bool:
         return bool((features[self.rules] >= 1).any())

@@ -6,7 +6,7 @@ from typing import Final
 
 from rapidfuzz.distance import Indel
 
-from gradewire_server.metrics.correctness.contradictions import led_verdict
+from gradewire_server.metrics.correctness.denials import led_verdict
 from gradewire_server.metrics.correctness.words import STOP_WORDS, VOCABULARY, FeatureText, folded_words, plain
 
 _MAX_HEDGED_CHARACTERS: Final = 1024

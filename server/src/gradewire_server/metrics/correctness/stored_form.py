@@ -119,6 +119,10 @@ class MapForm(_Form):
             raise ValueError("probability falls: a better answer would get a lower one")
         return self
 
+    def p_right(self, log_odds: float) -> float:
+        """Return P(right), 0 to 1."""
+        return float(np.interp(log_odds, self.log_odds, self.probability))
+
 
 class RanksForm(_Form):
     """Some order statistics of held-out probabilities of one class.
@@ -205,14 +209,10 @@ class LinearForm(_Form):
 
 
 class DistanceBandForm(_Form):
-    """The meaning of log-odds for items near the fitted rows, or far from them."""
+    """What log-odds mean for items far from the fitted rows."""
 
     map: MapForm
     conformal: ConformalForm
-
-    def p_right(self, log_odds: float) -> float:
-        """Return P(right), 0 to 1."""
-        return float(np.interp(log_odds, self.map.log_odds, self.map.probability))
 
 
 class DistanceForm(_Form):
@@ -278,8 +278,8 @@ class VersionedForm(BaseModel):
     metric_version: int
 
 
-class FitForm(VersionedForm, DistanceBandForm):
-    """A whole fit of `correctness`, with the band of near items."""
+class FitForm(VersionedForm):
+    """A whole fit of `correctness`; what its own log-odds mean is for items near the fitted rows."""
 
     model: str
     model_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -287,6 +287,8 @@ class FitForm(VersionedForm, DistanceBandForm):
     features: Annotated[list[FeatureForm], Field(min_length=1, max_length=_MAX_FEATURES)]
     base: LogOdds
     trees: TreesForm
+    map: MapForm
+    conformal: ConformalForm
     linear: LinearForm | None = None
     distance: DistanceForm | None = None
     far: DistanceBandForm | None = None

@@ -1,4 +1,4 @@
-"""Makes texts of an item harmless in a judge's prompt: nothing in them looks like chat markup or like our delimiters.
+"""Texts of an item made harmless for a judge: nothing in them looks like chat markup or like our delimiters.
 
 What is changed stays readable: "<|im_end|>" becomes "< |im_end|>", "Rating: 3" becomes "Rating - 3". What an answer
 says about itself is another matter (`without_praise`). A judge can still be talked to; docs/research/hostile-answers.md

@@ -1,7 +1,8 @@
 """SMILE: sentence similarity, best keyword window and exact words in one score.
 
 Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation"; docs/reference/metrics.md
-settles what it leaves open.
+settles what it leaves open. The defaults, the sentence term's weight by preset among them (0.3; 0.5 for
+`reference_code`), are written once, at `SmileParameters` in types.proto; `formula.PRESET_WEIGHT` reads them.
 """
 
 from collections.abc import Generator
