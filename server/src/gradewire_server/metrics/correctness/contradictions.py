@@ -39,7 +39,7 @@ _NO_COMPARATIVES: Final = frozenset({"rather", "more", "less", "few", "fewer", "
 def contradiction_features(
     best: FeatureText, answer: FeatureText, said: Collection[str], asked: Collection[str]
 ) -> dict[str, float]:
-    """What an answer has in the place of the best reference's words.
+    """Return what an answer has in the place of the best reference's words.
 
     Args:
         best: SMILE's best reference.
@@ -72,7 +72,7 @@ def contradiction_features(
 
 
 def _closest(reference: Sequence[str], answer: FeatureText) -> Sequence[str]:
-    """The sentence of an answer with most words of a reference."""
+    """Return the sentence of an answer with most words of a reference."""
     words = frozenset(reference)
     return max(_clauses(answer.raw, _SENTENCE_END), key=lambda each: len(words.intersection(each)), default=())
 
@@ -83,7 +83,7 @@ def _clauses(text: str, end: re.Pattern[str]) -> list[tuple[str, ...]]:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def clause_words(text: str) -> tuple[str, ...]:
-    """Folded words, with "not" as a word of its own: "isn't" is "is not"."""
+    """Return folded words, with "not" as a word of its own: "isn't" is "is not"."""
     plain = text.replace("\u2019", "'").casefold()
     return folded_words(_NOT.sub(lambda match: f"{match[1] or match[0][:2]} not", plain)) if plain.strip() else ()
 
@@ -103,7 +103,7 @@ def _swapped(reference: Sequence[str], sentence: Sequence[str], new: frozenset[s
 
 
 def _is_another(word: str, theirs: Sequence[str]) -> bool:
-    """Whether words stand in the place of another one and none of them is a spelling of it."""
+    """Return whether words stand in the place of another one and none of them is a spelling of it."""
     theirs = [other for other in theirs if other not in FUNCTION_WORDS]
     both = known_words()
     return bool(theirs) and not any(
@@ -113,7 +113,7 @@ def _is_another(word: str, theirs: Sequence[str]) -> bool:
 
 
 def _has_unnegated(opposites: frozenset[str], clauses: Sequence[Sequence[str]]) -> bool:
-    """Whether an answer has the opposite of a word that it lacks, and does not negate it.
+    """Return whether an answer has the opposite of a word that it lacks, and does not negate it.
 
     What the question says of both does not matter.
     """
@@ -122,7 +122,7 @@ def _has_unnegated(opposites: frozenset[str], clauses: Sequence[Sequence[str]]) 
 
 
 def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -> bool:
-    """Whether what a reference compares stands behind "than" in a sentence."""
+    """Return whether what a reference compares stands behind "than" in a sentence."""
     than = sentence.index("than") if "than" in sentence else 0
     if not 0 < than < len(sentence) - 1 or sentence[than - 1] in _NO_COMPARATIVES:
         return False
@@ -156,7 +156,7 @@ def _counted(words: Sequence[str]) -> frozenset[str]:
 
 
 def _negated(words: Sequence[str], named: frozenset[str]) -> bool:
-    """Whether an odd number of negations stands in the few words before the first of the `named` ones."""
+    """Return whether an odd number of negations stands in the few words before the first of the `named` ones."""
     place = next(place for place, word in enumerate(words) if word in named)
     first = max(0, place - _NEAR)
     return (

@@ -63,7 +63,7 @@ _CLAUSE_END: Final = re.compile(
 
 
 def led_verdict(text: str) -> bool | None:
-    """The yes (True) or no (False) that a text begins with, or is; None where it begins with neither.
+    """Return the yes (True) or no (False) that a text begins with, or is; None where it begins with neither.
 
     "No, it does not", "yes because", "False. The ..." begin with one; "No one knows", "no water is lost", "true love"
     and "Yes Minister" do not.
@@ -74,7 +74,7 @@ def led_verdict(text: str) -> bool | None:
 
 
 def verdict_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """How the yes or no of an answer fits that of its references, of which the best one is the first.
+    """Return how the yes or no of an answer fits that of its references, of which the best one is the first.
 
     Returns:
         `verdict`: 1 where both say the same, 0 where they do not, NaN where one of them says neither; behind a question
@@ -103,7 +103,7 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
 
 
 def _verdict_of_negation(text: str) -> bool | None:
-    """False where the first clause has a negation; else None."""
+    """Return False where the first clause has a negation; else None."""
     first = _FIRST_CLAUSE_END.split(text[:_BEGIN], 1)[0]
     return None if NEGATIONS.isdisjoint(clause_words(first)) else False
 
@@ -134,7 +134,7 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
 
 
 def _negates_inside(reference: FeatureText, answer: FeatureText) -> bool:
-    """Whether an answer is a reference's sentence with "not" or "never" inside: "The sky is not blue"."""
+    """Return whether an answer is a reference's sentence with "not" or "never" inside: "The sky is not blue"."""
     words = clause_words(answer.raw)
     places = [place for place, word in enumerate(words) if word in NEGATIONS]
     wanted = [word for word in clause_words(reference.raw) if word not in _SMALL]
@@ -147,7 +147,7 @@ def _negates_inside(reference: FeatureText, answer: FeatureText) -> bool:
 
 
 def _denied(question: FeatureText, reference: FeatureText, answer: FeatureText, begin: str) -> bool | None:
-    """Whether an answer denies a reference; None where it does not have it."""
+    """Return whether an answer denies a reference; None where it does not have it."""
     named = frozenset(word for word in reference.content if word not in question.distinct)
     named = named or frozenset(reference.content)
     if len(named.intersection(answer.words)) < _HELD * len(named):
@@ -163,7 +163,7 @@ def _denied(question: FeatureText, reference: FeatureText, answer: FeatureText, 
 
 
 def _is_denied(words: tuple[str, ...], named: frozenset[str], question: FeatureText) -> bool:
-    """Whether a negation stands in the few words before the first of the `named` ones, and is said of them."""
+    """Return whether a negation stands in the few words before the first of the `named` ones, and is said of them."""
     place = next(place for place, word in enumerate(words) if word in named)
     first = max(0, place - _NEAR)
     return (
@@ -178,7 +178,7 @@ def _is_denied(words: tuple[str, ...], named: frozenset[str], question: FeatureT
 
 
 def _covers(between: Sequence[str], question: FeatureText) -> bool:
-    """Whether a negation is said of what stands behind the words `between`, and not of these alone."""
+    """Return whether a negation is said of what stands behind the words `between`, and not of these alone."""
     if not _OPINION.isdisjoint(between):
         return True
     others = [word for word in between if word not in _SMALL and word not in question.distinct]
@@ -186,7 +186,7 @@ def _covers(between: Sequence[str], question: FeatureText) -> bool:
 
 
 def _turned(reference: FeatureText, question: FeatureText, answer: FeatureText) -> bool:
-    """Whether an answer without any negation is a reference but for a negation, or for an antonym of one word.
+    """Return whether an answer without any negation is a reference but for a negation, or for an antonym of one word.
 
     Little else stands in it, and the shared words in the same order: "B is below A" is no opposite of "A is above B".
     """
@@ -212,7 +212,7 @@ def _turned(reference: FeatureText, question: FeatureText, answer: FeatureText) 
 
 
 def _has_one_negation(reference: FeatureText, words: Sequence[str]) -> bool:
-    """Whether a reference has one negation, and it negates: "no longer lit", not "No, it is lit" or "No 10"."""
+    """Return whether a reference has one negation, and it negates: "no longer lit", not "No, it is lit" or "No 10"."""
     found = [(word, after) for word, after in zip(words, (*words[1:], ""), strict=True) if word in NEGATIONS]
     return (
         len(found) == 1

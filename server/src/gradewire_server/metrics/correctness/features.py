@@ -101,7 +101,7 @@ GRADER: Final = Feature("grader", 1, 0.25)
 
 
 def features_of(grader: str) -> tuple[Feature, ...]:
-    """The features with a grader's among them at the end, where one is named."""
+    """Return the features with a grader's among them at the end, where one is named."""
     return (*FEATURES, GRADER) if grader else FEATURES
 
 
@@ -148,7 +148,7 @@ def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, Co
 
 
 def input_kind(inputs: CorrectnessInputs) -> NDArray[np.float64]:
-    """The numbers of INPUT_KIND, float64[len(INPUT_KIND)], all finite and at most 10."""
+    """Return the numbers of INPUT_KIND, float64[len(INPUT_KIND)], all finite and at most 10."""
     question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
     reference = FeatureText.of(inputs.item.references[inputs.best], MAX_REFERENCE_CHARACTERS)
     found = {
@@ -186,7 +186,7 @@ class Values:
 
     @classmethod
     def of(cls, question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> Self:
-        """Compares the values of the first references; all texts are bounded."""
+        """Compare the values of the first references; all texts are bounded."""
         matcher = ValueMatcher(question.raw, answer.raw)
         found = {position: matcher.match(each.raw) for position, each in enumerate(references[:_CANDIDATES])}
         matches = {position: match for position, match in found.items() if match.wanted}
@@ -199,7 +199,7 @@ class Values:
         return self.closest if found else None
 
     def features(self) -> dict[str, float]:
-        """Of the reference whose values fit best; NaN where no reference has any.
+        """Return of the reference whose values fit best; NaN where no reference has any.
 
         Returns:
             `value_recall`: share of its values that the answer has. `value_conflict`: share of them in whose place it
@@ -223,7 +223,7 @@ _NAMES: Final = tuple(feature.name for feature in FEATURES)
 
 
 def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
-    """All features, in the order of FEATURES.
+    """Return all features, in the order of FEATURES.
 
     Returns:
         float64[len(FEATURES)]; NaN where one does not apply, as do those of the question where there is none.
@@ -245,7 +245,7 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
 
 
 def _read(inputs: CorrectnessInputs) -> list[FeatureText]:
-    """SMILE's best reference, then the others in their order as long as there is room for their characters."""
+    """Return SMILE's best reference, then the others in their order as long as there is room for their characters."""
     read: list[FeatureText] = []
     left = MAX_REFERENCES_CHARACTERS
     for index in (inputs.best, *(index for index in range(len(inputs.item.references)) if index != inputs.best)):

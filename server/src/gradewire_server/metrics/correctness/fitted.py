@@ -39,11 +39,11 @@ class Band:
     upper: float
 
     def holds(self, probability: float) -> bool:
-        """Whether a probability lies inside."""
+        """Return whether a probability lies inside."""
         return self.lower <= probability <= self.upper
 
     def towards(self, other: "Band", share: float) -> "Band":
-        """This band, wider by that share of what the other one is wider at either end."""
+        """Return this band, wider by that share of what the other one is wider at either end."""
         return Band(
             lower=self.lower - share * max(0.0, self.lower - other.lower),
             upper=self.upper + share * max(0.0, other.upper - self.upper),
@@ -108,7 +108,7 @@ class CorrectnessFit:
     trees: SoftTrees
 
     def raw(self, features: NDArray[np.float64]) -> float:
-        """Log-odds before the map, for float64[features of the metric]; NaN is a feature that does not apply."""
+        """Return log-odds before the map, for float64[features of the metric]; NaN is a feature that does not apply."""
         used = features[self.columns]
         linear = 0.0 if self.form.linear is None else self.form.linear.sum_of(used)
         return self.form.base + self.trees.value(used) + linear
@@ -122,7 +122,7 @@ class CorrectnessFit:
         return ItemPosition(distance, rows.far_share(distance))
 
     def __call__(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> float:
-        """P(right), 0 to 1, of the metric's features, at a position; None: near.
+        """Return p(right), 0 to 1, of the metric's features, at a position; None: near.
 
         At most RULED_OUT where a rule calls the answer wrong.
         """
@@ -130,7 +130,7 @@ class CorrectnessFit:
         return min(learnt, RULED_OUT) if self._ruled_out(features) else learnt
 
     def overruled(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> bool:
-        """Whether a rule calls an answer wrong that the rest calls right: such a verdict is never certain."""
+        """Return whether a rule calls an answer wrong that the rest calls right: such a verdict is never certain."""
         return self._ruled_out(features) and self._learnt(features, position) >= VERDICT
 
     def _learnt(self, features: NDArray[np.float64], position: ItemPosition | None) -> float:
@@ -164,7 +164,7 @@ def check_identity(identity: str, named: str | None) -> None:
 
 
 def fit_id(text: str) -> str:
-    """The name of a fit in results: 12 hex digits of the SHA-256 of its stored text."""
+    """Return the name of a fit in results: 12 hex digits of the SHA-256 of its stored text."""
     return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
 
 
@@ -188,7 +188,7 @@ def read_form(text: str, kind: type[F], *, version: int) -> F:
 
 
 def read_fit(text: str, known: Sequence[Feature], *, version: int) -> CorrectnessFit:
-    """Reads a stored fit and checks all that its use relies on.
+    """Read a stored fit and checks all that its use relies on.
 
     Args:
         text: JSON, see docs/reference/correctness.md.

@@ -67,7 +67,7 @@ _NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].sp
 
 
 def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
-    """How many other candidates an answer names beside a reference, without choosing; 0 to 8.
+    """Return how many other candidates an answer names beside a reference, without choosing; 0 to 8.
 
     Counted are answers that are nothing but candidates: "Lyon or Paris", "Lyon/Paris/Nice", "Lyon? Paris? Nice?", "it
     could be Lyon, or else Paris", "maybe Lyon, maybe Paris", "yes and no", and lists of five and more names or figures
@@ -108,14 +108,14 @@ def _has_commas(text: str, least: int) -> bool:
 
 
 def _echoes(question: FeatureText, parts: Sequence[frozenset[str]]) -> bool:
-    """Whether an answer says what it answers, and so says it of something that has two names."""
+    """Return whether an answer says what it answers, and so says it of something that has two names."""
     return len(question.distinct.difference(STOP_WORDS).intersection(frozenset().union(*parts))) > 1
 
 
 def _other_candidates(
     asked: frozenset[str], references: Sequence[FeatureText], parts: Sequence[frozenset[str]], *, several: bool
 ) -> list[frozenset[str]]:
-    """Candidates beside the one that has a reference; none where none has, or `several` may and do."""
+    """Return candidates beside the one that has a reference; none where none has, or `several` may and do."""
     known = frozenset().union(*(reference.distinct for reference in references))
     wanted = [frozenset(each.content).difference(asked) or frozenset(each.content) for each in references]
     holding = [part for part in parts if any(each.issubset(part) for each in wanted)]
@@ -148,7 +148,7 @@ def _candidates(text: str) -> list[frozenset[str]]:
 
 
 def _is_list(text: str, parts: int, ors: int) -> bool:
-    """Whether candidates stand side by side in a text, as it is written but for its asides."""
+    """Return whether candidates stand side by side in a text, as it is written but for its asides."""
     if not ors:
         names = re.findall(r"(?:^|,|\d\))[\W_]{0,4}(?:[A-Z]|\d+(?!\d*\)))", text)
         return parts >= _LEAST_LIST and (_NUMBERED.search(text) is not None or len(names) >= _LEAST_LIST)
@@ -253,7 +253,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?!\w)|\n")
 
 
 def refusal_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """How an answer says that it has none.
+    """Return how an answer says that it has none.
 
     Args:
         question: May be blank.
@@ -300,7 +300,7 @@ def _may_refuse(reference: str) -> bool:
 
 
 def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
-    """Whether what stands behind a refusal, its own sentence's end first, answers after all."""
+    """Return whether what stands behind a refusal, its own sentence's end first, answers after all."""
     if _TURN.search(behind[0]):
         return True
     return any(

@@ -68,7 +68,7 @@ class Graded:
 
 
 def ask_grader(inputs: CorrectnessInputs, grader: str) -> Generator[tuple[Need, ...], Any, Graded]:
-    """Asks about the references that come closest to the answer, the one that the other features are of before all."""
+    """Ask about the references that come closest to the answer, the one that the other features are of before all."""
     references = closest_references(inputs)
     grades = yield from expect(ask(Grade(grader, graded_texts(inputs.item, references))))
     cut = is_shortened(inputs.item, references) or bool(grades.truncated.any())
@@ -76,7 +76,7 @@ def ask_grader(inputs: CorrectnessInputs, grader: str) -> Generator[tuple[Need, 
 
 
 def closest_references(inputs: CorrectnessInputs) -> tuple[int, ...]:
-    """Indices of the best reference and of up to two others, by the share of their words that the answer has.
+    """Return indices of the best reference and of up to two others, by the share of their words that the answer has.
 
     By words and not by vectors, whose last bits differ between batches: they would choose between two references that
     are nearly as close, and the logits of these may differ much.
@@ -161,7 +161,7 @@ class Correctness:
 
     @scoring
     def score(self, item: Item, parameters: CorrectnessParameters, metadata: ModelMetadata) -> Program:
-        """SMILE's rounds (preset one_pass), and one of the grader's where one is named."""
+        """Ask SMILE's rounds (preset one_pass), and one of the grader's where one is named."""
         stop_at(check_item(item))
         fit = None if parameters.features_only else fit_of(metadata)
         if isinstance(fit, str):
@@ -172,7 +172,7 @@ class Correctness:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: CorrectnessParameters) -> Preparation:
-        """Asks for every reference and its keywords, as SMILE does."""
+        """Ask for every reference and its keywords, as SMILE does."""
         stop_at(check_references(entry.references))
         keywords = tuple(normalise(reference).text for reference in entry.references)
         return (yield from embed_references(parameters.model, entry.references + keywords))
@@ -185,7 +185,7 @@ def _stored(metadata: ModelMetadata) -> Calibration | None:
 
 
 def _without_fit(metadata: ModelMetadata) -> str:
-    """What to do about a model that has no fit for this version, with the grader that is named if any."""
+    """Return what to do about a model that has no fit for this version, with the grader that is named if any."""
     grader = shortened(metadata.grader.partition("@")[0])
     if grader:
         return (
@@ -205,7 +205,7 @@ def _without_fit(metadata: ModelMetadata) -> str:
 
 
 def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
-    """The model's fit, or why there is none that can be used."""
+    """Return the model's fit, or why there is none that can be used."""
     stored = _stored(metadata)
     if stored is None:
         return _without_fit(metadata)
@@ -244,7 +244,7 @@ class Measured:
 
     @classmethod
     def of(cls, inputs: CorrectnessInputs, graded: Graded | None = None) -> Self:
-        """Measures an item; with the grader's logit where it was asked."""
+        """Measure an item; with the grader's logit where it was asked."""
         values = features(inputs)
         names = tuple(feature.name for feature in features_of("graded" if graded else ""))
         if graded is None:

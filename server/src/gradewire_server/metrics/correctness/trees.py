@@ -61,7 +61,7 @@ class SoftTrees:
 
     @classmethod
     def of(cls, nodes: TreesForm, widths: NDArray[np.float64], monotone: NDArray[np.int8]) -> Self:
-        """Checks the nodes and lays them out.
+        """Check the nodes and lays them out.
 
         Args:
             nodes: As read, any integers.
@@ -92,7 +92,7 @@ class SoftTrees:
         )
 
     def value(self, features: NDArray[np.float64]) -> float:
-        """Sum over all trees for float64[features]; NaN is a feature that does not apply."""
+        """Return the sum over all trees for float64[features]; NaN is a feature that does not apply."""
         found = features[self.feature]
         share = (found > self.threshold).astype(np.float64)
         with np.errstate(over="ignore"):  # a split that only asks whether the feature is there has a huge threshold
@@ -111,7 +111,7 @@ class SoftTrees:
 
 
 def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
-    """Positions of the nodes by depth: of a level's splits first all left children, then all right ones.
+    """Return positions of the nodes by depth: of a level's splits first all left children, then all right ones.
 
     Raises:
         TreeError: A node has two parents or none, stands before its parent, or splits by what is no feature.
@@ -138,7 +138,7 @@ def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
 
 
 def _check_monotone(nodes: TreesForm, levels: list[NDArray[np.intp]], monotone: NDArray[np.int8]) -> None:
-    """Raises TreeError unless all leaves on the low side of a monotone feature's split are bounded by the high side's.
+    """Raise TreeError unless all leaves on the low side of a monotone feature's split are bounded by the high side's.
 
     Wherever the thresholds stand, more of the feature then never takes an item to a worse leaf.
     """

@@ -53,7 +53,7 @@ _COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
 def match(
     prediction: TokenVectors, references: Sequence[TokenVectors], corpus: DocumentFrequencies | None, question_end: int
 ) -> NDArray[np.float64]:
-    """Compares a prediction with each reference.
+    """Compare a prediction with each reference.
 
     Args:
         prediction: Of a hidden layer; a token of it weighs more than 0.
@@ -83,12 +83,12 @@ def match(
 
 
 def behind_question(question: str, answer: str) -> str:
-    """The text that stands for an answer where the question is compared with it."""
+    """Return the text that stands for an answer where the question is compared with it."""
     return f"{question} {answer}"
 
 
 def weights(text: TokenVectors, corpus: DocumentFrequencies | None, question_end: int) -> NDArray[np.float64]:
-    """Weight of each token, 0 or more.
+    """Return the weight of each token, 0 or more.
 
     Args:
         text: Whose tokens.
@@ -192,7 +192,7 @@ class Bertscore:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: BertscoreParameters) -> Preparation:
-        """Asks for the references' token vectors."""
+        """Ask for the references' token vectors."""
         stop_at(check_references(entry.references) or _check_question(entry.question, parameters))
         for texts in _chunks(_sides(entry.question, entry.references, parameters)):
             yield from expect(ask(_tokens(texts, Tier.REFERENCE, parameters)))

@@ -27,14 +27,14 @@ _RIGHT = 0.5
 
 
 def graded_texts(item: Item, references: Sequence[int]) -> tuple[GradedTexts, ...]:
-    """The item's question and answer with each of these references; a blank question is empty."""
+    """Return the item's question and answer with each of these references; a blank question is empty."""
     question = "" if is_blank(item.question) else item.question[:MAX_CHARACTERS]
     answer = item.prediction[:MAX_CHARACTERS]
     return tuple((question, item.references[index][:MAX_CHARACTERS], answer) for index in references)
 
 
 def is_shortened(item: Item, references: Sequence[int]) -> bool:
-    """Whether `graded_texts` leaves out a part of a text."""
+    """Return whether `graded_texts` leaves out a part of a text."""
     texts = (item.question, item.prediction, *(item.references[index] for index in references))
     return any(len(text) > MAX_CHARACTERS for text in texts)
 
@@ -68,7 +68,7 @@ class Grader:
 
     @scoring
     def score(self, item: Item, parameters: GraderParameters, metadata: ModelMetadata) -> Program:
-        """One round: the answer beside each reference. The question may be empty."""
+        """Ask one round: the answer beside each reference. The question may be empty."""
         stop_at(check_item(item))
         references = range(len(item.references))
         grades = yield from expect(ask(Grade(parameters.model, graded_texts(item, references))))
@@ -85,7 +85,7 @@ class Grader:
         )
 
     def prepare(self, entry: ReferenceEntry, parameters: GraderParameters) -> Preparation:
-        """Checks the references: nothing of them can be computed without an answer."""
+        """Check the references: nothing of them can be computed without an answer."""
         del parameters
         yield from ()
         return check_references(entry.references)

@@ -20,7 +20,7 @@ from gradewire_server.metrics.common import (
 
 
 def closest_reference(prediction: Vectors, references: Vectors, threshold: float | None) -> MetricResult:
-    """The largest cosine; of equal ones the lowest reference index.
+    """Return the largest cosine; of equal ones the lowest reference index.
 
     Args:
         prediction: One vector.
@@ -53,7 +53,7 @@ class Sbert:
 
     @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
-        """One round: the prediction and its references."""
+        """Ask one round: the prediction and its references."""
         del metadata
         stop_at(check_item(item))
         answers = yield from ask_together(*sentence_needs(parameters.model, item.prediction, item.references))
@@ -62,6 +62,6 @@ class Sbert:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
-        """Asks for the references."""
+        """Ask for the references."""
         stop_at(check_references(entry.references))
         return (yield from embed_references(parameters.model, entry.references))

@@ -67,7 +67,7 @@ def _fits(model: str, text: str) -> Generator[tuple[Need, ...], Any, bool]:
 
 
 def _end(text: str, size: int) -> str:
-    """The last characters, without the part of a word that they may begin with."""
+    """Return the last characters, without the part of a word that they may begin with."""
     end = text.rstrip()[-size:]
     whole = end.partition(" ")[2].lstrip()
     return whole or end
@@ -103,7 +103,7 @@ class Sfve:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
-        """Asks for the references, each with the question, as `score` does."""
+        """Ask for the references, each with the question, as `score` does."""
         stop_at(check_references(entry.references) or _check_question(entry.question))
         model, question = parameters.model, _end_of(entry.question)
         vectors = yield from expect(ask(Embed(model, _texts(question, entry.references), Tier.REFERENCE)))
@@ -118,7 +118,7 @@ def _check_question(question: str) -> Failure | None:
 
 
 def _end_of(question: str) -> str:
-    """What may be put before a thousand references, of a question that is longer than any encoder reads."""
+    """Return what may be put before a thousand references, of a question that is longer than any encoder reads."""
     return question if len(question) <= MAX_QUESTION_CHARACTERS else question.rstrip()[-MAX_QUESTION_CHARACTERS:]
 
 
@@ -134,5 +134,5 @@ def _texts(question: str, answers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_question(question: str, answer: str) -> str:
-    """The text that SFVE compares."""
+    """Return the text that SFVE compares."""
     return f"Question: {question} Answer: {answer}"

@@ -23,7 +23,7 @@ _EXACT_MATCH: Final = ExactMatch()
 
 
 def is_sampled(item: Item, share: float, seed: int) -> bool:
-    """Whether an answer is of the sample.
+    """Return whether an answer is of the sample.
 
     Args:
         item: Its question, references, prediction and captions count; its id and group do not.
@@ -94,13 +94,13 @@ class Auto:
         return _decided(cheap, judged, band, _parts(cheap, judged, band, fit, sampled=sampled))
 
     def prepare(self, entry: ReferenceEntry, parameters: AutoParameters) -> Preparation:
-        """What `correctness` asks for; a judge reads the references with each answer."""
+        """Return what `correctness` asks for; a judge reads the references with each answer."""
         failure = check_question(entry.question)
         return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
 
 
 def confidence(said: MetricResult) -> float:
-    """How sure `correctness` is of its verdict: its probability, 0.5 where the answer denies what it says."""
+    """Return how sure `correctness` is of its verdict: its probability, 0.5 where the answer denies what it says."""
     probability = said.score or 0.0
     denied = ResultWarning.UNCERTAIN in said.warnings
     return CONFIDENCE_OF_FITS if denied else max(probability, 1 - probability)

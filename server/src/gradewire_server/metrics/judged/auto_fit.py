@@ -220,11 +220,11 @@ class Band:
     asked_below: float
 
     def holds(self, confidence: float) -> bool:
-        """Whether a verdict of that confidence is inside: nobody cheap is sure of it."""
+        """Return whether a verdict of that confidence is inside: nobody cheap is sure of it."""
         return confidence < self.accepts_from
 
     def asks(self, confidence: float) -> bool:
-        """Whether the judge decides."""
+        """Return whether the judge decides."""
         return confidence < min(self.accepts_from, self.asked_below)
 
     @property
@@ -252,7 +252,7 @@ class AutoFit:
         return self.form.risks[0].share
 
     def band(self, asked: AutoParameters) -> Band:
-        """The band of the largest fitted risk, or budget, that is not above the one asked for."""
+        """Return the band of the largest fitted risk, or budget, that is not above the one asked for."""
         entries, share = self.form.risks, asked.risk
         if share is None:
             entries, share = self.form.budgets, asked.judge_budget or 0.0
@@ -262,13 +262,13 @@ class AutoFit:
         return Band(accepts_from, 0.0 if self.form.asked_below is None else self.form.asked_below)
 
     def asks_nobody(self, asked: AutoParameters) -> bool:
-        """Whether the judge decides nothing: it is refused everywhere, or every verdict is accepted."""
+        """Return whether the judge decides nothing: it is refused everywhere, or every verdict is accepted."""
         return not self.band(asked).asks(_LEAST_CONFIDENCE)
 
 
 @lru_cache(maxsize=32)
 def read_auto_fit(text: str) -> AutoFit | str:
-    """A stored fit, checked; or, as a text, why it cannot be used. Once per text and process."""
+    """Return a stored fit, checked; or, as a text, why it cannot be used. Once per text and process."""
     try:
         form = read_form(text, AutoFitForm, version=VERSION)
     except FitError as error:
@@ -277,7 +277,7 @@ def read_auto_fit(text: str) -> AutoFit | str:
 
 
 def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, str] | str:
-    """The model's fit for a judge metric and judge, and whose it is; or why there is none that can be used.
+    """Return the model's fit for a judge metric and judge, and whose it is; or why there is none that can be used.
 
     Args:
         metadata: Of the encoder, with what was fitted for `correctness` and `auto`, and the judge; without one, a fit

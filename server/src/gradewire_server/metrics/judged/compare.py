@@ -70,7 +70,7 @@ def winner_of(probabilities: tuple[float, float, float]) -> Winner:
 
 
 def decide(said: Sequence[Winner], decision: CompareDecision) -> Winner | None:
-    """The winner of a pair; None where the orders contradict each other.
+    """Return the winner of a pair; None where the orders contradict each other.
 
     Args:
         said: Winner in each order.
@@ -141,12 +141,12 @@ class Order:
 
     @property
     def reason(self) -> str:
-        """What the judge wrote; empty where nothing was asked for or written."""
+        """Return what the judge wrote; empty where nothing was asked for or written."""
         return self.answers.get("reason", "")
 
     @property
     def verdict(self) -> OrderVerdict:
-        """What the judge says in this order."""
+        """Return what the judge says in this order."""
         winner = None if self.probabilities is None else winner_of(self.probabilities)
         return OrderVerdict(
             self.first, winner, self.probabilities, self.label_mass, self.reason, extracted=self.extracted
@@ -190,17 +190,17 @@ class PairRounds(Exchange):
 
     @property
     def alike(self) -> bool:
-        """Whether both answers are shown as the same text."""
+        """Return whether both answers are shown as the same text."""
         a_first, b_first = self.orders
         return a_first.rendered == b_first.rendered
 
     def compared(self, winner: Winner | None = None) -> Compared:
-        """What there is to say of it."""
+        """Return what there is to say of it."""
         verdicts = tuple(order.verdict for order in self.orders)
         return Compared(winner, verdicts, "judge" if winner else "", *self.tokens)
 
     def tied(self) -> MetricResult:
-        """The result where both answers are shown alike."""
+        """Return the result where both answers are shown alike."""
         compared = replace(self.compared(Winner.TIE), orders=(), decided_by="rule")
         return MetricResult(TIE_POINTS, warnings=self.warnings, compared=compared)
 
@@ -213,7 +213,7 @@ class PairRounds(Exchange):
 
 
 def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = MAX_CHARACTERS) -> PairRounds:
-    """Writes a pair that passes `check_pair` into its variant's template.
+    """Write a pair that passes `check_pair` into its variant's template.
 
     Either order has the same texts, and a pair whose answers have changed places has the same two orders: so its
     verdicts are found where those of the first one are kept.
@@ -252,7 +252,7 @@ def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = 
 
 @lru_cache(maxsize=64)
 def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bool) -> tuple[Turn, ...]:
-    """The turns before a pair's: instructions, and demonstrations as pairs of turns."""
+    """Return the turns before a pair's: instructions, and demonstrations as pairs of turns."""
     variant = file.variants[variant_name]
     solved = file.demonstrations.get(PAIR_SETS[0], ()) if variant.demonstrations else ()
     written = [_demonstrated(file, variant, demonstration, caption=caption) for demonstration in solved]
@@ -260,7 +260,7 @@ def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bo
 
 
 def _cut(answer: str, most_words: int, most_characters: int) -> tuple[str, bool]:
-    """The begin of an answer, and whether there is more."""
+    """Return the begin of an answer, and whether there is more."""
     text, cut = cut_to_words(answer, most_words)
     return text[:most_characters].rstrip(), cut or len(text) > most_characters
 
@@ -306,14 +306,14 @@ def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
 
 
 def look_the_same(pair: Pair) -> bool:
-    """Whether a reader sees no difference between the answers: white space and what is invisible aside."""
+    """Return whether a reader sees no difference between the answers: white space and what is invisible aside."""
     return without_markup(pair.prediction) == without_markup(pair.rival)
 
 
 def ask_both_orders(
     pair: Pair, parameters: CompareParameters
 ) -> Generator[tuple[Need, ...], Any, PairRounds | MetricResult]:
-    """Asks a judge about a pair that passes `check_pair`, in both orders in the same round.
+    """Ask a judge about a pair that passes `check_pair`, in both orders in the same round.
 
     A judge cuts what is too long for it at the end, and so the answer that it is shown last. Where it does, both
     answers are cut to half of the longer one, as often as it takes, and shown again. Answers that differ in nothing
@@ -339,7 +339,7 @@ def ask_both_orders(
 def _ask(
     asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shortens: bool
 ) -> Generator[tuple[Need, ...], Any, Failure | None]:
-    """All steps of both orders, and a last try at what cannot be read.
+    """Ask all steps of both orders, and make a last try at what cannot be read.
 
     Args:
         asked: Takes what the judge says.
@@ -367,7 +367,7 @@ def _ask(
 
 
 def _extract(asked: PairRounds, parameters: CompareParameters) -> Generator[tuple[Need, ...], Any, Failure | None]:
-    """Reads the verdicts that cannot be read behind a reason from the reason alone."""
+    """Read the verdicts that cannot be read behind a reason from the reason alone."""
     file, variant = parameters.file, parameters.file.variants[EXTRACT]
     unread = [order for order in asked.orders if order.unreadable is not None and order.reason]
     fixed = fixed_turns(file, EXTRACT, caption=False, image=False)
@@ -381,7 +381,7 @@ def _extract(asked: PairRounds, parameters: CompareParameters) -> Generator[tupl
 def _round(  # noqa: PLR0913, PLR0917 - whom to ask what, of which orders
     asked: PairRounds, model: str, step: Step, orders: Sequence[Order], prompts: Sequence[JudgePrompt], variant: Variant
 ) -> Generator[tuple[Need, ...], Any, Failure | None]:
-    """One step of some orders; what fails for another reason than that it cannot be read."""
+    """Ask one step of some orders; return what fails for another reason than that it cannot be read."""
     if not orders:
         return None
     answers = yield from ask_step(model, step, prompts)
@@ -422,7 +422,7 @@ class Compare:
 
     @scoring
     def score(self, item: Item, parameters: CompareParameters, metadata: ModelMetadata) -> Program:
-        """Two needs in one round for each step of the prompt's variant.
+        """Ask two needs in one round for each step of the prompt's variant.
 
         Args:
             item: A Pair.
@@ -442,7 +442,7 @@ class Compare:
         return asked if isinstance(asked, MetricResult) else _decided(asked, parameters.decision)
 
     def prepare(self, entry: ReferenceEntry, parameters: CompareParameters) -> Preparation:
-        """Asks for nothing; only checks the references."""
+        """Ask for nothing; only checks the references."""
         del parameters
         yield from ()
         return check_references(entry.references)

@@ -127,7 +127,7 @@ class Chosen:
     choice: Choice
 
     def value(self, how: LabelValue) -> float:
-        """One value, on the labels' own scale."""
+        """Return one value, on the labels' own scale."""
         probabilities, values = self.choice.probabilities, self.step.values
         if how is LabelValue.MOST_PROBABLE:
             return values[probabilities.index(max(probabilities))]
@@ -135,7 +135,7 @@ class Chosen:
         return min(max(mean, min(values)), max(values))
 
     def is_yes(self, how: LabelValue, correct_from: float) -> bool:
-        """Of a verdict, 1 for yes and 0 for no: whether it is yes, in the way in which its value is taken.
+        """Return whether a verdict, 1 for yes and 0 for no, is yes in the way in which its value is taken.
 
         Args:
             how: As in `value`: a score of 1 and a verdict of no would contradict each other.
@@ -163,7 +163,7 @@ class Judged(Exchange):
     answers: dict[str, str] = field(default_factory=dict)
 
     def parts(self, scale: str, *, value: float | None, yes_probability: float | None) -> JudgeParts:
-        """Parts with labels and probabilities of the step `scale`."""
+        """Return parts with labels and probabilities of the step `scale`."""
         chosen = self.choices[scale]
         choices = [each.choice for each in self.choices.values()]
         prompt_tokens, generated_tokens = self.tokens
@@ -230,7 +230,7 @@ class Scale:
     shown: bool = True
 
     def score(self, value: float) -> float:
-        """The value between lowest and highest, as 0 to 1."""
+        """Return the value between lowest and highest, as 0 to 1."""
         return (value - self.lowest) / (self.highest - self.lowest)
 
 
@@ -254,7 +254,7 @@ class _Verdict:
 
     @property
     def belief(self) -> float:
-        """What the verdict was made of, 0 to 1."""
+        """Return what the verdict was made of, 0 to 1."""
         return self.score if self.yes_probability is None else self.yes_probability
 
     def compare_with_key(self, other: "_Verdict") -> "_Verdict":
@@ -303,7 +303,7 @@ class JudgedMetric(Generic[P]):
         return self._by_judge(judged, said.compare_with_key(self._verdict_of(other, parameters)))
 
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:
-        """Asks for nothing: a judge reads the references with each answer."""
+        """Ask for nothing: a judge reads the references with each answer."""
         del parameters
         yield from ()
         return check_references(entry.references) or check_question(entry.question)

@@ -43,7 +43,7 @@ class Closeness:
 
 
 def closest(keys: Sequence[str], prediction: str) -> Closeness:
-    """Sorts aliases by how close they are to an answer.
+    """Sort aliases by how close they are to an answer.
 
     Closer is that of whose words, without articles and the like, a larger share is in the prediction; of equal ones
     that of all of whose words a larger share is, then that with the larger share of runs of three letters, counted in
@@ -76,7 +76,7 @@ def _shares(key: str, said: set[str], grams: set[str]) -> tuple[float, float, fl
 
 
 def _grams(run: str) -> list[str]:
-    """Runs of three letters; a shorter word is one itself."""
+    """Return runs of three letters; a shorter word is one itself."""
     if len(run) < _GRAM:
         return [run]
     return [run[at : at + _GRAM] for at in range(len(run) - _GRAM + 1)]
@@ -120,7 +120,7 @@ class CountedReferences:
     votes: bool
 
     def kept(self, places: Sequence[int]) -> "CountedReferences":
-        """Those at `places`."""
+        """Return those at `places`."""
         return CountedReferences(
             tuple(self.texts[place] for place in places),
             tuple(self.counts[place] for place in places),
@@ -131,13 +131,13 @@ class CountedReferences:
 
 
 def reference_key(text: str) -> str:
-    """The key that equal references share: lower case, single spaces, no punctuation at the ends."""
+    """Return the key that equal references share: lower case, single spaces, no punctuation at the ends."""
     lowered = " ".join(text.casefold().split())
     return lowered.strip(_ENDS) or lowered
 
 
 def count_references(references: Sequence[str]) -> CountedReferences:
-    """Counts equal references.
+    """Count equal references.
 
     They are votes where a text was given more than once, word for word, as annotators do; and wherever yes or no is the
     most common one, or some say yes and others no: then one of them alone would hide what the others say. Else they are
@@ -168,7 +168,7 @@ def _yes_or_no(ordered: Sequence[tuple[str, int]]) -> bool:
 
 
 def without_rare(counted: CountedReferences, share: float) -> CountedReferences:
-    """Leaves out what was given less often than `share` (0 to 1) of the most frequent reference's count."""
+    """Leave out what was given less often than `share` (0 to 1) of the most frequent reference's count."""
     least = share * counted.counts[0] - _ROUNDING
     return counted.kept([place for place, count in enumerate(counted.counts) if count >= least])
 
@@ -195,7 +195,7 @@ class ShownReferences:
 
     @property
     def alone(self) -> int | None:
-        """Where the alias stands that is shown alone; None for votes, and where several are shown."""
+        """Return where the alias stands that is shown alone; None for votes, and where several are shown."""
         return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
 
 
@@ -236,7 +236,7 @@ def choose_shown(
 def _ranked(
     counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ReferenceChoice
 ) -> tuple[Sequence[int], int]:
-    """Places of the references, the ones to be shown first, and how many of them."""
+    """Return places of the references, the ones to be shown first, and how many of them."""
     if counted.votes:
         return range(len(counted.texts)), form.most_counted
     found = closest(counted.keys, prediction)
@@ -245,7 +245,7 @@ def _ranked(
 
 
 def write_references(counted: CountedReferences, form: ReferenceForm, delimiters: Delimiters) -> str:
-    """References in one line; `delimiters` as in `neutralise`."""
+    """Return references in one line; `delimiters` as in `neutralise`."""
     template = form.counted if counted.votes else form.plain
     total = sum(counted.counts)
     return form.separator.join(
@@ -255,12 +255,12 @@ def write_references(counted: CountedReferences, form: ReferenceForm, delimiters
 
 
 def is_binary(counted: CountedReferences) -> bool:
-    """Whether the most common reference is yes or no; `counted` as `count_references` gives it."""
+    """Return whether the most common reference is yes or no; `counted` as `count_references` gives it."""
     return counted.keys[0] in {"yes", "no"}
 
 
 def rule_verdict(question: str, references: Sequence[str], prediction: str) -> bool | None:
-    """Whether the yes or no that a prediction says is that of most references.
+    """Return whether the yes or no that a prediction says is that of most references.
 
     Returns:
         None, for the judge to decide, where the most common reference is neither yes nor no, the question asks for
@@ -274,13 +274,13 @@ def rule_verdict(question: str, references: Sequence[str], prediction: str) -> b
 
 
 def majority(references: Sequence[str]) -> bool | None:
-    """True for yes, False for no; None where as many references say the one as the other."""
+    """Return True for yes, False for no; None where as many references say the one as the other."""
     said = Counter(map(leading_verdict, references))
     return None if said[True] == said[False] else said[True] > said[False]
 
 
 def says_key(item: Item, share: float) -> bool:
-    """Whether the prediction has half of a reference's words, or of its letters, that the question has not.
+    """Return whether the prediction has half of a reference's words, or of its letters, that the question has not.
 
     Latin letters that stand alone, articles and the like do not count, for they stand in every text: of a reference
     that is nothing else, only an answer that is the reference and no more says it.
@@ -324,7 +324,7 @@ def other_key(item: Item) -> tuple[str, ...]:
 
 
 def _in_order(reference: str, question: str) -> Sequence[str]:
-    """Keys of the reference's form, beginning anywhere, then those of other forms."""
+    """Return keys of the reference's form, beginning anywhere, then those of other forms."""
     has_digit = any(map(str.isdigit, reference))
     fit = _NUMBERS if has_digit else _NAMES if reference[:1].isupper() else _THINGS
     begin = hashlib.blake2b(question.encode(), digest_size=2).digest()[0] % len(fit)

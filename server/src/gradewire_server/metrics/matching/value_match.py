@@ -75,7 +75,7 @@ class ValueMatchMetric(TextMetric[Parameters]):
 
 
 def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
-    """What the prediction has of each reference, and whether references were left out."""
+    """Return what the prediction has of each reference, and whether references were left out."""
     matcher = ValueMatcher(item.question, item.prediction)
     matches: list[ValueMatch] = []
     wanted = 0
@@ -92,5 +92,5 @@ def _score(match: ValueMatch) -> float:
 
 
 def _rank(match: ValueMatch) -> tuple[float, float, int]:
-    """By score, then by the share that is found, then by how little is contradicted."""
+    """Return the rank: by score, then by the share that is found, then by how little is contradicted."""
     return _score(match), match.found / match.wanted, -match.contradicted

@@ -36,7 +36,7 @@ _IRREGULAR: Final = ("ma'am", "o'clock", "'ow's'at", "'twas", "y'all")
 
 
 def _misspellings(word: str) -> Iterator[str]:
-    """The word with one apostrophe left out, for each it has."""
+    """Return the word with one apostrophe left out, for each it has."""
     for place in (match.start() for match in re.finditer("'", word)):
         yield word[:place] + word[place + 1 :]
 
@@ -55,7 +55,7 @@ def tidy(text: str) -> str:
 
 
 def vqa_normalise(text: str) -> str:
-    """The words of an answer as the VQA challenge compares them, joined by single spaces; "" where none is left.
+    """Return the words of an answer as the VQA challenge compares them, joined by single spaces; "" where none is left.
 
     A punctuation mark becomes a space; it goes without one where it stands beside a space anywhere in the text, and all
     do where a comma stands between digits. Apostrophes and colons stay. A period goes unless a digit follows. Then
@@ -115,7 +115,7 @@ class VqaAccuracyParameters(Parameters):
 
 
 def comparable(item: Item, normalise: VqaNormalise) -> tuple[str, tuple[str, ...]]:
-    """Prediction and references as they are compared."""
+    """Return prediction and references as they are compared."""
     references = tuple(map(tidy, item.references))
     prediction = tidy(item.prediction)
     if normalise is VqaNormalise.OFFICIAL and len(set(references)) == 1:
@@ -124,7 +124,7 @@ def comparable(item: Item, normalise: VqaNormalise) -> tuple[str, tuple[str, ...
 
 
 def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> float:
-    """Score from each annotator's agreement with the prediction, 0 to 1 each."""
+    """Return the score from each annotator's agreement with the prediction, 0 to 1 each."""
     if consensus is VqaConsensus.SINGLE:
         return max(agreements)
     total = math.fsum(agreements)
@@ -134,7 +134,7 @@ def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> flo
 
 
 def is_at_least(score: float, cut: float) -> bool:
-    """Whether a score is at least `cut`, but for rounding."""
+    """Return whether a score is at least `cut`, but for rounding."""
     return score >= cut - _ROUNDING
 
 

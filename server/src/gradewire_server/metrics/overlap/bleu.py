@@ -50,7 +50,7 @@ def _tokenize(text: str) -> str:
 
 
 def _tokens(text: str) -> tuple[list[str], bool]:
-    """The first MAX_WORDS tokens, and whether anything was left out."""
+    """Return the first MAX_WORDS tokens, and whether anything was left out."""
     begun = text.strip()
     tokens = _tokenize(begun[:MAX_CHARACTERS]).split()
     return tokens[:MAX_WORDS], len(tokens) > MAX_WORDS or len(begun) > MAX_CHARACTERS

@@ -39,7 +39,7 @@ _SCALE: Final = 10.0
 
 
 def words_of(text: str) -> tuple[list[str], bool]:
-    """The first MAX_WORDS words, lower-case and without punctuation, and whether there are more.
+    """Return the first MAX_WORDS words, lower-case and without punctuation, and whether there are more.
 
     A text without any word ("?!") has its parts between white space instead, so that none is empty by accident.
     """
@@ -48,12 +48,12 @@ def words_of(text: str) -> tuple[list[str], bool]:
 
 
 def ngrams(words: Sequence[str]) -> Counter[Ngram]:
-    """How often each n-gram of 1 to MAX_ORDER words occurs."""
+    """Return how often each n-gram of 1 to MAX_ORDER words occurs."""
     return Counter(_occurrences(words))
 
 
 def document_frequencies(documents: Sequence[Sequence[str]]) -> dict[Hashable, int]:
-    """In how many documents each n-gram occurs; a document is the references of one entry, taken together.
+    """Return in how many documents each n-gram occurs; a document is the references of one entry, taken together.
 
     What occurs in one document only is left out: its weight is that of an n-gram in none, and it is most of a corpus.
     """
@@ -120,7 +120,7 @@ class Cider(NothingToPrepare):
 
     @scoring
     def score(self, item: Item, parameters: CiderParameters, metadata: ModelMetadata) -> Program:
-        """One round: asks for the document frequencies of the corpus."""
+        """Ask one round: asks for the document frequencies of the corpus."""
         del metadata
         stop_at(check_item(item))
         corpus = yield from expect(ask(CorpusStatistics(parameters.corpus, Terms.NGRAMS)))

@@ -51,7 +51,7 @@ class IndexedWords:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> "IndexedWords":
-        """Indexes lower-case words."""
+        """Index lower-case words."""
         stems = [stem(word) for word in words]
         return cls(stems, _positions(enumerate(words)), _positions(enumerate(stems)))
 
@@ -75,7 +75,7 @@ class Alignment:
 
 
 def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment:
-    """Pairs equal words, then words of equal stem."""
+    """Pair equal words, then words of equal stem."""
     pairs = _equal(prediction.by_word, _positions(enumerate(reference)), taken=frozenset())
     same = Alignment(tuple(pairs), _free_stems(reference, pairs))
     if not same.free:
@@ -85,7 +85,7 @@ def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment
 
 
 def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dict[str, None]:
-    """The prediction's stems that are not paired in some alignment whose reference has free words left."""
+    """Return the prediction's stems that are not paired in some alignment whose reference has free words left."""
     taken = [alignment.taken for alignment in alignments if alignment.free]
     if not taken:
         return {}
@@ -94,7 +94,7 @@ def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dic
 
 
 def align_synonyms(prediction: IndexedWords, alignments: Sequence[Alignment], synonyms: Synonyms) -> list[Alignment]:
-    """Pairs what is free in each alignment with free words of the reference that are among its synonyms, by stem."""
+    """Pair what is free in each alignment with free words of the reference that are among its synonyms, by stem."""
     wanted = frozenset(chain.from_iterable(alignment.free for alignment in alignments))
     reached: defaultdict[str, list[str]] = defaultdict(list)
     for word, found in synonyms.items():
@@ -142,7 +142,7 @@ def _positions(words: Iterable[tuple[int, str]]) -> WordPositions:
 
 
 def count_chunks(pairs: Sequence[Pair]) -> int:
-    """Runs of pairs that stand next to each other in both texts, 0 where nothing is paired."""
+    """Return runs of pairs that stand next to each other in both texts, 0 where nothing is paired."""
     ordered = sorted(pairs)
     follows = sum(1 for (a, b), (c, d) in pairwise(ordered) if (c, d) == (a + 1, b + 1))
     return len(ordered) - follows
@@ -183,7 +183,7 @@ class MeteorParameters(Parameters):
 
 
 def meteor_parts(alignment: Alignment, prediction_words: int, reference_words: int, p: MeteorParameters) -> MeteorParts:
-    """Precision, recall and penalty of an alignment; all 0 where no word is paired."""
+    """Return precision, recall and penalty of an alignment; all 0 where no word is paired."""
     matches = len(alignment.pairs)
     if not matches:
         return MeteorParts(0.0, 0.0, 0.0, 0, 0)
@@ -214,7 +214,7 @@ class Meteor(NothingToPrepare):
 
     @scoring
     def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
-        """Asks for synonyms of words that are not matched otherwise; even of none, to learn of missing files."""
+        """Ask for synonyms of words that are not matched otherwise; even of none, to learn of missing files."""
         del metadata
         stop_at(check_item(item))
         words, prediction_cut = first_words(item.prediction)

@@ -73,7 +73,7 @@ _DEFAULTS: Final = {
 def read_demonstrations(
     table: Table | None, variants: Mapping[str, Variant], metric: str
 ) -> dict[str, tuple[Demonstration, ...]]:
-    """Reads all sets; each demonstration answers every step of the variants that show demonstrations.
+    """Read all sets; each demonstration answers every step of the variants that show demonstrations.
 
     Args:
         table: The file's table of them, if it has one.
@@ -121,7 +121,7 @@ def _demonstration(table: Table, variants: Mapping[str, Variant], metric: str) -
 
 
 def read_steps(table: Table, shape: VariantShape) -> tuple[Step, ...]:
-    """Reads a variant's steps; raises PromptError unless they are one of the shape's sequences."""
+    """Read a variant's steps; raise PromptError unless they are one of the shape's sequences."""
     steps = tuple(_step(row, first=index == 0) for index, row in enumerate(table.tables("steps")))
     names = tuple(step.name for step in steps)
     if names not in shape.sequences:
@@ -183,7 +183,7 @@ def _value(labels: Table, shape: StepShape, label: str) -> float:
 
 
 def read_prompt(data: bytes) -> PromptFile:
-    """Reads and checks a prompt file; docs/reference/prompt-files.md describes the form.
+    """Read and checks a prompt file; docs/reference/prompt-files.md describes the form.
 
     A byte order mark at its begin, as some editors write it, is no part of it, nor of its digest.
 
@@ -285,7 +285,7 @@ def _variant(table: Table, shape: VariantShape, shared: Mapping[str, str]) -> Va
 
 
 def _delimiters(item: Template, steps: tuple[Step, ...]) -> Delimiters:
-    """Field labels, openings, and labels behind openings that have no colon."""
+    """Return field labels, openings, and labels behind openings that have no colon."""
     openings = [step.opening for step in steps if step.opening]
     names = (*item.field_labels, *(text[:-1].rstrip() for text in openings if text.endswith(":")))
     announcing = (step.opening.rstrip(": ") for step in steps if step.labels and step.opening.rstrip(": "))
@@ -348,15 +348,15 @@ class PromptLibrary:
                 )
 
     def with_file(self, file: PromptFile) -> "PromptLibrary":
-        """A library with this file too; raises PromptError where another one has its name and version."""
+        """Return a library with this file too; raise PromptError where another one has its name and version."""
         return PromptLibrary((*self._files.values(), file))
 
     def files(self) -> tuple[PromptFile, ...]:
-        """All of them, those of the package first."""
+        """Return all of them, those of the package first."""
         return tuple(self._files.values())
 
     def find(self, metric: str, prompt: str) -> PromptFile:
-        """The file that a `prompt` parameter means.
+        """Return the file that a `prompt` parameter means.
 
         Args:
             metric: Which it has to fit; "synthetic" for synthetic answers.

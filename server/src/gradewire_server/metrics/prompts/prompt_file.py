@@ -144,7 +144,7 @@ class Variant:
     delimiters: Delimiters
 
     def instructions(self, *, caption: bool, image: bool) -> str:
-        """Instructions where captions or images are shown; where both are, those of images."""
+        """Return instructions where captions or images are shown; where both are, those of images."""
         if image and self.system_with_image:
             return self.system_with_image
         return self.system_with_caption if caption else self.system

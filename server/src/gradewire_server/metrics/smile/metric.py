@@ -46,7 +46,7 @@ class Smile:
 
     @scoring
     def score(self, item: Item, parameters: SmileParameters, metadata: ModelMetadata) -> Program:
-        """One round; two where `fast` ranks windows or a reference stands in the prediction word for word.
+        """Ask one round; two where `fast` ranks windows or a reference stands in the prediction word for word.
 
         One more round before them where synthetic answers are prepared ones; `whole` has more for long answers, one
         for each piece.
@@ -64,7 +64,7 @@ class Smile:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
-        """Asks for the sentence and the keywords of every reference."""
+        """Ask for the sentence and the keywords of every reference."""
         stop_at(check_references(entry.references))
         sentences = yield from reference_sentences(
             parameters.synthetic, entry.question, entry.references, entry.synthetic_answers
@@ -76,7 +76,7 @@ class Smile:
 def reference_sentences(
     mode: SyntheticMode, question: str, references: tuple[str, ...], inline: tuple[str, ...]
 ) -> Generator[tuple[Need, ...], Any, tuple[str, ...]]:
-    """The sentence that stands for each reference under `mode`; asks for what was prepared only under PREPARED.
+    """Return the sentence that stands for each reference under `mode`; asks for what was prepared only under PREPARED.
 
     Raises:
         FailureError: INVALID_INPUT where `inline` does not fit, NOT_PREPARED where a prepared answer is missing.

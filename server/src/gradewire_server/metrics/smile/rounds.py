@@ -39,7 +39,7 @@ class WordsInContext:
 
     @classmethod
     def of(cls, spans: NDArray[np.int32], tokens: TokenVectors) -> Self:
-        """Gives words the tokens whose characters they cover.
+        """Give words the tokens whose characters they cover.
 
         Args:
             spans: int32[words, 2], where they stand in the text that the tokens are of (`word_spans`).
@@ -55,7 +55,7 @@ class WordsInContext:
         return cls(sums, bounds, np.concatenate(([0], np.cumsum(bounds[1:] > bounds[:-1]))))
 
     def windows(self, length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Where the windows of `length` words begin, and their vectors, rows of length 1.
+        """Return where the windows of `length` words begin, and their vectors, rows of length 1.
 
         Only windows whose words were all read; the others would be judged by a part of themselves.
 
@@ -69,7 +69,7 @@ class WordsInContext:
 
 
 def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, Keyword]:
-    """The keyword terms of the references in `texts.open_references`, from vectors in context alone.
+    """Return the keyword terms of the references in `texts.open_references`, from vectors in context alone.
 
     Where no window of a length was read whole, e(y) stands for the first one.
 
@@ -101,7 +101,7 @@ FEW_WINDOWS: Final = 8
 def possibly_closest(
     texts: SmileTexts, vectors: NDArray[np.float32], keywords: NDArray[np.float32], *, error: float
 ) -> dict[int, tuple[str, ...]]:
-    """The windows of each length that can be the closest to a reference of that length.
+    """Return the windows of each length that can be the closest to a reference of that length.
 
     With cosines that are wrong by at most `error`, the closest window is within twice the error of the one that looks
     closest; so is every window that ties with it.
@@ -132,12 +132,12 @@ NEAR_TIE = 1e-3
 
 
 def needs_ranking(texts: SmileTexts) -> bool:
-    """Whether any length has more windows than are embedded alone."""
+    """Return whether any length has more windows than are embedded alone."""
     return any(len(windows) > SHORTLIST for windows in texts.candidates.values())
 
 
 def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
-    """The windows of each length that are closest in context to any reference of that length.
+    """Return the windows of each length that are closest in context to any reference of that length.
 
     Windows with a word that has no token (the encoder did not read so far) are left out; where that leaves none of a
     length, its first ones are taken.
@@ -234,7 +234,7 @@ def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float
 def _look(
     texts: SmileTexts, parameters: SmileParameters, known: Similarities | None, rough_error: float | None
 ) -> _SmileNeeds:
-    """Asks for the windows that `texts` asks about, and for the sentences unless they are `known`."""
+    """Ask for the windows that `texts` asks about, and for the sentences unless they are `known`."""
     if parameters.preset is SmilePreset.ONE_PASS or (parameters.preset is SmilePreset.FAST and needs_ranking(texts)):
         return (yield from _in_context(texts, parameters, known))
     return (yield from _all_windows(texts, parameters, known, rough_error))

@@ -52,7 +52,7 @@ shorter ones are mostly read whole, and then `fast` needs fewer rounds."""
 
 
 def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -> tuple[int, WordsInContext]:
-    """The first word of an answer that stands whole in a piece of it, and the words from there on.
+    """Return the first word of an answer that stands whole in a piece of it, and the words from there on.
 
     Args:
         spans: int32[words, 2], of the whole answer (`word_spans`).
@@ -120,7 +120,7 @@ class ClosestPiece(Pieces):
                     self._starts[row] = first + starts[first_of_the_highest(column)]
 
     def keywords(self) -> dict[int, Keyword]:
-        """The keyword terms of the references in `texts.open_references`, by index.
+        """Return the keyword terms of the references in `texts.open_references`, by index.
 
         Where no window of a length was read whole, the closest piece stands for the first one.
         """
@@ -156,7 +156,7 @@ class RankedPieces(Pieces):
             self._near[length][first + starts] = np.maximum(self._near[length][first + starts], near)
 
     def shortlist(self, lengths: Iterable[int]) -> Generator[tuple[Need, ...], Any, dict[int, tuple[str, ...]]]:
-        """The windows of these lengths that are closest in context, the first ones where none was read whole.
+        """Return the windows of these lengths that are closest in context, the first ones where none was read whole.
 
         It asks for nothing, and lets others have their turn after each length: where words repeat, all windows of a
         length may be as close.
@@ -208,7 +208,7 @@ def gather_to_the_end(
 
 
 def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> Generator[tuple[Need, ...], Any, bool]:
-    """Shows `pieces` all pieces; whether something was left unread.
+    """Show `pieces` all pieces; whether something was left unread.
 
     Args:
         text: As far as it is to be read.
@@ -240,12 +240,12 @@ def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> 
 
 
 def _read_to(tokens: TokenVectors, begin: int) -> int:
-    """Where the last token ends that the encoder read of a piece."""
+    """Return where the last token ends that the encoder read of a piece."""
     return begin + int(tokens.offsets[:, 1].max(initial=0))
 
 
 def _word_begin(text: str, at: int, *, after: int) -> int:
-    """The begin of the word at a place or a little before it, else the place; always behind `after`."""
+    """Return the begin of the word at a place or a little before it, else the place; always behind `after`."""
     at = max(at, after + 1)
     for place in range(at, max(after, at - _WORD_CHARACTERS), -1):
         if text[place - 1].isspace() and not text[place].isspace():
@@ -291,7 +291,7 @@ def _read(model: str, text: str) -> Generator[tuple[Need, ...], Any, TokenVector
 def _to_the_end(
     texts: SmileTexts, parameters: SmileParameters, first: TokenVectors, end: int
 ) -> Generator[tuple[Need, ...], Any, Similarities]:
-    """Reads all pieces behind the first, then embeds the windows that are closest in any."""
+    """Read all pieces behind the first, then embed the windows that are closest in any."""
     model = parameters.model
     answers = yield from ask_together(
         Embed(model, texts.open_keywords, Tier.REFERENCE), Embed(model, texts.sentences, Tier.REFERENCE)

@@ -33,7 +33,7 @@ _ELLIPTIC_WORDS: Final = 4
 
 
 def leading_verdict(text: str) -> bool | None:
-    """The yes (True) or no (False) that a text is; None where it is neither, both, or in doubt.
+    """Return the yes (True) or no (False) that a text is; None where it is neither, both, or in doubt.
 
     Perhaps behind "answer:" or "the answer is", there stands
 
@@ -69,7 +69,7 @@ def asks_yes_or_no(question: str) -> bool:
 
 
 def _whole(words: list[str]) -> bool | None:
-    """The verdict of words that say nothing else."""
+    """Return the verdict of words that say nothing else."""
     if not words:
         return None
     if words[0] in _LEADING:
@@ -80,7 +80,7 @@ def _whole(words: list[str]) -> bool | None:
 
 
 def _elliptic(words: list[str]) -> bool | None:
-    """The verdict of a clause that is subject and auxiliary alone."""
+    """Return the verdict of a clause that is subject and auxiliary alone."""
     if len(words) < 2 or words[0] not in _SUBJECTS or words[1] not in _AUXILIARIES:
         return None
     return {"": True, "not": False, "not any": False}.get(" ".join(words[2:]))

@@ -56,7 +56,7 @@ _BEFORE_MONTHS: Final = frozenset(_WORDS["before_months"].split())
 
 
 def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
-    """The year of four digits, 1000 to 2099, that stands at a place."""
+    """Return the year of four digits, 1000 to 2099, that stands at a place."""
     year = integer_at(tokens, at)
     if year is not None and lower_at(tokens, at - 1) == "fy" and adjacent(tokens, at) and len(tokens[at].text) == 2:
         return 2000 + year  # "FY22"
@@ -64,7 +64,7 @@ def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
 
 
 def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "1970s", "the '70s", "the 1800s"."""
+    """Read "1970s", "the '70s", "the 1800s"."""
     year = integer_at(tokens, at)
     end = at + 1 + (lower_at(tokens, at + 1) == "'" and adjacent(tokens, at + 1))
     if year is None or year % 10 or not adjacent(tokens, end) or lower_at(tokens, end) != "s":
@@ -81,7 +81,7 @@ def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def century_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "19th century", "the fifth century BC", "XIX century"."""
+    """Read "19th century", "the fifth century BC", "XIX century"."""
     found = ordinal_number_at(tokens, at)
     if found is None and tokens[at].word and (roman := roman_value(tokens[at].text)) is not None:
         found = roman, at + 1 + (lower_at(tokens, at + 1) in ORDINAL_ENDINGS)
@@ -98,7 +98,7 @@ def century_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def year_with_era_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "27 BC", "800 AD", "in the year 44"."""
+    """Read "27 BC", "800 AD", "in the year 44"."""
     number = tokens[at].number
     if number is None or number % 1 or not 1 <= number <= _MAX_BC:
         return None
@@ -111,7 +111,7 @@ def year_with_era_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | Non
 
 
 def season_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "Summer 1969", "the fall of 2015"; without a year it is hardly ever a date."""
+    """Read "Summer 1969", "the fall of 2015"; without a year it is hardly ever a date."""
     place = at + 1 + (lower_at(tokens, at + 1) in {"of", ","})
     year = full_year_at(tokens, place)
     if year is None:
@@ -121,7 +121,7 @@ def season_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "the third quarter of 2021", "Q3 2021"."""
+    """Read "the third quarter of 2021", "Q3 2021"."""
     if lower_at(tokens, at) == "q":
         number = integer_at(tokens, at + 1) if adjacent(tokens, at + 1) else None
         found = None if number is None else (number, at + 2)
@@ -143,7 +143,7 @@ def _quarter_of(tokens: Sequence[Token], quarter: int, at: int) -> tuple[Date, i
 
 
 def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
-    """The date that begins at a token, with indices of its first token and the one behind it."""
+    """Return the date that begins at a token, with indices of its first token and the one behind it."""
     found = _point(tokens, at)
     if found is None:
         return None
@@ -156,7 +156,7 @@ def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
 
 
 def _point(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """A date without what is said around it."""
+    """Return a date without what is said around it."""
     token = tokens[at]
     if token.word:
         return _by_word(tokens, at)
@@ -185,7 +185,7 @@ def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "1776-07-04", "12/25/1999"; "25.12.1999" has become the former."""
+    """Read "1776-07-04", "12/25/1999"; "25.12.1999" has become the former."""
     first, second, third = (integer_at(tokens, at + step) for step in (0, 2, 4))
     mark = lower_at(tokens, at + 1)
     if first is None or second is None or third is None or mark not in {"-", "/"}:
@@ -205,7 +205,7 @@ def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
-    """Day of a month and the place behind it."""
+    """Return the day of a month and the place behind it."""
     found = ordinal_number_at(tokens, at)
     if found is None and (whole := integer_at(tokens, at)) is not None and len(tokens[at].text) <= 2:
         found = whole, at + 1
@@ -213,7 +213,7 @@ def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
 
 
 def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "July 4, 1776", "July 1776", "in July"."""
+    """Read "July 4, 1776", "July 1776", "in July"."""
     month = MONTH_NAMES[tokens[at].lower]
     end = at + 1 + (lower_at(tokens, at + 1) == "." and len(tokens[at].text) <= 4)
     place = end + (lower_at(tokens, end) == "the")
@@ -247,7 +247,7 @@ def _year_after(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
 
 
 def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "4 July 1776", "the fourteenth of July"."""
+    """Read "4 July 1776", "the fourteenth of July"."""
     found = _day(tokens, at)
     if found is None:
         return None
@@ -263,7 +263,7 @@ def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """A year in four digits, unless a unit behind it says that it is a number."""
+    """Return a year in four digits, unless a unit behind it says that it is a number."""
     year = full_year_at(tokens, at)
     if year is None or lower_at(tokens, at + 1) in _NO_YEAR:
         return None
@@ -279,7 +279,7 @@ def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
-    """Early, middle or late in a decade, century or year."""
+    """Narrow a decade, century or year to its early, middle or late part."""
     before = start - 1 - (lower_at(tokens, start - 1) == "-")
     stage = _WORDS["stages"].get(lower_at(tokens, before))
     if stage is None or date.first is None or date.last is None or date.month:
@@ -291,7 +291,7 @@ def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
 
 
 def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[Date, int]:
-    """As in "1914-18", "1368 to 1644", "between 1440 and 1450"."""
+    """Read "1914-18", "1368 to 1644", "between 1440 and 1450"."""
     link = lower_at(tokens, end)
     between = lower_at(tokens, start - 1) == "between"
     if date.first is None or link not in _RANGE_LINKS or (link == "and") != between or end + 1 >= len(tokens):

@@ -36,7 +36,7 @@ class Time:
     half_known: bool
 
     def equals(self, reference: "Time") -> bool:
-        """Whether an answer's time, this one, is the reference's; without "am" and "pm" either will do."""
+        """Return whether an answer's time, this one, is the reference's; without "am" and "pm" either will do."""
         apart = (self.minute - reference.minute) % _DAY_MINUTES
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
 
@@ -46,7 +46,7 @@ class Time:
 
 
 def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
-    """The time of day that begins at a token, and the index behind it."""
+    """Return the time of day that begins at a token, and the index behind it."""
     token = tokens[at]
     if token.word:
         return _in_words(tokens, at)
@@ -74,7 +74,7 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
 
 
 def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
-    """As in "noon", "half past seven", "a quarter to 8", "seven o'clock"."""
+    """Read "noon", "half past seven", "a quarter to 8", "seven o'clock"."""
     named = _WORDS["named_times"].get(tokens[at].lower)
     if named is not None:
         return Time(named, half_known=True), at + 1
@@ -138,18 +138,18 @@ class Date:
 
     @classmethod
     def years(cls, first: int, last: int) -> "Date":
-        """From the beginning of a year to the end of another one; years before Christ are below 0."""
+        """Return from the beginning of a year to the end of another one; years before Christ are below 0."""
         return cls(first * _YEAR, (last + 1) * _YEAR - 1)
 
     @classmethod
     def months(cls, year: int, first: int, last: int) -> "Date":
-        """Months of a year, counted from 1; months above 12 are of the next year."""
+        """Return months of a year, counted from 1; months above 12 are of the next year."""
         month = first if first == last else None
         return cls(year * _YEAR + (first - 1) * _DAYS, year * _YEAR + last * _DAYS - 1, month)
 
     @classmethod
     def of(cls, year: int | None, month: int, day: int | None) -> "Date":
-        """A month or day, without a year where that is None."""
+        """Return a month or day, without a year where that is None."""
         if year is None:
             return cls(month=month, day=day)
         if day is None:
@@ -166,13 +166,13 @@ class Date:
 
     @property
     def fineness(self) -> str:
-        """What it is as fine as."""
+        """Return what it is as fine as."""
         if self.weekday is not None:
             return "weekday"
         return "yearless" if self.first is None else "dated"
 
     def equals(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
-        """Whether an answer's date, this one, is the reference's or lies in it.
+        """Return whether an answer's date, this one, is the reference's or lies in it.
 
         Args:
             reference: The reference's.
@@ -194,7 +194,7 @@ class Date:
         return self.ranged and any(lower <= (year.first or 0) and (year.last or 0) <= upper for year in _ends(self))
 
     def coarser_than(self, reference: "Date") -> bool:
-        """Whether an answer's date holds the reference's and says it less exactly: the year of a day."""
+        """Return whether an answer's date holds the reference's and says it less exactly: the year of a day."""
         if self.weekday is not None or self.first is None or self.last is None or self.ranged:
             return False
         if reference.first is None or reference.last is None or reference.ranged:
@@ -245,7 +245,7 @@ def _same_ends(reference: Date, answer: Date) -> bool:
 
 
 def _widened(reference: Date) -> tuple[int, int]:
-    """The days that a reference holds for: some more of a round year that is "about", and at centuries' ends."""
+    """Return the days that a reference holds for: some more of a round year that is "about", and at centuries' ends."""
     first, last = reference.first or 0, reference.last or 0
     if reference.hedged and (year := reference.year) is not None:
         years = 50 if year % 100 == 0 else 5 if year % 10 == 0 else 2

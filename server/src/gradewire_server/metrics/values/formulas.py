@@ -76,12 +76,12 @@ class Sign:
 
     @property
     def opens(self) -> bool:
-        """Whether an operand begins with it."""
+        """Return whether an operand begins with it."""
         return self.kind in {"number", "function", "constant", "name"} or self.text == "("
 
     @property
     def closes(self) -> bool:
-        """Whether an operand ends with it."""
+        """Return whether an operand ends with it."""
         return self.kind in {"number", "constant", "name"} or self.text in {")", "!"}
 
 
@@ -121,7 +121,7 @@ def _apart(last: Sign, sign: Sign) -> bool:
 
 
 def _ended(run: list[Sign]) -> Iterator[list[Sign]]:
-    """The run without what cannot begin or end a formula."""
+    """Return the run without what cannot begin or end a formula."""
     if len(run) > 4 * MAX_TOKENS or (run and run[0].text == "/"):  # "kg/m^3" is a unit
         return
     first, last = 0, len(run)
@@ -163,7 +163,7 @@ class Formula:
         return None if self.names else self.values[0]
 
     def equals(self, other: "Formula") -> bool:
-        """Whether both have the same values wherever both have some."""
+        """Return whether both have the same values wherever both have some."""
         if self.names != other.names:
             return False
         pairs = [
@@ -178,12 +178,12 @@ class Formula:
         return bool(self.names & reference.names)
 
     def minus(self, other: "Formula") -> "Formula":
-        """The difference of two formulas."""
+        """Return the difference of two formulas."""
         return Formula((*self.steps, *other.steps, ("-", 0.0)), self.names | other.names)
 
 
 def parse(signs: Sequence[Sign]) -> Formula | None:
-    """The formula that tokens write, None where they write none. Linear in their number, without recursion."""
+    """Return the formula that tokens write, None where they write none. Linear in their number, without recursion."""
     parser = _Parser()
     return parser.formula() if all(map(parser.takes, signs)) else None
 
@@ -198,7 +198,7 @@ class _Parser:
         self._operand = False  # whether the last token ended an operand
 
     def takes(self, sign: Sign) -> bool:
-        """Goes on with a token; False where it cannot stand there."""
+        """Go on with a token; False where it cannot stand there."""
         if self._operand and sign.opens:
             self._push("implied")
         if sign.kind in {"number", "constant", "name"}:
@@ -212,7 +212,7 @@ class _Parser:
         return self._take_operator(sign.text)
 
     def formula(self) -> Formula | None:
-        """The formula, None where something is open."""
+        """Return the formula, None where something is open."""
         if not self._operand or "(" in self._waiting:
             return None
         self._steps.extend((step, 0.0) for step in reversed(self._waiting))
@@ -241,7 +241,7 @@ class _Parser:
         return True
 
     def _push(self, operator: str) -> None:
-        """Puts an operator on the stack, and does what binds closer before it; powers bind to the right."""
+        """Put an operator on the stack, and does what binds closer before it; powers bind to the right."""
         self._operand = False
         mine = _PRECEDENCE[operator]
         while self._waiting and self._waiting[-1] != "(":
@@ -311,7 +311,7 @@ class Relation:
 
     @classmethod
     def of(cls, left: Formula, operator: str, right: Formula) -> "Relation":
-        """A relation, turned round where the greater side stands first."""
+        """Return a relation, turned round where the greater side stands first."""
         if operator in {">", ">="}:
             return cls(right, _TURNED[operator], left)
         return cls(left, operator, right)
@@ -333,7 +333,7 @@ class Relation:
         return bool(self.names & reference.names)
 
     def equals(self, reference: "Relation") -> bool:
-        """Whether an answer's relation, this one, is the reference's, perhaps times a number."""
+        """Return whether an answer's relation, this one, is the reference's, perhaps times a number."""
         if self.operator != reference.operator or self.names != reference.names:
             return False
         ours, theirs = self.left.minus(self.right).values, reference.left.minus(reference.right).values
@@ -351,7 +351,7 @@ FormulaFound: TypeAlias = tuple[int, int, Quantity | Formula | Relation]
 
 
 def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFound]:
-    """The formulas of a text in plain form, except those that are written as numbers are: "3/4", "2 * 10^8".
+    """Return the formulas of a text in plain form, except those that are written as numbers are: "3/4", "2 * 10^8".
 
     Args:
         text: In plain form.
@@ -372,12 +372,12 @@ def _has_names(text: str) -> bool:
 
 
 def _multiplied(text: str, characters: AbstractSet[str]) -> bool:
-    """Whether a number stands before a letter, as in "2x - 3"."""
+    """Return whether a number stands before a letter, as in "2x - 3"."""
     return "-" in characters and _COEFFICIENT.search(text) is not None
 
 
 def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[FormulaFound]:
-    """A formula that is no relation."""
+    """Return a formula that is no relation."""
     if alone and (_is_number(run) or _is_unit(run, text)):
         return
     formula = parse(run)
@@ -392,7 +392,7 @@ def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[For
 
 
 def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
-    """Sides of equations and inequalities."""
+    """Return sides of equations and inequalities."""
     bounds = [-1, *relations, len(run)]
     sides = [run[first + 1 : last] for first, last in pairwise(bounds)]
     operators = [run[index].text for index in relations]
@@ -410,7 +410,7 @@ def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterat
 
 
 def _is_call(side: Sequence[Sign]) -> bool:
-    """Whether a side is the name of a function, "f(x)"."""
+    """Return whether a side is the name of a function, "f(x)"."""
     return len(side) == 4 and side[0].kind == "name" and side[1].text == "(" and side[2].kind == "name"
 
 
@@ -431,13 +431,13 @@ def _is_number(run: Sequence[Sign]) -> bool:
 
 
 def _is_unit(run: Sequence[Sign], text: str) -> bool:
-    """Whether a run is the unit of a number before it: "4 km^2", "9.8 m/s^2"."""
+    """Return whether a run is the unit of a number before it: "4 km^2", "9.8 m/s^2"."""
     before = text[max(0, run[0].start - 2) : run[0].start].rstrip()
     return run[0].kind == "name" and before[-1:].isdecimal()
 
 
 def _is_mathematical(run: Sequence[Sign]) -> bool:
-    """Whether letters are variables: "2x", "a + b", "x^2", but not "w/o" and "I - a"."""
+    """Return whether letters are variables: "2x", "a + b", "x^2", but not "w/o" and "I - a"."""
     signs = {sign.text for sign in run}
     if signs & {"^", "*", "+"} and (len(run) > 2):
         return True
@@ -449,7 +449,7 @@ def _is_mathematical(run: Sequence[Sign]) -> bool:
 
 
 def _followed_by_unit(side: Sequence[Sign], text: str) -> bool:
-    """Whether an equation ends in a number whose unit stands behind it: "v = 10 m/s"."""
+    """Return whether an equation ends in a number whose unit stands behind it: "v = 10 m/s"."""
     unit = _UNIT.match(text, side[-1].end)
     if side[-1].kind != "number" or unit is None:
         return False

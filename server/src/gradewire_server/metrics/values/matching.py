@@ -90,7 +90,7 @@ class Question:
 
     @classmethod
     def of(cls, question: str) -> "Question":
-        """Reads a question, which may be empty."""
+        """Read a question, which may be empty."""
         begin = question[:MAX_QUESTION]
         fineness = _ASKED.search(begin)
         scale = _SCALES_ASKED.search(begin)
@@ -108,7 +108,7 @@ class Question:
         )
 
     def has(self, value: Value) -> bool:
-        """Whether it names a value already."""
+        """Return whether it names a value already."""
         return any(says(known, value, self) for known in self.values)
 
 
@@ -128,7 +128,7 @@ def says(value: Value, reference: Value, question: Question) -> bool:
 
 
 def opposed(value: Value, reference: Value, question: Question) -> bool:
-    """Whether an equal value says the opposite.
+    """Return whether an equal value says the opposite.
 
     A date before which it was and one after which it was; a fall where the question asks for a rise and the reference
     names no direction.
@@ -150,7 +150,7 @@ def in_place_of(value: Value, reference: Value) -> bool:
 
 
 def coarser(value: Value, reference: Value) -> bool:
-    """Whether a value is a date that says the reference's less exactly."""
+    """Return whether a value is a date that says the reference's less exactly."""
     ours, theirs = value.content, reference.content
     return isinstance(ours, Date) and isinstance(theirs, Date) and ours.coarser_than(theirs)
 
@@ -165,7 +165,7 @@ def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float)
 
 
 def _number(content: Content) -> Quantity | None:
-    """A quantity, the solution of an equation, or a year that may be a number as well."""
+    """Return a quantity, the solution of an equation, or a year that may be a number as well."""
     if isinstance(content, Quantity):
         return content
     if isinstance(content, Relation) and (solution := content.solution) is not None:
@@ -214,7 +214,7 @@ def _list_of(parts: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _words(text: str) -> list[str]:
-    """Words and numbers; single letters keep their case, for "a" is an article."""
+    """Return words and numbers; single letters keep their case, for "a" is an article."""
     return [word if len(word) == 1 else word.lower() for word in _WORD.findall(text)]
 
 
@@ -319,7 +319,7 @@ class ValueMatcher:
         return tuple(value for value in self._matched if not self._question_of.has(value))
 
     def match(self, reference: str) -> ValueMatch:
-        """What the answer has of a reference's values; of these the first MAX_WANTED count."""
+        """Return what the answer has of a reference's values; of these the first MAX_WANTED count."""
         ordered = ordered_list(plain(reference), self._question[:MAX_QUESTION])
         if ordered is not None:
             kept = in_order(ordered, plain(self._answer))
@@ -355,7 +355,7 @@ class ValueMatcher:
         return Outcome.MISSING
 
     def _replaces(self, value: Value, wanted: Value) -> bool:
-        """Whether an equal value is said of what is asked: not denied, no fall for a rise, of no other thing."""
+        """Return whether an equal value is said of what is asked: not denied, no fall for a rise, of no other thing."""
         if value.denied and not wanted.denied and not self._question_of.denies:
             return False
         if opposed(value, wanted, self._question_of):
@@ -373,7 +373,7 @@ class ValueMatcher:
 
 
 def match_values(question: str, reference: str, answer: str) -> ValueMatch:
-    """Compares the values of an answer with those of a reference.
+    """Compare the values of an answer with those of a reference.
 
     Args:
         question: May be empty. It tells which values go without saying, how fine a date is asked for, in what a number

@@ -64,7 +64,7 @@ class Numeral:
 
 
 def numeral_at(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """The number that begins at a token, None where none does."""
+    """Return the number that begins at a token, None where none does."""
     token = tokens[at]
     found = _digits(tokens, at) if token.number is not None else _words(tokens, at) if token.word else None
     return found if found is None or (isfinite(found.value) and found.value <= _MAX_VALUE) else None
@@ -83,7 +83,7 @@ def _digits(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _fraction(tokens: Sequence[Token], end: int, value: float) -> Numeral | None:
-    """The rest of "3/4" and of "3 1/2"; dates have two bars."""
+    """Return the rest of "3/4" and of "3 1/2"; dates have two bars."""
     if lower_at(tokens, end) == "/" and (below := number_at(tokens, end + 1)) and lower_at(tokens, end + 2) != "/":
         return Numeral(value / below, 0.0, end + 2, fraction=True)
     above, below = number_at(tokens, end), number_at(tokens, end + 2)
@@ -98,7 +98,7 @@ def _scaled(tokens: Sequence[Token], end: int, value: float, place: float) -> Nu
 
 
 def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """A number to a whole power: "10^8", "10^(-3)", "2^10"."""
+    """Return a number to a whole power: "10^8", "10^(-3)", "2^10"."""
     end = at + 2
     bracket = lower_at(tokens, end) == "("
     end += bracket
@@ -118,7 +118,7 @@ def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """What a number is multiplied by ("million", "k"), and the place behind it."""
+    """Return what a number is multiplied by ("million", "k"), and the place behind it."""
     scale = 1.0
     while (factor := SCALES.get(lower_at(tokens, at))) is not None and scale * factor <= _MAX_VALUE:
         scale, at = scale * factor, at + 1
@@ -129,7 +129,7 @@ def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
 
 
 def _chance(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """The rest of "1 in 5", "3 out of 4"."""
+    """Return the rest of "1 in 5", "3 out of 4"."""
     end = at + 1 if lower_at(tokens, at) == "in" else at + 2 if tokens_are(tokens, at, "out", "of") else 0
     if not end or end >= len(tokens):
         return None
@@ -181,7 +181,7 @@ def _half(tokens: Sequence[Token], at: int) -> Numeral:
 
 
 def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """As in "A dozen", "a hundred and five", "a third of it", "for an hour"; no other article is a number."""
+    """Read "A dozen", "a hundred and five", "a third of it", "for an hour"; no other article is a number."""
     following = lower_at(tokens, at + 1)
     if following in SCALES:
         value, end = _counted(tokens, at)
@@ -199,7 +199,7 @@ def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _part(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """The rest of "three quarters", "two-thirds"."""
+    """Return the rest of "three quarters", "two-thirds"."""
     at += lower_at(tokens, at) == "-"
     denominator = _PARTS.get(lower_at(tokens, at))
     if denominator is None or (lower_at(tokens, at) in ORDINALS and value != 1) or value >= denominator * 10:
@@ -208,7 +208,7 @@ def _part(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
 
 
 def _with_half(tokens: Sequence[Token], at: int, numeral: Numeral, scale: float) -> Numeral:
-    """The number with "and a half" behind it, and what that is a half of ("two and a half million")."""
+    """Return the number with "and a half" behind it, and what that is a half of ("two and a half million")."""
     if not (tokens_are(tokens, at, "and", "a") or tokens_are(tokens, at, "and", "one")):
         return numeral
     denominator = {"half": 2, "quarter": 4, "third": 3}.get(lower_at(tokens, at + 2))

@@ -47,7 +47,7 @@ class Ordinal:
     named: bool = False
 
     def equals(self, reference: "Ordinal") -> bool:
-        """Whether an answer's, this one, is the reference's; who leaves out the noun says the same."""
+        """Return whether an answer's, this one, is the reference's; who leaves out the noun says the same."""
         return self.number == reference.number and self.contradicts(reference)
 
     def contradicts(self, reference: "Ordinal") -> bool:
@@ -56,7 +56,7 @@ class Ordinal:
 
 
 def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
-    """Value and end of "3rd", "third", "forty-fourth", None for all else."""
+    """Return value and end of "3rd", "third", "forty-fourth", None for all else."""
     if at >= len(tokens):
         return None
     token = tokens[at]
@@ -76,7 +76,7 @@ def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | Non
 
 
 def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """The place in an order that begins at a token, with the noun behind it: "the third floor"."""
+    """Return the place in an order that begins at a token, with the noun behind it: "the third floor"."""
     found = ordinal_number_at(tokens, at)
     if found is None:
         return None
@@ -115,7 +115,7 @@ def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 
 
 def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
-    """In digits, None for what is an amount: "Weight 60 kg", "ROA 12.4%"."""
+    """Return in digits, None for what is an amount: "Weight 60 kg", "ROA 12.4%"."""
     token = tokens[at]
     if token.number is not None:
         unit = unit_at(tokens, at + 1)
@@ -127,7 +127,7 @@ def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
 
 
 def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int] | None:
-    """As in "No. 1", "number one": a place without a name; "no one" and "number" before a length are none."""
+    """Read "No. 1", "number one": a place without a name; "no one" and "number" before a length are none."""
     token = tokens[at]
     value = token.whole
     if token.number is None and name != "no":
@@ -136,7 +136,7 @@ def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int
 
 
 def _hyphened(tokens: Sequence[Token], at: int) -> str:
-    """The word that a number belongs to by a hyphen, "covid" of "COVID-19"; empty for none."""
+    """Return the word that a number belongs to by a hyphen, "covid" of "COVID-19"; empty for none."""
     if lower_at(tokens, at - 1) != "-" or not adjacent(tokens, at) or not adjacent(tokens, at - 1) or at < 2:
         return ""
     word = tokens[at - 2]
@@ -144,7 +144,7 @@ def _hyphened(tokens: Sequence[Token], at: int) -> str:
 
 
 def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ordinal, int] | None:
-    """A Roman numeral: of a name, or by itself where it is no word and no letter."""
+    """Return a Roman numeral: of a name, or by itself where it is no word and no letter."""
     text = tokens[at].text
     if len(text) == 1:
         following = tokens[at + 1] if at + 1 < len(tokens) else None
@@ -158,7 +158,7 @@ def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ord
 
 
 def _name(tokens: Sequence[Token], at: int) -> str:
-    """The word that a number behind it is of, in small letters; empty for none."""
+    """Return the word that a number behind it is of, in small letters; empty for none."""
     if not 0 <= at < len(tokens) - 1 or not tokens[at].word or tokens[at + 1].start - tokens[at].end > 1:
         return ""
     token = tokens[at]
@@ -169,7 +169,7 @@ def _name(tokens: Sequence[Token], at: int) -> str:
 
 
 def _noun(tokens: Sequence[Token], at: int) -> tuple[str, int]:
-    """The noun behind an ordinal, the last of a name in capitals, and the place behind it."""
+    """Return the noun behind an ordinal, the last of a name in capitals, and the place behind it."""
     if at >= len(tokens) or not tokens[at].word or tokens[at].lower in _NO_NOUNS:
         return "", at
     end = at + 1

@@ -80,21 +80,21 @@ class Quantity:
 
     @property
     def dimension(self) -> Dimension:
-        """What it measures; () of a plain number, a share and a percentage."""
+        """Return what it measures; () of a plain number, a share and a percentage."""
         return self.unit.dimension if self.unit else ()
 
     @property
     def family(self) -> str:
-        """What values are alternatives to each other: "money" for all currencies."""
+        """Return what values are alternatives to each other: "money" for all currencies."""
         base = self.dimension[0][0] if self.dimension else ""
         return "money" if base.startswith("money") else str(self.dimension) if self.dimension else ""
 
     def in_base(self, value: float) -> float:
-        """A number of its unit in base units."""
+        """Return a number of its unit in base units."""
         return value if self.unit is None else value * self.unit.factor + self.unit.offset
 
     def equals(self, reference: "Quantity") -> bool:
-        """Whether an answer's quantity, this one, is the reference's."""
+        """Return whether an answer's quantity, this one, is the reference's."""
         if not _bounds_agree(reference, self) or (reference.ratio is None) != (self.ratio is None):
             return False
         if reference.ratio is not None and self.ratio is not None:
@@ -106,7 +106,7 @@ class Quantity:
         return reference.family == self.family and not self.equals(reference)
 
     def _readings(self, reference: "Quantity") -> "list[Quantity]":
-        """This quantity as it may be meant beside the reference: with its own unit, or with the reference's."""
+        """Return this quantity as it may be meant beside the reference: with its own unit, or with the reference's."""
         readings = []
         if self.dimension == reference.dimension and (self.unit is not None) == (reference.unit is not None):
             readings.append(self)
@@ -135,7 +135,7 @@ def _pounds(one: Quantity, other: Quantity) -> bool:
 
 
 def _degrees(one: Quantity, other: Quantity) -> bool:
-    """Whether one counts degrees of temperature and the other plain ones: "32 degrees" beside 32 °F."""
+    """Return whether one counts degrees of temperature and the other plain ones: "32 degrees" beside 32 °F."""
     return {one.unit_name, other.unit_name} & {"degree"} != set() and (_temperatures(one) or _temperatures(other))
 
 
@@ -163,7 +163,7 @@ def _same(reference: Quantity, answer: Quantity) -> bool:
 
 
 def _in_range(reference: Quantity, upper: float, answer: Quantity) -> bool:
-    """Whether an answer is the reference's range, or lies in it."""
+    """Return whether an answer is the reference's range, or lies in it."""
     first, last = reference.in_base(reference.value), reference.in_base(upper)
     begin = answer.in_base(answer.value)
     if answer.upper is None:
@@ -217,7 +217,7 @@ def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, 
 
 
 def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] | None:
-    """The quantity whose number begins at a token, with indices of its first token and the one behind it."""
+    """Return the quantity whose number begins at a token, with indices of its first token and the one behind it."""
     clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
     if clock is not None:
         return clock[0], at, clock[1]
@@ -256,7 +256,7 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
 
 
 def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound | None]:
-    """The index from which an amount of money counts, and its currency, where one stands before the number."""
+    """Return the index from which an amount of money counts, and its currency, where one stands before the number."""
     before = at - 1
     before -= lower_at(tokens, before) == "-" and lower_at(tokens, before - 1) in CURRENCY_SIGNS  # "$-5"
     bracket = lower_at(tokens, before) == "("
@@ -270,7 +270,7 @@ def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound |
 
 
 def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Quantity, int]:
-    """As in "2 h 15 min", "5 feet, 11 inches": the same dimension again, in a smaller unit."""
+    """Read "2 h 15 min", "5 feet, 11 inches": the same dimension again, in a smaller unit."""
     while (
         quantity.unit is not None and quantity.unit.dimension and not quantity.unit.offset and quantity.value % 1 == 0
     ):
@@ -292,7 +292,7 @@ def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Qu
 
 
 def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: UnitFound | None) -> tuple[Quantity, int]:
-    """As in "10-12 metres", "between 10 and 12", "3:2": two numbers that belong together."""
+    """Read "10-12 metres", "between 10 and 12", "3:2": two numbers that belong together."""
     link = lower_at(tokens, end)
     if link not in {"-", "to", ":"} and not (link == "and" and _has_before(tokens, end, "between")):
         return quantity, end
@@ -306,7 +306,7 @@ def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: Unit
 
 
 def _moved(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> bool:
-    """Whether two amounts are a change and what it comes to: "by 1.7% to 19.1%", "rose $5 to $9"."""
+    """Return whether two amounts are a change and what it comes to: "by 1.7% to 19.1%", "rose $5 to $9"."""
     if lower_at(tokens, end) != "to" or quantity.unit is None:
         return False
     before = lower_at(tokens, first - 1 - (lower_at(tokens, first - 1) in _HEDGES))
@@ -314,7 +314,7 @@ def _moved(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) ->
 
 
 def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
-    """A range or a ratio of two quantities; None where they are two."""
+    """Return a range or a ratio of two quantities; None where they are two."""
     unit = quantity.unit or other.unit
     falls = other.value <= quantity.value
     if unit is None and (link == ":" or (link == "to" and falls)):
@@ -333,7 +333,7 @@ def _has_before(tokens: Sequence[Token], end: int, word: str) -> bool:
 
 
 def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """As in "An hour and a half"."""
+    """Read "An hour and a half"."""
     if lower_at(tokens, at) not in {"a", "an", "one"}:
         return None
     found = unit_at(tokens, at + 1)
@@ -343,7 +343,7 @@ def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """Feet and inches by their marks."""
+    """Return feet and inches by their marks."""
     feet = tokens[at].whole
     if feet is None or lower_at(tokens, at + 1) != "'" or at + 2 >= len(tokens):
         return None
@@ -355,7 +355,7 @@ def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> tuple[Quantity, int, int]:
-    """The quantity with sign, hedge, bound and direction from the words around it."""
+    """Return the quantity with sign, hedge, bound and direction from the words around it."""
     start, sign = _sign_before(tokens, first)
     if lower_at(tokens, first) in CURRENCY_SIGNS and lower_at(tokens, first + 1) == "-":
         sign = -1

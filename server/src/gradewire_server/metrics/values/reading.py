@@ -79,7 +79,7 @@ WORD: Final = re.compile(r"[^\W\d_]{4,}")
 
 
 def denied(text: str, start: int) -> bool:
-    """Whether the value that begins at a place is denied: "not in 1999", "rather than seven"."""
+    """Return whether the value that begins at a place is denied: "not in 1999", "rather than seven"."""
     before = text[max(0, start - _DENIAL_CHARACTERS) : start]
     cues = list(DENIES.finditer(before))
     if not cues:
@@ -163,7 +163,7 @@ _SPOKEN: Final = re.compile(
 
 
 def with_signs(text: str) -> str:
-    """The text with "x is at least 3" as "x >= 3"."""
+    """Return the text with "x is at least 3" as "x >= 3"."""
     if not any(word in text for word in _RELATED):
         return text
     return _SPOKEN.sub(lambda found: f"{found[1]} {_WORDS['relations'][found[2]]} ", text)
@@ -171,7 +171,7 @@ def with_signs(text: str) -> str:
 
 @lru_cache(maxsize=128)
 def values_of(text: str) -> tuple[Value, ...]:
-    """The values that a text names, in their order.
+    """Return the values that a text names, in their order.
 
     Args:
         text: Any text; what is beyond the bounds of this module is left out.
@@ -219,7 +219,7 @@ def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
 
 
 def _begins_in_words(written: str) -> bool:
-    """Whether a text without digits may have a value: a word that begins one, or a Roman numeral."""
+    """Return whether a text without digits may have a value: a word that begins one, or a Roman numeral."""
     lower = written.lower()
     if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(lower)) or _LASTING.search(lower) is not None:
         return True
@@ -248,7 +248,7 @@ def _by_signs(written: str, characters: AbstractSet[str]) -> Iterator[tuple[int,
 
 
 def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
-    """The text with a mark and blanks for what is claimed, so that places stay."""
+    """Return the text with a mark and blanks for what is claimed, so that places stay."""
     pieces: list[str] = []
     at = 0
     for start, end, _ in claims:
@@ -258,7 +258,7 @@ def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
 
 
 def _value_at(written: str, tokens: Sequence[Token], at: int) -> tuple[Value | None, int]:
-    """The value that begins at a token, if there is one, and the place to go on from."""
+    """Return the value that begins at a token, if there is one, and the place to go on from."""
     if (date := date_at(tokens, at)) is not None:
         lies = side(written, tokens[max(0, date[1])].start)
         return Value(Kind.DATE, _text(written, tokens, date[1], date[2]), date[0], side=lies), date[2]

@@ -48,13 +48,13 @@ class Locant:
         return self == reference
 
     def contradicts(self, reference: "Locant") -> bool:
-        """Whether both are substances and two; of "2-methyl propane" the name is not read to its end."""
+        """Return whether both are substances and two; of "2-methyl propane" the name is not read to its end."""
         begun = self.stem.startswith(reference.stem) or reference.stem.startswith(self.stem)
         return self != reference and (self.marks != reference.marks or not begun)
 
 
 def locants_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Locant]]:
-    """Where chemical names stand in a text in plain form, and what they are; `characters` are the text's."""
+    """Return where chemical names stand in a text in plain form, and what they are; `characters` are the text's."""
     if "(" in characters:
         for match in _OXIDATION.finditer(text):
             yield match.start(), match.end(), Locant(f"{match[1]} {match[3] or ''}".lower(), (match[2],))
@@ -106,7 +106,7 @@ def _locant(name: str) -> Locant | None:
 
 
 def _plain_vowels(stem: str) -> str:
-    """One form of "butadiene" and "buta-1,3-diene", "propane-2-ol" and "propan-2-ol"."""
+    """Return one form of "butadiene" and "buta-1,3-diene", "propane-2-ol" and "propan-2-ol"."""
     return stem.replace("aneol", "anol").replace("adiene", "diene").replace("atriene", "triene")
 
 
@@ -138,16 +138,16 @@ class Symbol:
     key: str
 
     def equals(self, reference: "Symbol") -> bool:
-        """Whether both are the same sign."""
+        """Return whether both are the same sign."""
         return self.key == reference.key
 
     def contradicts(self, reference: "Symbol") -> bool:
-        """Whether both are signs of the same family."""
+        """Return whether both are signs of the same family."""
         return self.stem == reference.stem and self.key != reference.key
 
 
 def symbols_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Symbol]]:
-    """Where signs stand in a text in plain form, and what they are; `characters` are the text's."""
+    """Return where signs stand in a text in plain form, and what they are; `characters` are the text's."""
     digits = not DIGITS.isdisjoint(characters)
     if digits and ("." in characters or "-" in characters):
         yield from _digit_by_digit(text)
@@ -181,5 +181,5 @@ def _indexed(text: str) -> Iterator[tuple[int, int, Symbol]]:
 
 
 def _is_sign(letters: str) -> bool:
-    """Whether letters before digits are a sign of their own and no word: "x", "CD", "\u03bb"."""
+    """Return whether letters before digits are a sign of their own and no word: "x", "CD", "\u03bb"."""
     return letters not in _NO_SIGNS and (len(letters) == 1 or letters.isupper())

@@ -151,7 +151,7 @@ def _token(match: re.Match[str]) -> Token:
 
 
 def read_number(text: str) -> tuple[float, float]:
-    """Value and place of a number in digits; points part thousands where there are several."""
+    """Return value and place of a number in digits; points part thousands where there are several."""
     digits = text.replace(",", "").replace(" ", "")
     if digits.count(".") > 1:
         digits = digits.replace(".", "")

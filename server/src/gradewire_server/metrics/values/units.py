@@ -33,11 +33,11 @@ class Unit:
         return Unit(self.dimension, self.factor * factor)
 
     def power(self, exponent: int) -> "Unit":
-        """The unit to a power; "square metre" is 2."""
+        """Return the unit to a power; "square metre" is 2."""
         return Unit(tuple((base, power * exponent) for base, power in self.dimension), self.factor**exponent)
 
     def times(self, other: "Unit") -> "Unit":
-        """The product of two units."""
+        """Return the product of two units."""
         powers = dict(self.dimension)
         for base, power in other.dimension:
             powers[base] = powers.get(base, 0) + power
@@ -140,7 +140,7 @@ class UnitFound:
 
 
 def unit_at(tokens: Sequence[Token], at: int) -> UnitFound | None:
-    """The unit that begins at a token behind a number, None where none does."""
+    """Return the unit that begins at a token behind a number, None where none does."""
     lower = lower_at(tokens, at)
     if lower == "-" and adjacent(tokens, at) and adjacent(tokens, at + 1):  # "a 5-km race"
         at += 1
@@ -175,7 +175,7 @@ def _currency(tokens: Sequence[Token], at: int) -> UnitFound | None:
 
 
 def _measure(tokens: Sequence[Token], at: int) -> UnitFound | None:
-    """A unit with its power, and what it is divided by."""
+    """Return a unit with its power, and what it is divided by."""
     found = _single(tokens, at)
     if found is None:
         return None
