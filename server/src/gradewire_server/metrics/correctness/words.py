@@ -310,7 +310,7 @@ def _first_words(reference: FeatureText) -> list[str]:
 
 
 def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[..., float]) -> list[float]:
-    """Return the similarity of each word to its closest one in an answer, 0 to 1; of numbers only equal ones are close."""
+    """Return how close the closest word of an answer is to each word, 0 to 1; of numbers only equal ones are."""
     known = known_words()
     unknown, among = [other for other in answer if other not in known], [other for other in answer if other in known]
     closeness = []
