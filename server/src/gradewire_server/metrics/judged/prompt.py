@@ -27,27 +27,12 @@ from gradewire_server.metrics.text.words import MAX_WORDS
 from gradewire_server.metrics.text.yes_no import leading_verdict
 
 _OPPOSITES: Final = (
-    ("true", "false"),
-    ("right", "left"),
-    ("right", "wrong"),
-    ("correct", "incorrect"),
-    ("correct", "wrong"),
-    ("accurate", "inaccurate"),
-    ("valid", "invalid"),
-    ("perfect", "imperfect"),
-    ("flawless", "flawed"),
-    ("exact", "inexact"),
-    ("exact", "approximate"),
-    ("acceptable", "unacceptable"),
-    ("accepted", "rejected"),
-    ("fact", "opinion"),
-    ("fact", "fiction"),
-    ("fact", "myth"),
-    ("truth", "lie"),
-    ("truth", "dare"),
-    ("similar", "different"),
-    ("related", "unrelated"),
-)
+    ("true", "false"), ("right", "left"), ("right", "wrong"), ("correct", "incorrect"), ("correct", "wrong"),
+    ("accurate", "inaccurate"), ("valid", "invalid"), ("perfect", "imperfect"), ("flawless", "flawed"),
+    ("exact", "inexact"), ("exact", "approximate"), ("acceptable", "unacceptable"), ("accepted", "rejected"),
+    ("fact", "opinion"), ("fact", "fiction"), ("fact", "myth"), ("truth", "lie"), ("truth", "dare"),
+    ("similar", "different"), ("related", "unrelated"),
+)  # fmt: skip
 """What a judge's labels and people's words of praise stand against where they are answers."""
 _MOST_WORDS: Final = 4
 """Of a reference that is a choice ("it is the left"): in a longer one "left" is a word like others."""

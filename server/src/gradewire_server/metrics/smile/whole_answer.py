@@ -83,12 +83,18 @@ class Pieces(ABC):
         self._reference_sentences = sentences
         self._reference_keywords = keywords
 
-    @abstractmethod
     def look_at(self, tokens: TokenVectors, begin: int) -> None:
         """Take in a piece; `tokens` are those of the text from character `begin` on."""
-
-    def _look_at_sentence(self, tokens: TokenVectors) -> None:
         np.maximum(self.sentences, self._reference_sentences @ tokens.sentence, out=self.sentences)
+        first, words = words_of_piece(self._spans, tokens, begin)
+        for length, rows in self._texts.rows_of.items():
+            starts, vectors = words.windows(length)
+            if len(starts):
+                self._look_at_windows(length, first + starts, vectors @ self._reference_keywords[rows].T)
+
+    @abstractmethod
+    def _look_at_windows(self, length: int, starts: NDArray[np.intp], cosines: NDArray[np.float32]) -> None:
+        """Take in windows that begin at these words, with float32[windows, references of that length]."""
 
 
 class ClosestPiece(Pieces):
@@ -105,19 +111,16 @@ class ClosestPiece(Pieces):
 
     @override
     def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        self._look_at_sentence(tokens)
-        if not self._texts.open_references:
-            return
-        np.maximum(self._pieces, self._reference_keywords @ tokens.sentence, out=self._pieces)
-        first, words = words_of_piece(self._spans, tokens, begin)
-        for length, rows in self._texts.rows_of.items():
-            starts, vectors = words.windows(length)
-            if not len(starts):
-                continue
-            for row, column in zip(rows, (vectors @ self._reference_keywords[rows].T).T, strict=True):
-                if column.max() > self._windows[row] + TIE:
-                    self._windows[row] = column.max()
-                    self._starts[row] = first + starts[first_of_the_highest(column)]
+        super().look_at(tokens, begin)
+        if self._texts.open_references:
+            np.maximum(self._pieces, self._reference_keywords @ tokens.sentence, out=self._pieces)
+
+    @override
+    def _look_at_windows(self, length: int, starts: NDArray[np.intp], cosines: NDArray[np.float32]) -> None:
+        for row, column in zip(self._texts.rows_of[length], cosines.T, strict=True):
+            if column.max() > self._windows[row] + TIE:
+                self._windows[row] = column.max()
+                self._starts[row] = starts[first_of_the_highest(column)]
 
     def keywords(self) -> dict[int, Keyword]:
         """Return the keyword terms of the references in `texts.open_references`, by index.
@@ -147,13 +150,9 @@ class RankedPieces(Pieces):
         self._near = {length: np.full(words - length + 1, -np.inf, np.float32) for length in texts.rows_of}
 
     @override
-    def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        self._look_at_sentence(tokens)
-        first, words = words_of_piece(self._spans, tokens, begin)
-        for length, rows in self._texts.rows_of.items():
-            starts, vectors = words.windows(length)
-            near = (vectors @ self._reference_keywords[rows].T).max(axis=1, initial=-np.inf)
-            self._near[length][first + starts] = np.maximum(self._near[length][first + starts], near)
+    def _look_at_windows(self, length: int, starts: NDArray[np.intp], cosines: NDArray[np.float32]) -> None:
+        near = self._near[length]
+        near[starts] = np.maximum(near[starts], cosines.max(axis=1))
 
     def shortlist(self, lengths: Iterable[int]) -> Generator[tuple[Need, ...], Any, dict[int, tuple[str, ...]]]:
         """Return the windows of these lengths that are closest in context, the first ones where none was read whole.

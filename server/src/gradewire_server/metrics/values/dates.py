@@ -183,7 +183,7 @@ class Date:
             return reference.weekday == self.weekday
         reference = _at_precision(reference, asked)
         if reference.first is None or reference.last is None:
-            return self.month == reference.month and reference.day in {None, self.day}
+            return self._in_year(reference)
         if self.first is None or self.last is None:
             return reference.year in asked_years and self._in_year(reference)
         if reference.ranged:

@@ -1,6 +1,7 @@
 """Formulas and relations: found in a text, parsed into bounded steps, evaluated at fixed points, read as values."""
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -32,20 +33,18 @@ _ENOUGH: Final = 3
 _TOLERANCE: Final = 1e-9
 _MAX_FACTORIAL: Final = 170
 _PRECEDENCE: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "implied": 3, "^": 4, "call": 5}
-_COMPUTED_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {
+_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {
     "sqrt": math.sqrt, "cbrt": math.cbrt, "sin": math.sin, "cos": math.cos, "tan": math.tan, "ln": math.log,
     "log": math.log10, "log10": math.log10, "log2": math.log2, "exp": math.exp, "abs": abs,
 }  # fmt: skip
 _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "implied": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "^": lambda a, b: a**b,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "implied": operator.mul,
+    "/": operator.truediv,
+    "^": operator.pow,
 }
-
-_TURNED: Final = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 _SIGNED: Final = frozenset("^*/=<>+!")
 _PI: Final = re.compile(r"\bpi\b")
@@ -241,7 +240,7 @@ class _Parser:
         return True
 
     def _push(self, operator: str) -> None:
-        """Put an operator on the stack, and does what binds closer before it; powers bind to the right."""
+        """Put an operator on the stack, and do what binds closer before it; powers bind to the right."""
         self._operand = False
         mine = _PRECEDENCE[operator]
         while self._waiting and self._waiting[-1] != "(":
@@ -255,7 +254,7 @@ class _Parser:
         while self._waiting:
             step = self._waiting.pop()
             if step == "(":
-                if self._waiting and self._waiting[-1] in _COMPUTED_FUNCTIONS:
+                if self._waiting and self._waiting[-1] in _FUNCTIONS:
                     self._steps.append((self._waiting.pop(), 0.0))
                 return True
             self._steps.append((step, 0.0))
@@ -281,18 +280,21 @@ def _do(name: str, number: float, point: int, stack: list[float]) -> None:
         if isinstance(result, complex):
             raise ValueError("a power that is no real number")
         stack.append(result)
-    elif name == "negate":
-        stack.append(-stack.pop())
-    elif name == "!":
-        value = stack.pop()
-        if value % 1 or not 0 <= value <= _MAX_FACTORIAL:
-            raise ValueError("no factorial")
-        stack.append(float(math.factorial(int(value))))
-    elif name in _COMPUTED_FUNCTIONS:
-        stack.append(_COMPUTED_FUNCTIONS[name](stack.pop()))
+    elif name in _STEPS:
+        stack.append(_STEPS[name](stack.pop()))
     else:
         # Positive and unlike each other, for every letter at every point.
         stack.append(0.5 + (ord(name) * 37 + point * 101) % 97 / 61)
+
+
+def _factorial(value: float) -> float:
+    if value % 1 or not 0 <= value <= _MAX_FACTORIAL:
+        raise ValueError("no factorial")
+    return float(math.factorial(int(value)))
+
+
+_STEPS: Final[Mapping[str, Callable[[float], float]]] = {**_FUNCTIONS, "negate": operator.neg, "!": _factorial}
+"""Steps that take one value."""
 
 
 @dataclass(frozen=True)
@@ -310,11 +312,11 @@ class Relation:
     right: Formula
 
     @classmethod
-    def of(cls, left: Formula, operator: str, right: Formula) -> "Relation":
+    def of(cls, left: Formula, sign: str, right: Formula) -> "Relation":
         """Return a relation, turned round where the greater side stands first."""
-        if operator in {">", ">="}:
-            return cls(right, _TURNED[operator], left)
-        return cls(left, operator, right)
+        if sign in {">", ">="}:
+            return cls(right, sign.replace(">", "<"), left)
+        return cls(left, sign, right)
 
     @property
     def solution(self) -> float | None:
