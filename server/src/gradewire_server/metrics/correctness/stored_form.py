@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -50,6 +50,15 @@ _PER_FEATURE: Final = _array(Value, _MAX_FEATURES, least=0)
 class _Form(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
+    columns_alike: ClassVar[tuple[str, ...]] = ()
+    """Fields that hold as many entries as each other."""
+
+    @model_validator(mode="after")
+    def _same_length(self) -> Self:
+        if len({len(getattr(self, name)) for name in self.columns_alike}) > 1:
+            raise ValueError(f"{', '.join(self.columns_alike)} differ in length")
+        return self
+
 
 class FeatureForm(_Form):
     """A feature.
@@ -87,6 +96,8 @@ class TreesForm(_Form):
         value: float64[nodes], log-odds that a leaf adds; of other nodes it says nothing.
     """
 
+    columns_alike = ("feature", "threshold", "missing_left", "left", "right", "value")
+
     roots: Annotated[NDArray[np.intp], _array(Index, _MAX_TREES, dtype=np.intp)]
     feature: Annotated[NDArray[np.intp], _NODE_INDICES]
     threshold: Annotated[Floats, _array(Number, _MAX_NODES)]
@@ -95,24 +106,17 @@ class TreesForm(_Form):
     right: Annotated[NDArray[np.intp], _NODE_INDICES]
     value: Annotated[Floats, _array(LogOdds, _MAX_NODES)]
 
-    @model_validator(mode="after")
-    def _same_length(self) -> Self:
-        columns = (self.threshold, self.missing_left, self.left, self.right, self.value)
-        if any(len(column) != len(self.feature) for column in columns):
-            raise ValueError("the columns of nodes differ in length")
-        return self
-
 
 class MapForm(_Form):
     """Log-odds to probability, linear between the points and constant outside."""
+
+    columns_alike = ("log_odds", "probability")
 
     log_odds: Annotated[Floats, _array(LogOdds, _MAX_POINTS)]
     probability: Annotated[Floats, _POINTS]
 
     @model_validator(mode="after")
     def _ascending(self) -> Self:
-        if len(self.log_odds) != len(self.probability):
-            raise ValueError("log_odds and probability differ in length")
         if np.any(np.diff(self.log_odds) <= 0):
             raise ValueError("log_odds are not strictly ascending")
         if np.any(np.diff(self.probability) < 0):
@@ -134,6 +138,8 @@ class RanksForm(_Form):
         values: The probabilities at these ranks.
     """
 
+    columns_alike = ("ranks", "values")
+
     count: Annotated[int, Field(ge=1)]
     ranks: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=_MAX_POINTS)]
     values: Annotated[list[Share], Field(min_length=1, max_length=_MAX_POINTS)]
@@ -141,8 +147,6 @@ class RanksForm(_Form):
     @model_validator(mode="after")
     def _ascending(self) -> Self:
         ranks = self.ranks
-        if len(ranks) != len(self.values):
-            raise ValueError("ranks and values differ in length")
         if ranks[-1] > self.count or any(left >= right for left, right in pairwise(ranks)):
             raise ValueError("ranks are not strictly ascending up to count")
         return self
@@ -189,15 +193,15 @@ class LinearForm(_Form):
         missing: What an absent feature counts as.
     """
 
+    columns_alike = ("weight", "low", "high", "missing")
+
     weight: Annotated[Floats, _array(LogOdds, _MAX_FEATURES, least=0)]
     low: Annotated[Floats, _PER_FEATURE]
     high: Annotated[Floats, _PER_FEATURE]
     missing: Annotated[Floats, _PER_FEATURE]
 
     @model_validator(mode="after")
-    def _same_length(self) -> Self:
-        if any(len(each) != len(self.weight) for each in (self.low, self.high, self.missing)):
-            raise ValueError("its lists differ in length")
+    def _low_is_low(self) -> Self:
         if np.any(self.low > self.high):
             raise ValueError("low is above high")
         return self

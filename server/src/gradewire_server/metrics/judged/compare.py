@@ -26,7 +26,14 @@ from gradewire_server.domain.items import (
 from gradewire_server.domain.judge import Choice, JudgePrompt, Turn
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Need, Preparation, Program
-from gradewire_server.metrics.common import check_question, check_references, has_letter_or_digit, scoring, stop_at
+from gradewire_server.metrics.common import (
+    FailureError,
+    check_question,
+    check_references,
+    has_letter_or_digit,
+    scoring,
+    stop_at,
+)
 from gradewire_server.metrics.judged.metric import Answer, Exchange, ask_step, read_answer
 from gradewire_server.metrics.judged.parameters import PromptParameters
 from gradewire_server.metrics.judged.prompt import CAPTION_SEPARATOR, judge_prompt, turns_before, without_praise
@@ -310,17 +317,15 @@ def look_the_same(pair: Pair) -> bool:
     return without_markup(pair.prediction) == without_markup(pair.rival)
 
 
-def ask_both_orders(
-    pair: Pair, parameters: CompareParameters
-) -> Generator[tuple[Need, ...], Any, PairRounds | MetricResult]:
+def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Generator[tuple[Need, ...], Any, PairRounds]:
     """Ask a judge about a pair that passes `check_pair`, in both orders in the same round.
 
     A judge cuts what is too long for it at the end, and so the answer that it is shown last. Where it does, both
     answers are cut to half of the longer one, as often as it takes, and shown again. Answers that differ in nothing
     that would be shown are a tie, for which it is not asked.
 
-    Returns:
-        What it said; the result where that is no verdict of both: a tie by rule, a failure, or UNPARSABLE.
+    Raises:
+        FailureError: What it said is no verdict of both.
     """
     asked: PairRounds | None = None
     while True:
@@ -329,11 +334,14 @@ def ask_both_orders(
         if before is not None:
             asked.count(before)
         if asked.alike:
-            return asked.tied()
+            return asked
         shortens = asked.characters >= 2 * _LEAST_CHARACTERS
         failure = yield from _ask(asked, pair, parameters, shortens=shortens)
-        if not (shortens and asked.too_long):
-            return asked if failure is None else asked.failed(failure)
+        if shortens and asked.too_long:
+            continue
+        if failure is not None:
+            raise FailureError(failure, asked.failed(failure))
+        return asked
 
 
 def _ask(
@@ -353,48 +361,53 @@ def _ask(
     file, variant = parameters.file, parameters.file.variants[parameters.variant]
     fixed = fixed_turns(file, parameters.variant, caption=parameters.caption, image=parameters.image)
     images = pair.images if parameters.image else ()
-    for step in variant.steps:
-        orders = [order for order in asked.orders if order.unreadable is None]
-        prompts = [judge_prompt(fixed, order.rendered, variant, order.answers, images) for order in orders]
-        failure = yield from _round(asked, parameters.model, step, orders, prompts, variant)
-        if failure is not None or (shortens and asked.too_long):
-            return failure
-    if EXTRACT in file.variants:
-        failure = yield from _extract(asked, parameters)
-        if failure is not None:
-            return failure
+    try:
+        for step in variant.steps:
+            asking = [
+                (order, judge_prompt(fixed, order.rendered, variant, order.answers, images))
+                for order in asked.orders
+                if order.unreadable is None
+            ]
+            yield from _round(asked, parameters.model, step, asking, variant.delimiters)
+            if shortens and asked.too_long:
+                return None
+        if EXTRACT in file.variants:
+            yield from _extract(asked, parameters)
+    except FailureError as error:
+        return error.failure
     return next((order.unreadable for order in asked.orders if order.unreadable), None)
 
 
-def _extract(asked: PairRounds, parameters: CompareParameters) -> Generator[tuple[Need, ...], Any, Failure | None]:
+def _extract(asked: PairRounds, parameters: CompareParameters) -> Generator[tuple[Need, ...], Any, None]:
     """Read the verdicts that cannot be read behind a reason from the reason alone."""
     file, variant = parameters.file, parameters.file.variants[EXTRACT]
-    unread = [order for order in asked.orders if order.unreadable is not None and order.reason]
     fixed = fixed_turns(file, EXTRACT, caption=False, image=False)
-    prompts = [judge_prompt(fixed, variant.item.render({"reason": order.reason}), variant, {}) for order in unread]
-    failure = yield from _round(asked, parameters.model, variant.last, unread, prompts, variant)
-    for order in unread:
+    asking = [
+        (order, judge_prompt(fixed, variant.item.render({"reason": order.reason}), variant, {}))
+        for order in asked.orders
+        if order.unreadable is not None and order.reason
+    ]
+    yield from _round(asked, parameters.model, variant.last, asking, variant.delimiters)
+    for order, _ in asking:
         order.extracted = order.unreadable is None
-    return failure
 
 
-def _round(  # noqa: PLR0913, PLR0917 - whom to ask what, of which orders
-    asked: PairRounds, model: str, step: Step, orders: Sequence[Order], prompts: Sequence[JudgePrompt], variant: Variant
-) -> Generator[tuple[Need, ...], Any, Failure | None]:
-    """Ask one step of some orders; return what fails for another reason than that it cannot be read."""
-    if not orders:
-        return None
-    answers = yield from ask_step(model, step, prompts)
-    for order, answer in zip(orders, answers, strict=True):
+def _round(
+    asked: PairRounds, model: str, step: Step, asking: Sequence[tuple[Order, JudgePrompt]], delimiters: Delimiters
+) -> Generator[tuple[Need, ...], Any, None]:
+    """Ask one step of some orders; raise FailureError where one fails otherwise than by what cannot be read."""
+    if not asking:
+        return
+    answers = yield from ask_step(model, step, [prompt for _, prompt in asking])
+    for (order, _), answer in zip(asking, answers, strict=True):
         if isinstance(answer, Failure) and answer.status is not Status.UNPARSABLE:
             asked.too_long |= answer.status is Status.INVALID_INPUT
-            return answer
+            raise FailureError(answer)
         if not isinstance(answer, Failure):
             asked.count(answer)
             asked.cut |= answer.truncated
             asked.too_long |= answer.truncated
-        order.take(step, answer, variant.delimiters)
-    return None
+        order.take(step, answer, delimiters)
 
 
 _POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: TIE_POINTS}
@@ -439,7 +452,7 @@ class Compare:
         if look_the_same(item):
             return MetricResult(score=TIE_POINTS, compared=Compared(Winner.TIE, decided_by="rule"))
         asked = yield from ask_both_orders(item, parameters)
-        return asked if isinstance(asked, MetricResult) else _decided(asked, parameters.decision)
+        return asked.tied() if asked.alike else _decided(asked, parameters.decision)
 
     def prepare(self, entry: ReferenceEntry, parameters: CompareParameters) -> Preparation:
         """Ask for nothing; only checks the references."""
