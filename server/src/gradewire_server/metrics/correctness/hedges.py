@@ -76,7 +76,9 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
     question says itself, lists of which several are right, "ten or more", and what may be where that is asked for.
     """
     raw = answer.raw[: _MAX_HEDGED_CHARACTERS + 1].replace("\u2019", "'")
-    if len(raw) > _MAX_HEDGED_CHARACTERS or any(_chooses_not(reference.raw.casefold()) for reference in references):
+    if len(raw) > _MAX_HEDGED_CHARACTERS or any(
+        _OR.search(said) or _MARK.search(said) for said in (each.raw.casefold() for each in references)
+    ):
         return 0.0
     text = _ASIDE.sub(" ", raw.casefold())
     if "yes" in text and "no" in text and frozenset(_WORD.findall(text)) in _BOTH_VERDICTS:
@@ -129,10 +131,6 @@ def _other_candidates(
     if len(parts) > _MOST_NAMES:
         return others
     return [part for part in others if not any(_is_the_same(part - asked, right - asked) for right in holding)]
-
-
-def _chooses_not(reference: str) -> bool:
-    return _OR.search(reference) is not None or _MARK.search(reference) is not None
 
 
 def _candidates(text: str) -> list[frozenset[str]]:
@@ -278,7 +276,9 @@ def _holds_one(phrases: Sequence[str], text: str) -> bool:
 def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: str) -> bool:
     if not _holds_one(_IN_EACH_THAT_REFUSES, answer):
         return False
-    if not _REFUSES.search(answer, 0, 2 * _OPENING) or any(_may_refuse(plain(each.raw)) for each in references):
+    if not _REFUSES.search(answer, 0, 2 * _OPENING):
+        return False
+    if any(phrases.search(plain(each.raw)) for each in references for phrases in (_REFUSES, _REFUSAL, _OF_ONE_SELF)):
         return False
     new = frozenset(references[0].content).difference(question.distinct)
     sentences = [each for each in _SENTENCE_END.split(_NO_TURN.sub("sorry", answer)) if each.strip()]
@@ -293,10 +293,6 @@ def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: s
             return not _retracted(behind, new, question, loosely=_EXACTLY.search(sentence) is not None)
         begun += len(sentence) + 1
     return False
-
-
-def _may_refuse(reference: str) -> bool:
-    return any(phrases.search(reference) for phrases in (_REFUSES, _REFUSAL, _OF_ONE_SELF))
 
 
 def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:

@@ -173,8 +173,7 @@ class Bertscore:
     def score(self, item: Item, parameters: BertscoreParameters, metadata: ModelMetadata) -> Program:
         """One round, or more where the references are long: token vectors, and the corpus where there are weights."""
         stop_at(check_item(item) or _check_question(item.question, parameters))
-        found = yield from _compare(item, parameters)
-        values = found.values
+        values, truncated, corpus = yield from _compare(item, parameters)
         if parameters.rescale:
             baselines = {layer.number: layer.baseline for layer in metadata.token_layers}
             values = rescaled(values, baselines[parameters.layer or 0])
@@ -184,9 +183,9 @@ class Bertscore:
         score = float(measured[best])
         return MetricResult(
             score=score,
-            warnings=cut_warning(found.truncated),
+            warnings=cut_warning(truncated),
             matched_reference=best,
-            parts=BertscoreParts(precision, recall, f1, found.corpus),
+            parts=BertscoreParts(precision, recall, f1, corpus),
             correct=None if parameters.threshold is None else score >= parameters.threshold,
         )
 
@@ -199,19 +198,15 @@ class Bertscore:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Precision, recall and F1 of each reference as `match` gives them, and what else is to be said."""
-
-    values: NDArray[np.float64]
-    truncated: bool
-    corpus: str
-
-
-def _compare(item: Item, parameters: BertscoreParameters) -> Generator[tuple[Need, ...], Any, _Found]:
+def _compare(
+    item: Item, parameters: BertscoreParameters
+) -> Generator[tuple[Need, ...], Any, tuple[NDArray[np.float64], bool, str]]:
+    """Return the values of `match`, whether a text was cut, and the name of the corpus."""
     (text,) = _sides(item.question, (item.prediction,), parameters)
     first, *further = _chunks(_sides(item.question, item.references, parameters))
-    statistics = () if parameters.idf is Corpus.NONE else (_statistics(parameters),)
+    # Over the very texts that are compared: in bare references a question's words would be the rarest of all.
+    counted = CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model, with_question=parameters.with_question)
+    statistics = () if parameters.idf is Corpus.NONE else (counted,)
     answers = yield from ask_together(
         _tokens((text,), Tier.PREDICTION, parameters), _tokens(first, Tier.REFERENCE, parameters), *statistics
     )
@@ -228,7 +223,7 @@ def _compare(item: Item, parameters: BertscoreParameters) -> Generator[tuple[Nee
     values = np.concatenate(blocks)
     if not np.isfinite(values).any():
         raise FailureError(Failure(Status.INVALID_INPUT, "references: " + _why_weightless(corpus)))
-    return _Found(values, truncated, corpus.name if corpus else "")
+    return values, truncated, corpus.name if corpus else ""
 
 
 def _check_question(question: str, parameters: BertscoreParameters) -> Failure | None:
@@ -279,8 +274,3 @@ def _chunks(texts: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _tokens(texts: tuple[str, ...], tier: Tier, parameters: BertscoreParameters) -> EmbedTokens:
     return EmbedTokens(parameters.model, texts, tier, parameters.layer or 0)
-
-
-def _statistics(parameters: BertscoreParameters) -> CorpusStatistics:
-    # Over the very texts that are compared: in bare references a question's words would be the rarest of all.
-    return CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model, with_question=parameters.with_question)

@@ -426,18 +426,14 @@ def _inline(text: str) -> PromptFile:
 @lru_cache(maxsize=64)
 def _read_once(text: str) -> PromptFile | PromptError:
     """Reading takes some 10 ms, and each call of a client brings the same text, right or wrong."""
+    if len(text) > MAX_PROMPT_BYTES:
+        return PromptError("", f"has {len(text)} characters; a prompt file may have {MAX_PROMPT_BYTES} bytes")
+    if "=" not in text:
+        return PromptError("", f"{quoted(text)} is neither NAME/VERSION[@DIGEST] nor the text of a prompt file")
     try:
-        return _read_inline(text)
+        return read_prompt(text.encode(errors="surrogatepass"))  # which is no UTF-8, and is told so
     except PromptError as error:
         return error.with_traceback(None)
-
-
-def _read_inline(text: str) -> PromptFile:
-    if len(text) > MAX_PROMPT_BYTES:
-        raise PromptError("", f"has {len(text)} characters; a prompt file may have {MAX_PROMPT_BYTES} bytes")
-    if "=" not in text:
-        raise PromptError("", f"{quoted(text)} is neither NAME/VERSION[@DIGEST] nor the text of a prompt file")
-    return read_prompt(text.encode(errors="surrogatepass"))  # which is no UTF-8, and is told so
 
 
 def _of_package() -> PromptLibrary:

@@ -359,7 +359,7 @@ def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFoun
         text: In plain form.
         characters: The text's.
     """
-    if _SIGNED.isdisjoint(characters) and not _has_names(text) and not _multiplied(text, characters):
+    if not _may_have_one(text, characters):
         return
     for run in runs_of(text):
         relations = [index for index, sign in enumerate(run) if sign.kind == "relation"]
@@ -369,13 +369,14 @@ def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFoun
             yield from _related(run, relations, text)
 
 
-def _has_names(text: str) -> bool:
-    return any(name in text for name in _NAMED) or ("pi" in text and _PI.search(text) is not None)
-
-
-def _multiplied(text: str, characters: AbstractSet[str]) -> bool:
-    """Return whether a number stands before a letter, as in "2x - 3"."""
-    return "-" in characters and _COEFFICIENT.search(text) is not None
+def _may_have_one(text: str, characters: AbstractSet[str]) -> bool:
+    """Return whether a text has a sign or a name of formulas, or a number before a letter, as in "2x - 3"."""
+    return (
+        not _SIGNED.isdisjoint(characters)
+        or any(name in text for name in _NAMED)
+        or ("pi" in text and _PI.search(text) is not None)
+        or ("-" in characters and _COEFFICIENT.search(text) is not None)
+    )
 
 
 def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[FormulaFound]:

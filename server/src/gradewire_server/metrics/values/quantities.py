@@ -294,7 +294,8 @@ def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Qu
 def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: UnitFound | None) -> tuple[Quantity, int]:
     """Read "10-12 metres", "between 10 and 12", "3:2": two numbers that belong together."""
     link = lower_at(tokens, end)
-    if link not in {"-", "to", ":"} and not (link == "and" and _has_before(tokens, end, "between")):
+    between = any(lower_at(tokens, index) == "between" for index in range(max(0, end - 6), end))
+    if link not in {"-", "to", ":"} and not (link == "and" and between):
         return quantity, end
     start = end + 1 + (lower_at(tokens, end + 1) in CURRENCY_SIGNS)
     numeral = numeral_at(tokens, start) if start < len(tokens) else None
@@ -326,10 +327,6 @@ def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
     if upper <= quantity.value:
         return None
     return replace(quantity, unit=unit, unit_name=quantity.unit_name or other.unit_name, upper=upper)
-
-
-def _has_before(tokens: Sequence[Token], end: int, word: str) -> bool:
-    return any(lower_at(tokens, index) == word for index in range(max(0, end - 6), end))
 
 
 def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
