@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from gradewire_server.metrics.correctness.fitted import FittedRows
+from gradewire_server.metrics.correctness.features import INPUT_KIND
+from gradewire_server.metrics.correctness.stored_form import DistanceForm
 from gradewire_stats.calibration.stored_fit import KEPT_ROWS, distances, neighbourhood, ramp, scales
 
 
@@ -38,7 +39,7 @@ def test_a_server_computes_the_same() -> None:
     draw = np.random.default_rng(2)
     shapes = draw.normal(size=(500, 4))
     kept = neighbourhood(shapes, scales(shapes), [str(row) for row in range(500)], [""] * 500)
-    served = FittedRows(np.arange(4), np.array(kept["scale"]), np.array(kept["rows"]), kept["nearest"], 0.5, 2.0)
+    served = DistanceForm.model_validate({**kept, "shape": list(INPUT_KIND[:4]), "near": 0.5, "far": 2.0})
     others = 2 * draw.normal(size=(50, 4))
     mine = distances(kept, others)
     assert mine == pytest.approx([served.distance(each) for each in others], abs=1e-6)

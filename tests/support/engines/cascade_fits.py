@@ -7,7 +7,7 @@ from tests.support.engines.correctness_fits import DIGEST, fit_text, stored_fit
 
 from gradewire_server.domain.metric import Calibration, ModelMetadata
 from gradewire_server.metrics.correctness.fitted import fit_id
-from gradewire_server.metrics.judged.auto import AutoParameters
+from gradewire_server.metrics.judged.auto_fit import AutoParameters
 
 JUDGE_DIGEST = "7" * 64
 JUDGE = f"j@{JUDGE_DIGEST}"

@@ -1,1 +1,1 @@
-"""Scoring rules as pure programs: no I/O, no clock, no model. One file per metric; `registry` finds them."""
+"""Scoring rules as pure programs: no I/O, no clock, no model. A metric is one file, and `registry` finds it."""

@@ -3,10 +3,11 @@
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any, Final, Generic, Self, TypeVar
+from functools import wraps
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
 from unicodedata import category
 
 import numpy as np
@@ -18,12 +19,16 @@ from gradewire_server.domain.metric import ModelMetadata, ParameterError, Parame
 from gradewire_server.domain.needs import Embed, Need, Preparation, Program, Tier, Vectors, ask
 from gradewire_server.metrics.text.folding import BLANK_PATTERN, FILLERS
 
+T = TypeVar("T")
+P = TypeVar("P", bound=Parameters)
+A = ParamSpec("A")
+
 TIE = 1e-6
 """Values closer than this are equal: rounding inside a matrix product must not decide between two equal texts."""
 
 
 def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int:
-    """Lowest index whose value is within TIE of the maximum; `values` is not empty."""
+    """Return the lowest index whose value is within TIE of the maximum; `values` is not empty."""
     if isinstance(values, list):
         least = max(values) - TIE
         return next(index for index, value in enumerate(values) if value >= least)
@@ -41,7 +46,7 @@ _UNSEEN_KINDS: Final = frozenset({"Cc", "Cf"})
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing to a reader.
+    """Return whether a text shows nothing to a reader.
 
     It then holds only white space, control and format characters (Cc, Cf; zero-width ones), Hangul fillers, variation
     selectors and the like (Unicode's default ignorable ones), and the blank of Braille.
@@ -54,12 +59,12 @@ def is_blank(text: str) -> bool:
 
 
 def has_letter_or_digit(text: str) -> bool:
-    """Whether a text has a letter or digit that a reader sees."""
+    """Return whether a text has a letter or digit that a reader sees."""
     return _LETTER_OR_DIGIT.search(text) is not None
 
 
 def check_references(references: tuple[str, ...]) -> Failure | None:
-    """INVALID_INPUT where there is no reference or a blank one."""
+    """Return INVALID_INPUT where there is no reference or a blank one."""
     if not references:
         return Failure(Status.INVALID_INPUT, "references: give at least one right answer")
     for index, reference in enumerate(references):
@@ -69,7 +74,7 @@ def check_references(references: tuple[str, ...]) -> Failure | None:
 
 
 def check_item(item: Item) -> Failure | None:
-    """INVALID_INPUT as `check_references`, else EMPTY_PREDICTION where the prediction is blank."""
+    """Return INVALID_INPUT as `check_references`, else EMPTY_PREDICTION where the prediction is blank."""
     failure = check_references(item.references)
     if failure is None and is_blank(item.prediction):
         return Failure(
@@ -82,7 +87,7 @@ def check_item(item: Item) -> Failure | None:
 def check_question(
     question: str, *, why: str = "this metric compares answers together with it", where: str = "before answers"
 ) -> Failure | None:
-    """INVALID_INPUT where the question is blank or too long.
+    """Return INVALID_INPUT where the question is blank or too long.
 
     Args:
         question: By default that of a metric that puts it before the answers.
@@ -98,33 +103,86 @@ def check_question(
 
 
 def cut_warning(*cut: bool) -> tuple[ResultWarning, ...]:
-    """TRUNCATED where any part of an item was looked at only in part."""
+    """Return TRUNCATED where any part of an item was looked at only in part."""
     return (ResultWarning.TRUNCATED,) if any(cut) else ()
 
 
+class FailureError(Exception):
+    """A failure that ends a metric, by default with the failure's own result."""
+
+    def __init__(self, failure: Failure, result: MetricResult | None = None) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.result = result or MetricResult.failed(failure)
+
+
+def stop_at(failure: Failure | None) -> None:
+    """Raise FailureError where a check found something."""
+    if failure is not None:
+        raise FailureError(failure)
+
+
+def expect(asked: Generator[tuple[Need, ...], Any, T | Failure]) -> Generator[tuple[Need, ...], Any, T]:
+    """Return what a need is answered with, or raise FailureError where that is a failure."""
+    answer = yield from asked
+    if isinstance(answer, Failure):
+        raise FailureError(answer)
+    return answer
+
+
+def scoring(run: Callable[A, Program]) -> Callable[A, Program]:
+    """Decorate a metric's `score`, so that what stops it becomes its result."""
+
+    @wraps(run)
+    def program(*args: A.args, **kwargs: A.kwargs) -> Program:
+        try:
+            return (yield from run(*args, **kwargs))
+        except FailureError as error:
+            return error.result
+
+    return program
+
+
+def preparing(run: Callable[A, Preparation]) -> Callable[A, Preparation]:
+    """Decorate a metric's `prepare`, so that it returns the failure that stops it."""
+
+    @wraps(run)
+    def preparation(*args: A.args, **kwargs: A.kwargs) -> Preparation:
+        try:
+            return (yield from run(*args, **kwargs))
+        except FailureError as error:
+            return error.failure
+
+    return preparation
+
+
 def ask_together(*needs: Need) -> Generator[tuple[Need, ...], Any, Any]:
-    """Yields all needs as one round.
+    """Yield all needs as one round.
 
     Returns:
-        Their answers in the same order (Any: a tuple of what `ask` returns for each), or the first Failure among them.
+        Their answers in the same order (Any: a tuple of what `ask` returns for each).
+
+    Raises:
+        FailureError: One of them is a failure.
     """
     answers = yield needs
-    return next((answer for answer in answers if isinstance(answer, Failure)), answers)
+    stop_at(next((answer for answer in answers if isinstance(answer, Failure)), None))
+    return answers
 
 
 def sentence_needs(model: str, prediction: str, references: tuple[str, ...]) -> tuple[Embed, Embed]:
-    """Needs for the vector of a prediction and for those of the references that it is compared with."""
+    """Return needs for the vector of a prediction and for those of the references that it is compared with."""
     return Embed(model, (prediction,), Tier.PREDICTION), Embed(model, references, Tier.REFERENCE)
 
 
 def embed_references(model: str, texts: tuple[str, ...]) -> Preparation:
-    """Asks for the vectors of references that are prepared."""
-    vectors = yield from ask(Embed(model, texts, Tier.REFERENCE))
-    return vectors if isinstance(vectors, Failure) else None
+    """Ask for the vectors of references that are prepared."""
+    yield from expect(ask(Embed(model, texts, Tier.REFERENCE)))
+    return None
 
 
 def is_cut(*answers: Vectors) -> bool:
-    """Whether the encoder read a text only in part."""
+    """Return whether the encoder read a text only in part."""
     return any(bool(answer.truncated.any()) for answer in answers)
 
 
@@ -137,7 +195,7 @@ class Measure(StrEnum):
 
 
 def take_choices(parameters: Parameters) -> None:
-    """Makes members of all fields whose default is the member of an enum; for `__post_init__`.
+    """Make members of all fields whose default is the member of an enum; for `__post_init__`.
 
     Raises:
         ParameterError: A choice that does not exist; names the field and the choices.
@@ -155,7 +213,7 @@ def take_choices(parameters: Parameters) -> None:
 
 
 def check_readable(metadata: ModelMetadata) -> None:
-    """Raises ParameterError where a fit for the metric cannot be read: without it scores would differ."""
+    """Raise ParameterError where a fit for the metric cannot be read: without it scores would differ."""
     for _, told in metadata.unreadable:
         raise ParameterError("model", told)
 
@@ -183,7 +241,7 @@ class EncoderParameters(Parameters):
             raise ParameterError("threshold", f"must be a finite number, not {self.threshold}")
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """With threshold and calibration filled in, where one was fitted and none is set.
+        """Return the parameters with threshold and calibration filled in, where one was fitted and none is set.
 
         Raises:
             ParameterError: None is set, and what was fitted for the model cannot be read.
@@ -195,14 +253,11 @@ class EncoderParameters(Parameters):
         return self if found is None else replace(self, threshold=found.threshold, calibration=found.described)
 
 
-P = TypeVar("P", bound=Parameters)
-
-
 class NothingToPrepare:
     """Base of metrics for which nothing has to be prepared."""
 
     def prepare(self, entry: ReferenceEntry, parameters: object) -> Preparation:
-        """Asks for nothing; only checks the references."""
+        """Ask for nothing; only checks the references."""
         del parameters
         yield from ()
         return check_references(entry.references)
@@ -211,21 +266,22 @@ class NothingToPrepare:
 class TextMetric(NothingToPrepare, ABC, Generic[P]):
     """Base of metrics that ask neither an encoder nor a judge."""
 
+    @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
-        """Asks for nothing."""
+        """Ask for nothing."""
         del metadata
         yield from ()
-        failure = self.check(item, parameters)
-        return self.grade(item, parameters) if failure is None else MetricResult.failed(failure)
+        stop_at(self.check(item, parameters))
+        return self.grade(item, parameters)
 
     def check(self, item: Item, parameters: P) -> Failure | None:
-        """Why an item cannot be graded, or None."""
+        """Return why an item cannot be graded, or None."""
         del parameters
         return check_item(item)
 
     @abstractmethod
     def grade(self, item: Item, parameters: P) -> MetricResult:
-        """Grades an item that passes `check`."""
+        """Grade an item that passes `check`; it may raise FailureError."""
 
 
 class MatchMetric(TextMetric[Parameters]):
@@ -243,4 +299,4 @@ class MatchMetric(TextMetric[Parameters]):
 
     @abstractmethod
     def matches(self, item: Item) -> Iterable[bool]:
-        """Whether each reference matches the prediction, in their order."""
+        """Return whether each reference matches the prediction, in their order."""

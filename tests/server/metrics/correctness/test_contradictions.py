@@ -5,7 +5,7 @@ import math
 import pytest
 from tests.server.metrics.correctness.test_features import of
 
-from gradewire_server.metrics.correctness.contradictions import led_verdict
+from gradewire_server.metrics.correctness.denials import led_verdict
 
 
 @pytest.mark.parametrize(

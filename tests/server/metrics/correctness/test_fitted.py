@@ -129,7 +129,7 @@ def test_the_identity_is_that_of_the_text() -> None:
     text = fit_text()
     assert read_fit(text, KNOWN, version=2).identity == fit_id(text)
     assert read_fit(text + " ", KNOWN, version=2).identity != fit_id(text)
-    assert (len(fit_id(text)), read().model_digest) == (12, DIGEST)
+    assert (len(fit_id(text)), read().form.model_digest) == (12, DIGEST)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_any_value_in_any_place_is_read_or_refused(value: Any) -> None:
 
 
 def test_provenance_is_nobodys_business_here() -> None:
-    assert read(FORM | {"rows": {"count": 5}, "figures": {"ece": 0.01}, "later": [1]}).base == 0.25
+    assert read(FORM | {"rows": {"count": 5}, "figures": {"ece": 0.01}, "later": [1]}).form.base == 0.25
 
 
 def test_a_fit_is_read_once_and_a_broken_one_refused_once() -> None:

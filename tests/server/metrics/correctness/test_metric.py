@@ -18,6 +18,7 @@ from gradewire_server.domain.items import Failure, Item, MetricResult, Reference
 from gradewire_server.domain.items import ResultWarning as Remark
 from gradewire_server.domain.metric import NO_MODEL, Calibration, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import Embed, Grade, Grades, Tier
+from gradewire_server.metrics.common import FailureError
 from gradewire_server.metrics.correctness.features import FEATURES, GRADER, INPUT_KIND, features_of, gather_inputs
 from gradewire_server.metrics.correctness.fitted import CorrectnessFit, fit_id, read_fit
 from gradewire_server.metrics.correctness.metric import (
@@ -187,7 +188,7 @@ def test_fits_with_and_without_a_grader_stand_beside_each_other() -> None:
     beside, alone = fit_of(METADATA), fit_of(replace(METADATA, grader=""))
     assert not isinstance(beside, str)
     assert not isinstance(alone, str)
-    assert (beside.grader_digest, alone.grader_digest) == (OTHER, "")
+    assert (beside.form.grader_digest, alone.form.grader_digest) == (OTHER, "")
     assert beside.identity != alone.identity
 
 
@@ -414,9 +415,12 @@ def test_what_is_no_number_is_no_score() -> None:
     """A fit that is read gives none (`FitForm`); should one ever, there is no verdict of it."""
     asked = METRIC.score(Item("1", "", ("dog",), "red cat"), PARAMETERS, METADATA_METRIC)
     assert table_of(VECTORS).run(asked).status is Status.OK
-    spoilt = replace(read_fit(fit_text(), FEATURES, version=METRIC.info.version), base=math.nan)
+    fit = read_fit(fit_text(), FEATURES, version=METRIC.info.version)
+    spoilt = replace(fit, form=fit.form.model_copy(update={"base": math.nan}))
     inputs = table_of(VECTORS).run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
-    result = _result(inputs, Measured.of(inputs), spoilt, 0.9)
+    with pytest.raises(FailureError) as stopped:
+        _result(inputs, Measured.of(inputs), spoilt, 0.9)
+    result = stopped.value.result
     assert (result.status, result.score, result.correct) == (Status.INTERNAL, None, None)
     assert "gradewire calibrate" in result.message
 

@@ -76,7 +76,7 @@ PLACES = st.none() | st.floats(0, 1).map(lambda far: ItemPosition(far, far))
 @pytest.fixture(scope="module", params=sorted(FITS))
 def fit_shipped(request: pytest.FixtureRequest) -> CorrectnessFit:
     found = read_fit(FITS[request.param].fit, features_of(request.param[1]), version=VERSION)
-    assert found.model_digest == FITS[request.param].model_digest
+    assert found.form.model_digest == FITS[request.param].model_digest
     return found
 
 

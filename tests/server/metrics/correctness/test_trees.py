@@ -1,7 +1,6 @@
 """Trees with ramps for splits: what they say, that they keep their directions, and what is refused."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.support.examples import example_count
 
-from gradewire_server.metrics.correctness.trees import MAX_LEVELS, Nodes, SoftTrees, TreeError
+from gradewire_server.metrics.correctness.stored_form import TreesForm
+from gradewire_server.metrics.correctness.trees import MAX_LEVELS, SoftTrees, TreeError
 
 FEATURES = 3
 LEAF = -1
@@ -19,7 +19,7 @@ Tree = float | tuple[int, float, bool, Any, Any]
 """A leaf's value, or (feature, threshold, missing_left, left, right)."""
 
 
-def nodes_of(trees: list[Tree]) -> Nodes:
+def nodes_of(trees: list[Tree]) -> TreesForm:
     """The trees in one array, each written from its root down."""
     rows: list[list[Any]] = []
 
@@ -35,7 +35,7 @@ def nodes_of(trees: list[Tree]) -> Nodes:
 
     roots = [write(tree) for tree in trees]
     feature, threshold, missing_left, left, right, value = zip(*rows, strict=True)
-    return Nodes(
+    return TreesForm.model_construct(
         roots=np.array(roots),
         feature=np.array(feature),
         threshold=np.array(threshold),
@@ -152,18 +152,18 @@ GOOD = nodes_of([(0, 1.0, True, (1, 0.0, False, -1.0, 0.5), 3.0), 0.25])
 @pytest.mark.parametrize(
     "broken",
     [
-        replace(GOOD, left=np.array([1, 0, -1, -1, -1, -1])),  # a cycle
-        replace(GOOD, left=np.array([1, 99, -1, -1, -1, -1])),  # not there
-        replace(GOOD, left=np.array([1, 4, -1, -1, -1, -1])),  # two parents
-        replace(GOOD, right=np.array([1, 3, -1, -1, -1, -1])),  # the same child twice
-        replace(GOOD, roots=np.array([0])),  # a node of no tree
-        replace(GOOD, roots=np.array([0, 2])),
-        replace(GOOD, roots=np.array([0, -1])),
-        replace(GOOD, roots=np.array([], dtype=int)),
-        replace(GOOD, feature=np.array([0, FEATURES, -1, -1, -1, -1])),
+        GOOD.model_copy(update={"left": np.array([1, 0, -1, -1, -1, -1])}),  # a cycle
+        GOOD.model_copy(update={"left": np.array([1, 99, -1, -1, -1, -1])}),  # not there
+        GOOD.model_copy(update={"left": np.array([1, 4, -1, -1, -1, -1])}),  # two parents
+        GOOD.model_copy(update={"right": np.array([1, 3, -1, -1, -1, -1])}),  # the same child twice
+        GOOD.model_copy(update={"roots": np.array([0])}),  # a node of no tree
+        GOOD.model_copy(update={"roots": np.array([0, 2])}),
+        GOOD.model_copy(update={"roots": np.array([0, -1])}),
+        GOOD.model_copy(update={"roots": np.array([], dtype=int)}),
+        GOOD.model_copy(update={"feature": np.array([0, FEATURES, -1, -1, -1, -1])}),
     ],
 )
-def test_nodes_that_are_no_trees_are_refused(broken: Nodes) -> None:
+def test_nodes_that_are_no_trees_are_refused(broken: TreesForm) -> None:
     SoftTrees.of(GOOD, np.zeros(FEATURES), np.zeros(FEATURES, dtype=np.int8))
     with pytest.raises(TreeError):
         SoftTrees.of(broken, np.zeros(FEATURES), np.zeros(FEATURES, dtype=np.int8))

@@ -17,7 +17,8 @@ from gradewire_server.domain.items import Failure, Item, MetricResult, Reference
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.metric import ModelMetadata
 from gradewire_server.domain.needs import Embed
-from gradewire_server.metrics.judged.auto import Auto, AutoParameters, confidence, is_sampled
+from gradewire_server.metrics.judged.auto import Auto, confidence, is_sampled
+from gradewire_server.metrics.judged.auto_fit import AutoParameters
 
 METRIC = Auto()
 MODEL = f"m@{DIGEST}"

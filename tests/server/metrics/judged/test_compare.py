@@ -25,8 +25,7 @@ from gradewire_server.domain.items import (
 )
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.metrics.judged.compare import COMPARE
-from gradewire_server.metrics.judged.pairs import CompareParameters
+from gradewire_server.metrics.judged.compare import COMPARE, CompareParameters
 from gradewire_server.metrics.text.words import MAX_WORDS
 
 PAIR = Pair("1", "Who wrote it?", ("Ada",), "Ada wrote it.", rival="Bob")

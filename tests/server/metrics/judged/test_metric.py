@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.items import Item
-from gradewire_server.metrics.judged.metric import other_key, says_key
-from gradewire_server.metrics.judged.references import count_references
+from gradewire_server.metrics.judged.references import count_references, other_key, says_key
 
 TEXTS = st.text(max_size=40)
 

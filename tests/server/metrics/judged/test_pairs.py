@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.items import Winner
-from gradewire_server.metrics.judged.pairs import CompareDecision, decide, winner_of
+from gradewire_server.metrics.judged.compare import CompareDecision, decide, winner_of
 
 A, B, TIE = Winner.A, Winner.B, Winner.TIE
 SWAPPED = {A: B, B: A, TIE: TIE, None: None}

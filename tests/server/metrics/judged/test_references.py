@@ -295,7 +295,7 @@ def test_together_they_are_as_long_as_a_prediction() -> None:
 
 def test_the_closest_find_room_first() -> None:
     counted = count_references((*(f"number {n}" for n in range(1000)), "word " * 1000))
-    shown = choose_shown(counted, "number 700", ReferenceForm(most=2000))
+    shown = choose_shown(counted, "number 700", ReferenceForm(most=1000))
     # 1 024 words are 512 references of two words.
     assert shown.counted.texts == (*(f"number {n}" for n in range(511)), "number 700")
     assert shown.cut

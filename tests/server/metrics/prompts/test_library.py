@@ -244,7 +244,7 @@ def test_the_other_metrics_have_files_too(text: str) -> None:
         (LAVE, 'prediction = "no"', "", "demonstrations.binary[0].prediction"),
         (LAVE, 'prediction = "no"', 'prediction = "no"\nscore = 1', "demonstrations.binary[0].score"),
         (LAVE, 'references = ["Ada", "Ada Lovelace"]', "references = []", "demonstrations.long[0].references"),
-        (LAVE, 'references = ["Ada", "Ada Lovelace"]', "references = [1]", "demonstrations.long[0].references"),
+        (LAVE, 'references = ["Ada", "Ada Lovelace"]', "references = [1]", "demonstrations.long[0].references[0]"),
         (LAVE, "[[variants.rating.steps]]", "[variants.rating.steps]", "variants.rating.steps"),
         (GRADE, "{ yes = 1, no = 0 }", "{ yes = 1, no = 0.5 }", "variants.match.steps[1].labels.no"),
         (GRADE, "{ yes = 1, no = 0 }", "{ yes = 1, sure = 1 }", "variants.match.steps[1].labels"),

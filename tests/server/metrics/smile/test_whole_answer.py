@@ -17,6 +17,7 @@ from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, Calibration
 from gradewire_server.domain.needs import TokenVectors, Vectors
+from gradewire_server.metrics.common import FailureError
 from gradewire_server.metrics.smile.formula import Similarities, SmileParameters
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.rounds import gather
@@ -128,8 +129,9 @@ def test_a_text_without_white_space_is_read_too() -> None:
 @pytest.mark.parametrize("after", [0, 1, 2, 4])
 def test_a_failure_in_any_round_is_the_result(after: int) -> None:
     texts = full_texts(numbered(100), ("x",), end=16_384, most_words=2_048)
-    found = LimitedEncoder(fails_after=after).run(gather_to_the_end(texts, PARAMETERS, end=16_384))
-    assert found == Failure(Status.TIMEOUT, "late")
+    with pytest.raises(FailureError) as stopped:
+        LimitedEncoder(fails_after=after).run(gather_to_the_end(texts, PARAMETERS, end=16_384))
+    assert stopped.value.failure == Failure(Status.TIMEOUT, "late")
 
 
 def test_blanks_before_the_answer_take_no_room() -> None:

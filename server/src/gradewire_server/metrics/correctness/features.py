@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_proto.parts import SmileParts
-from gradewire_server.domain.items import Failure, Item
+from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Need
-from gradewire_server.metrics.correctness.contradictions import contradiction_features, denies, verdict_features
+from gradewire_server.metrics.correctness.contradictions import contradiction_features
+from gradewire_server.metrics.correctness.denials import denies, verdict_features
 from gradewire_server.metrics.correctness.hedges import alternatives, refusal_features
 from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,
     MAX_REFERENCE_CHARACTERS,
     MAX_WORDS,
     STOP_WORDS,
+    VOCABULARY,
     FeatureText,
     core_of,
     found_forms,
@@ -33,17 +35,13 @@ from gradewire_server.metrics.smile.texts import full_texts
 from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 
-_WIDTH: Final = 0.02
 RULED_OUT: Final = 0.4
 """The highest probability of an answer that a rule calls wrong."""
 
 _WEIGHT: Final = PRESET_WEIGHT[SmilePreset.ONE_PASS]
 """The preset's own: the terms have to be of the reference that the fit saw, whatever weight was fitted for `smile`."""
 
-_YES_NO: Final = frozenset({
-    "is", "are", "was", "were", "am", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would",
-    "should", "may", "might", "must", "isn't", "aren't",
-})  # fmt: skip
+_YES_NO: Final = frozenset(VOCABULARY["words"]["asks_yes_no"].split())
 _VERDICTS: Final = frozenset({"yes", "no", "true", "false", "valid", "invalid"})
 _QUESTION_WORDS: Final = {
     "asks_who": re.compile(r"\b(?:who|whom|whose)\b"),
@@ -96,46 +94,14 @@ class Feature:
     rules_out: bool = False
 
 
-FEATURES: Final = (
-    Feature("sentence", 1, _WIDTH),  # SMILE's sentence term
-    Feature("keyword", 1, _WIDTH),  # SMILE's keyword term
-    Feature("exact", 1),  # SMILE's exact term
-    Feature("contained", 1),  # a reference stands in the prediction word for word, asides in brackets left out
-    Feature("recall", 1),  # weighed share of a reference's words that the prediction has, of the best such reference
-    Feature("last_word", 1),  # the prediction has the last word of a reference, a surname often
-    Feature("new_recall", 1),  # share of the best reference's new words in the prediction
-    Feature("head_recall", 1),  # the prediction has the head of the best reference's phrase, where that is new
-    Feature("modifier_recall", 1),  # share of its other new words
-    Feature("name_recall", 1),  # share of its new words that no dictionary has, names mostly
-    Feature("member_recall", 1),  # share of its parts between commas and "and" that are there as a whole
-    Feature("parts_least", 1),  # recall of these parts, the lowest
-    Feature("echo", 0),  # share of the best reference's words that the question has already
-    # Similarity of the best reference's farthest word to its closest word in the prediction, by edits.
-    Feature("spelling_least", 1),
-    # Mean similarity of a reference's words to their closest words, by Jaro-Winkler, which forgives endings.
-    Feature("spelling_begin", 1),
-    Feature("spelling_within", 1),  # similarity of a reference to the stretch of the prediction closest by edits
-    # Dates, quantities, ordinals and the like, of the reference whose values fit best.
-    Feature("value_recall", 1),  # share of them that the prediction has
-    Feature("value_conflict", -1),  # share of them in whose place it has another one of their kind and unit
-    Feature("values_beside", 0),  # how many of their kinds it has besides
-    Feature("reference_names", 0),  # share of references with a capital
-    Feature("swapped", -1),  # share of the best reference that stands around another word in the place of a new one
-    Feature("opposite", -1),  # the prediction has an antonym, negates, or compares the other way round
-    Feature("verdict", 1),  # yes and no: 1 where both say the same, 0 where not
-    Feature("refusals", -1),  # phrases of refusal or not knowing
-    Feature("verdict_conflict", -1, rules_out=True),  # begins with yes where the reference begins with no, or so
-    Feature("refused", -1, rules_out=True),  # says that the answer is not known before it has a word of it
-    Feature("denied", -1, rules_out=True),  # has "not" shortly before what it has of the best reference
-    Feature("alternatives", -1, rules_out=True),  # other candidates that it names without choosing
-)
-
+FEATURES: Final = tuple(Feature(name, **promises) for name, promises in VOCABULARY["features"].items())
+"""The features, in their order."""
 GRADER: Final = Feature("grader", 1, 0.25)
 """Logit of a grader, the highest over the references that it is asked about; only where a grader is named."""
 
 
 def features_of(grader: str) -> tuple[Feature, ...]:
-    """The features with a grader's among them at the end, where one is named."""
+    """Return the features with a grader's among them at the end, where one is named."""
     return (*FEATURES, GRADER) if grader else FEATURES
 
 
@@ -158,8 +124,8 @@ class CorrectnessInputs:
     terms: SmileParts
 
 
-def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, CorrectnessInputs | Failure]:
-    """Asks for what SMILE asks for of a checked item, and reads on where the encoder stopped; a Failure where it fails.
+def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, CorrectnessInputs]:
+    """Ask for what SMILE asks for of a checked item, and read on where the encoder stopped.
 
     Windows in context, for they judge as well here as windows embedded alone, and those are most of SMILE's cost.
     Vectors of the question were tried and left out: answers behind it cost half of SMILE again, since they are a second
@@ -169,8 +135,6 @@ def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, Co
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
     texts = full_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
     similarities = yield from gather_to_the_end(texts, parameters, end=end)
-    if isinstance(similarities, Failure):
-        return similarities
     smile = grade(texts, similarities, parameters)
     if smile.score is None or smile.matched_reference is None or not isinstance(smile.parts, SmileParts):
         raise TypeError("SMILE has no score of its own similarities")
@@ -184,7 +148,7 @@ def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, Co
 
 
 def input_kind(inputs: CorrectnessInputs) -> NDArray[np.float64]:
-    """The numbers of INPUT_KIND, float64[len(INPUT_KIND)], all finite and at most 10."""
+    """Return the numbers of INPUT_KIND, float64[len(INPUT_KIND)], all finite and at most 10."""
     question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
     reference = FeatureText.of(inputs.item.references[inputs.best], MAX_REFERENCE_CHARACTERS)
     found = {
@@ -222,7 +186,7 @@ class Values:
 
     @classmethod
     def of(cls, question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> Self:
-        """Compares the values of the first references; all texts are bounded."""
+        """Compare the values of the first references; all texts are bounded."""
         matcher = ValueMatcher(question.raw, answer.raw)
         found = {position: matcher.match(each.raw) for position, each in enumerate(references[:_CANDIDATES])}
         matches = {position: match for position, match in found.items() if match.wanted}
@@ -235,7 +199,7 @@ class Values:
         return self.closest if found else None
 
     def features(self) -> dict[str, float]:
-        """Of the reference whose values fit best; NaN where no reference has any.
+        """Return of the reference whose values fit best; NaN where no reference has any.
 
         Returns:
             `value_recall`: share of its values that the answer has. `value_conflict`: share of them in whose place it
@@ -259,7 +223,7 @@ _NAMES: Final = tuple(feature.name for feature in FEATURES)
 
 
 def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
-    """All features, in the order of FEATURES.
+    """Return all features, in the order of FEATURES.
 
     Returns:
         float64[len(FEATURES)]; NaN where one does not apply, as do those of the question where there is none.
@@ -281,7 +245,7 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
 
 
 def _read(inputs: CorrectnessInputs) -> list[FeatureText]:
-    """SMILE's best reference, then the others in their order as long as there is room for their characters."""
+    """Return SMILE's best reference, then the others in their order as long as there is room for their characters."""
     read: list[FeatureText] = []
     left = MAX_REFERENCES_CHARACTERS
     for index in (inputs.best, *(index for index in range(len(inputs.item.references)) if index != inputs.best)):

@@ -6,8 +6,8 @@ from typing import Final
 
 from rapidfuzz.distance import Indel
 
-from gradewire_server.metrics.correctness.contradictions import led_verdict
-from gradewire_server.metrics.correctness.words import STOP_WORDS, FeatureText, folded_words, plain
+from gradewire_server.metrics.correctness.denials import led_verdict
+from gradewire_server.metrics.correctness.words import STOP_WORDS, VOCABULARY, FeatureText, folded_words, plain
 
 _MAX_HEDGED_CHARACTERS: Final = 1024
 """Characters of an answer that is nothing but candidates; what is longer says more."""
@@ -57,23 +57,17 @@ _TALK: Final = re.compile(
     r"|comes? into question)\b"
 )
 _SUBJECT: Final = re.compile(r"^\W*(?:it|that|this|he|she|they|there|these)(?:'s|'re| is| are| was| were)?\b")
-# A part with one of these is a clause.
-_CLAUSES: Final = frozenset({
-    "is", "are", "was", "were", "be", "been", "has", "have", "had", "do", "does", "did", "it", "he", "she", "they",
-    "we", "you", "i", "which", "who", "that", "because", "but", "not", "will", "can", "when", "where", "while", "if",
-})  # fmt: skip
+_CLAUSE_WORDS: Final = frozenset(VOCABULARY["words"]["clauses"].split())
+"""A part with one of these is a clause."""
 _WORD: Final = re.compile(r"\w+")
 _BOTH_VERDICTS: Final = [
     frozenset({"yes", "no", *more}) for more in ((), ("or",), ("and",), ("either", "or"), ("both",))
 ]
-_NO_CANDIDATES: Final = STOP_WORDS | {
-    "more", "less", "so", "few", "fewer", "late", "later", "early", "earlier", "similar", "any", "other", "another",
-    "above", "below", "over", "under", "else", "both", "all", "same",
-}  # fmt: skip
+_NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].split())
 
 
 def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
-    """How many other candidates an answer names beside a reference, without choosing; 0 to 8.
+    """Return how many other candidates an answer names beside a reference, without choosing; 0 to 8.
 
     Counted are answers that are nothing but candidates: "Lyon or Paris", "Lyon/Paris/Nice", "Lyon? Paris? Nice?", "it
     could be Lyon, or else Paris", "maybe Lyon, maybe Paris", "yes and no", and lists of five and more names or figures
@@ -82,7 +76,9 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
     question says itself, lists of which several are right, "ten or more", and what may be where that is asked for.
     """
     raw = answer.raw[: _MAX_HEDGED_CHARACTERS + 1].replace("\u2019", "'")
-    if len(raw) > _MAX_HEDGED_CHARACTERS or any(_chooses_not(reference.raw.casefold()) for reference in references):
+    if len(raw) > _MAX_HEDGED_CHARACTERS or any(
+        _OR.search(said) or _MARK.search(said) for said in (each.raw.casefold() for each in references)
+    ):
         return 0.0
     text = _ASIDE.sub(" ", raw.casefold())
     if "yes" in text and "no" in text and frozenset(_WORD.findall(text)) in _BOTH_VERDICTS:
@@ -114,14 +110,14 @@ def _has_commas(text: str, least: int) -> bool:
 
 
 def _echoes(question: FeatureText, parts: Sequence[frozenset[str]]) -> bool:
-    """Whether an answer says what it answers, and so says it of something that has two names."""
+    """Return whether an answer says what it answers, and so says it of something that has two names."""
     return len(question.distinct.difference(STOP_WORDS).intersection(frozenset().union(*parts))) > 1
 
 
 def _other_candidates(
     asked: frozenset[str], references: Sequence[FeatureText], parts: Sequence[frozenset[str]], *, several: bool
 ) -> list[frozenset[str]]:
-    """Candidates beside the one that has a reference; none where none has, or `several` may and do."""
+    """Return candidates beside the one that has a reference; none where none has, or `several` may and do."""
     known = frozenset().union(*(reference.distinct for reference in references))
     wanted = [frozenset(each.content).difference(asked) or frozenset(each.content) for each in references]
     holding = [part for part in parts if any(each.issubset(part) for each in wanted)]
@@ -137,16 +133,12 @@ def _other_candidates(
     return [part for part in others if not any(_is_the_same(part - asked, right - asked) for right in holding)]
 
 
-def _chooses_not(reference: str) -> bool:
-    return _OR.search(reference) is not None or _MARK.search(reference) is not None
-
-
 def _candidates(text: str) -> list[frozenset[str]]:
     """Words of what stands between "or", commas and the like; none where one of these is no candidate but a clause."""
     found: list[frozenset[str]] = []
     for part in _COMMA.split(_MARK.sub(",", _OR.sub(",", text))):
         words = folded_words(said) if (said := _SUBJECT.sub("", _TALK.sub(" ", part)).strip(" :.-")) else ()
-        if len(words) > _LONGEST_CANDIDATE or len(found) == _MOST_CANDIDATES or not _CLAUSES.isdisjoint(words):
+        if len(words) > _LONGEST_CANDIDATE or len(found) == _MOST_CANDIDATES or not _CLAUSE_WORDS.isdisjoint(words):
             return []
         if words:
             found.append(frozenset(words))
@@ -154,7 +146,7 @@ def _candidates(text: str) -> list[frozenset[str]]:
 
 
 def _is_list(text: str, parts: int, ors: int) -> bool:
-    """Whether candidates stand side by side in a text, as it is written but for its asides."""
+    """Return whether candidates stand side by side in a text, as it is written but for its asides."""
     if not ors:
         names = re.findall(r"(?:^|,|\d\))[\W_]{0,4}(?:[A-Z]|\d+(?!\d*\)))", text)
         return parts >= _LEAST_LIST and (_NUMBERED.search(text) is not None or len(names) >= _LEAST_LIST)
@@ -259,7 +251,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?!\w)|\n")
 
 
 def refusal_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """How an answer says that it has none.
+    """Return how an answer says that it has none.
 
     Args:
         question: May be blank.
@@ -284,7 +276,9 @@ def _holds_one(phrases: Sequence[str], text: str) -> bool:
 def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: str) -> bool:
     if not _holds_one(_IN_EACH_THAT_REFUSES, answer):
         return False
-    if not _REFUSES.search(answer, 0, 2 * _OPENING) or any(_may_refuse(plain(each.raw)) for each in references):
+    if not _REFUSES.search(answer, 0, 2 * _OPENING):
+        return False
+    if any(phrases.search(plain(each.raw)) for each in references for phrases in (_REFUSES, _REFUSAL, _OF_ONE_SELF)):
         return False
     new = frozenset(references[0].content).difference(question.distinct)
     sentences = [each for each in _SENTENCE_END.split(_NO_TURN.sub("sorry", answer)) if each.strip()]
@@ -301,12 +295,8 @@ def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: s
     return False
 
 
-def _may_refuse(reference: str) -> bool:
-    return any(phrases.search(reference) for phrases in (_REFUSES, _REFUSAL, _OF_ONE_SELF))
-
-
 def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
-    """Whether what stands behind a refusal, its own sentence's end first, answers after all."""
+    """Return whether what stands behind a refusal, its own sentence's end first, answers after all."""
     if _TURN.search(behind[0]):
         return True
     return any(

@@ -1,7 +1,6 @@
 """Metric `correctness`: its parameters, its rounds of needs, and the probability as its result."""
 
 import math
-import re
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
@@ -17,12 +16,22 @@ from gradewire_server.domain.items import (
     ReferenceEntry,
     ResultWarning,
     Status,
-    quoted,
     shortened,
 )
 from gradewire_server.domain.metric import Calibration, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Grade, Need, Preparation, Program, ask
-from gradewire_server.metrics.common import check_item, check_readable, check_references, cut_warning, embed_references
+from gradewire_server.metrics.common import (
+    FailureError,
+    check_item,
+    check_readable,
+    check_references,
+    cut_warning,
+    embed_references,
+    expect,
+    preparing,
+    scoring,
+    stop_at,
+)
 from gradewire_server.metrics.correctness.features import (
     INPUT_KIND,
     CorrectnessInputs,
@@ -31,7 +40,13 @@ from gradewire_server.metrics.correctness.features import (
     gather_inputs,
     input_kind,
 )
-from gradewire_server.metrics.correctness.fitted import VERDICT, CorrectnessFit, cached_fit
+from gradewire_server.metrics.correctness.fitted import (
+    VERDICT,
+    CorrectnessFit,
+    cached_fit,
+    check_fit_name,
+    check_identity,
+)
 from gradewire_server.metrics.encoder.grader import graded_texts, is_shortened
 from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 
@@ -52,18 +67,16 @@ class Graded:
     truncated: bool
 
 
-def ask_grader(inputs: CorrectnessInputs, grader: str) -> Generator[tuple[Need, ...], Any, Graded | Failure]:
-    """Asks about the references that come closest to the answer, the one that the other features are of before all."""
+def ask_grader(inputs: CorrectnessInputs, grader: str) -> Generator[tuple[Need, ...], Any, Graded]:
+    """Ask about the references that come closest to the answer, the one that the other features are of before all."""
     references = closest_references(inputs)
-    grades = yield from ask(Grade(grader, graded_texts(inputs.item, references)))
-    if isinstance(grades, Failure):
-        return grades
+    grades = yield from expect(ask(Grade(grader, graded_texts(inputs.item, references))))
     cut = is_shortened(inputs.item, references) or bool(grades.truncated.any())
     return Graded(float(grades.logits.max()), cut)
 
 
 def closest_references(inputs: CorrectnessInputs) -> tuple[int, ...]:
-    """Indices of the best reference and of up to two others, by the share of their words that the answer has.
+    """Return indices of the best reference and of up to two others, by the share of their words that the answer has.
 
     By words and not by vectors, whose last bits differ between batches: they would choose between two references that
     are nearly as close, and the logits of these may differ much.
@@ -83,7 +96,6 @@ def _share(reference: str, said: set[str]) -> float:
 
 
 VERSION: Final = 2
-_FIT: Final = re.compile("[0-9a-f]{8,64}")
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
 
 
@@ -114,8 +126,7 @@ class CorrectnessParameters(Parameters):
         if not (math.isfinite(self.confidence) and 0.5 <= self.confidence < 1):
             raise ParameterError("confidence", f"must be a number from 0.5 to below 1, not {self.confidence}")
         object.__setattr__(self, "fit", self.fit or None)
-        if self.fit and _FIT.fullmatch(self.fit) is None:
-            raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {quoted(self.fit)}")
+        check_fit_name(self.fit)
 
     def resolved(self, metadata: ModelMetadata) -> Self:
         """With the model's fit named; ParameterError where there is none, another one, or one that cannot be used."""
@@ -125,8 +136,7 @@ class CorrectnessParameters(Parameters):
         found = fit_of(metadata)
         if isinstance(found, str):
             raise ParameterError("model", found)
-        if not found.identity.startswith(self.fit or ""):
-            raise ParameterError("fit", f"the model's fit is {found.identity} here, {self.fit} is asked for")
+        check_identity(found.identity, self.fit)
         stored = _stored(metadata)
         return replace(self, fit=found.identity, calibration=stored.described if stored else "")
 
@@ -149,29 +159,21 @@ class Correctness:
     def __init__(self) -> None:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
+    @scoring
     def score(self, item: Item, parameters: CorrectnessParameters, metadata: ModelMetadata) -> Program:
-        """SMILE's rounds (preset one_pass), and one of the grader's where one is named."""
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        """Ask SMILE's rounds (preset one_pass), and one of the grader's where one is named."""
+        stop_at(check_item(item))
         fit = None if parameters.features_only else fit_of(metadata)
         if isinstance(fit, str):
-            return MetricResult.failed(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
+            raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
         inputs = yield from gather_inputs(item, parameters.model)
-        if isinstance(inputs, Failure):
-            return MetricResult.failed(inputs)
-        if not parameters.grader:
-            return _result(inputs, Measured.of(inputs), fit, parameters.confidence)
-        graded = yield from ask_grader(inputs, parameters.grader)
-        if isinstance(graded, Failure):
-            return MetricResult.failed(graded)
+        graded = (yield from ask_grader(inputs, parameters.grader)) if parameters.grader else None
         return _result(inputs, Measured.of(inputs, graded), fit, parameters.confidence)
 
+    @preparing
     def prepare(self, entry: ReferenceEntry, parameters: CorrectnessParameters) -> Preparation:
-        """Asks for every reference and its keywords, as SMILE does."""
-        failure = check_references(entry.references)
-        if failure is not None:
-            return failure
+        """Ask for every reference and its keywords, as SMILE does."""
+        stop_at(check_references(entry.references))
         keywords = tuple(normalise(reference).text for reference in entry.references)
         return (yield from embed_references(parameters.model, entry.references + keywords))
 
@@ -183,7 +185,7 @@ def _stored(metadata: ModelMetadata) -> Calibration | None:
 
 
 def _without_fit(metadata: ModelMetadata) -> str:
-    """What to do about a model that has no fit for this version, with the grader that is named if any."""
+    """Return what to do about a model that has no fit for this version, with the grader that is named if any."""
     grader = shortened(metadata.grader.partition("@")[0])
     if grader:
         return (
@@ -203,7 +205,7 @@ def _without_fit(metadata: ModelMetadata) -> str:
 
 
 def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
-    """The model's fit, or why there is none that can be used."""
+    """Return the model's fit, or why there is none that can be used."""
     stored = _stored(metadata)
     if stored is None:
         return _without_fit(metadata)
@@ -211,15 +213,15 @@ def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
     found = cached_fit(stored.fit, features_of(grader), VERSION)
     if isinstance(found, str):
         return f"this encoder's fit for correctness cannot be used ({found}): {_REMEDY} again"
-    if found.model_digest != metadata.digest:
+    if found.form.model_digest != metadata.digest:
         return (
-            f"this encoder's fit for correctness was made for the digest {found.model_digest[:12]}, "
+            f"this encoder's fit for correctness was made for the digest {found.form.model_digest[:12]}, "
             f"and it has {metadata.digest[:12]}: {_REMEDY} again"
         )
-    if found.grader_digest != digest:
+    if found.form.grader_digest != digest:
         return (
             f"this encoder's fit for correctness was made with a grader of the digest "
-            f"{found.grader_digest[:12] or 'none'}, and {grader} has {digest[:12]}: {_REMEDY} again"
+            f"{found.form.grader_digest[:12] or 'none'}, and {grader} has {digest[:12]}: {_REMEDY} again"
         )
     return found
 
@@ -242,7 +244,7 @@ class Measured:
 
     @classmethod
     def of(cls, inputs: CorrectnessInputs, graded: Graded | None = None) -> Self:
-        """Measures an item; with the grader's logit where it was asked."""
+        """Measure an item; with the grader's logit where it was asked."""
         values = features(inputs)
         names = tuple(feature.name for feature in features_of("graded" if graded else ""))
         if graded is None:
@@ -274,10 +276,8 @@ def _result(
     position = fit.position_of(measured.input_kind)
     probability = fit(measured.features, position)
     if not math.isfinite(probability):
-        failure = Failure(
-            Status.INTERNAL, f"the encoder's fit {fit.identity} gives no probability here: {_REMEDY} again"
-        )
-        return MetricResult.failed(failure)
+        message = f"the encoder's fit {fit.identity} gives no probability here: {_REMEDY} again"
+        raise FailureError(Failure(Status.INTERNAL, message))
     band = fit.band(confidence, position)
     reason = ""
     if band.holds(probability):

@@ -1,19 +1,25 @@
-"""The stored form of a fit of `correctness`: plain JSON, see docs/reference/correctness.md."""
+"""A fit of `correctness` as it is stored (docs/reference/correctness.md), checked, its lists read as arrays."""
 
 from bisect import bisect_right
+from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, field_validator, model_validator
+from pydantic_core import core_schema
 
-_MAX_NODES = 200_000
-_MAX_TREES = 5_000
-_MAX_FEATURES = 256
-_MAX_POINTS = 4_096
-_MAX_ROWS = 4_096
-_MIN_WIDTH = 1e-9
-_LEAST_RAMP = 1e-3
-_ROUNDING = 1e-9
+from gradewire_server.metrics.correctness.features import INPUT_KIND
+
+_MAX_NODES: Final = 200_000
+_MAX_TREES: Final = 5_000
+_MAX_FEATURES: Final = 256
+_MAX_POINTS: Final = 4_096
+_MAX_ROWS: Final = 4_096
+_MIN_WIDTH: Final = 1e-9
+_LEAST_RAMP: Final = 1e-3
+_ROUNDING: Final = 1e-9
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 LogOdds = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]  # sums of all trees stay finite
@@ -21,11 +27,37 @@ Value = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
 Scale = Annotated[float, Field(ge=1e-6, le=1e9, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Index = Annotated[int, Field(ge=-1, le=_MAX_NODES)]
-_Nodes = Field(min_length=1, max_length=_MAX_NODES)
+Floats = NDArray[np.float64]
+
+
+def _array(item: Any, most: int, *, least: int = 1, dtype: DTypeLike = np.float64) -> Any:
+    """Return what reads a list of `least` to `most` items as an array."""
+    items = Annotated[list[item], Field(min_length=least, max_length=most)]
+
+    def read(found: list[Any]) -> NDArray[Any]:
+        return np.array(found, dtype=dtype)
+
+    return GetPydanticSchema(
+        lambda _, handler: core_schema.no_info_after_validator_function(read, handler.generate_schema(items))
+    )
+
+
+_NODE_INDICES: Final = _array(Index, _MAX_NODES, dtype=np.intp)
+_POINTS: Final = _array(Share, _MAX_POINTS)
+_PER_FEATURE: Final = _array(Value, _MAX_FEATURES, least=0)
 
 
 class _Form(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    columns_alike: ClassVar[tuple[str, ...]] = ()
+    """Fields that hold as many entries as each other."""
+
+    @model_validator(mode="after")
+    def _same_length(self) -> Self:
+        if len({len(getattr(self, name)) for name in self.columns_alike}) > 1:
+            raise ValueError(f"{', '.join(self.columns_alike)} differ in length")
+        return self
 
 
 class FeatureForm(_Form):
@@ -52,40 +84,48 @@ class FeatureForm(_Form):
 
 
 class TreesForm(_Form):
-    """All nodes of all trees, as in `Nodes`."""
+    """Nodes of all trees; a child stands behind its parent.
 
-    roots: Annotated[list[Index], Field(min_length=1, max_length=_MAX_TREES)]
-    feature: Annotated[list[Index], _Nodes]
-    threshold: Annotated[list[Number], _Nodes]
-    missing_left: Annotated[list[bool], _Nodes]
-    left: Annotated[list[Index], _Nodes]
-    right: Annotated[list[Index], _Nodes]
-    value: Annotated[list[LogOdds], _Nodes]
+    Attributes:
+        roots: intp[trees], positions.
+        feature: intp[nodes], which feature splits the node; -1 for a leaf.
+        threshold: float64[nodes], finite.
+        missing_left: bool[nodes], where an item without the feature goes.
+        left: intp[nodes], position of the left child; -1 for a leaf.
+        right: intp[nodes], the same of the right child.
+        value: float64[nodes], log-odds that a leaf adds; of other nodes it says nothing.
+    """
 
-    @model_validator(mode="after")
-    def _same_length(self) -> Self:
-        columns = (self.threshold, self.missing_left, self.left, self.right, self.value)
-        if any(len(column) != len(self.feature) for column in columns):
-            raise ValueError("the columns of nodes differ in length")
-        return self
+    columns_alike = ("feature", "threshold", "missing_left", "left", "right", "value")
+
+    roots: Annotated[NDArray[np.intp], _array(Index, _MAX_TREES, dtype=np.intp)]
+    feature: Annotated[NDArray[np.intp], _NODE_INDICES]
+    threshold: Annotated[Floats, _array(Number, _MAX_NODES)]
+    missing_left: Annotated[NDArray[np.bool_], _array(bool, _MAX_NODES, dtype=np.bool_)]
+    left: Annotated[NDArray[np.intp], _NODE_INDICES]
+    right: Annotated[NDArray[np.intp], _NODE_INDICES]
+    value: Annotated[Floats, _array(LogOdds, _MAX_NODES)]
 
 
 class MapForm(_Form):
     """Log-odds to probability, linear between the points and constant outside."""
 
-    log_odds: Annotated[list[LogOdds], Field(min_length=1, max_length=_MAX_POINTS)]
-    probability: Annotated[list[Share], Field(min_length=1, max_length=_MAX_POINTS)]
+    columns_alike = ("log_odds", "probability")
+
+    log_odds: Annotated[Floats, _array(LogOdds, _MAX_POINTS)]
+    probability: Annotated[Floats, _POINTS]
 
     @model_validator(mode="after")
     def _ascending(self) -> Self:
-        points, values = self.log_odds, self.probability
-        if len(points) != len(values):
-            raise ValueError("log_odds and probability differ in length")
-        if any(left >= right for left, right in pairwise(points)):
+        if np.any(np.diff(self.log_odds) <= 0):
             raise ValueError("log_odds are not strictly ascending")
-        if any(left > right for left, right in pairwise(values)):
+        if np.any(np.diff(self.probability) < 0):
             raise ValueError("probability falls: a better answer would get a lower one")
         return self
+
+    def p_right(self, log_odds: float) -> float:
+        """Return P(right), 0 to 1."""
+        return float(np.interp(log_odds, self.log_odds, self.probability))
 
 
 class RanksForm(_Form):
@@ -98,6 +138,8 @@ class RanksForm(_Form):
         values: The probabilities at these ranks.
     """
 
+    columns_alike = ("ranks", "values")
+
     count: Annotated[int, Field(ge=1)]
     ranks: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=_MAX_POINTS)]
     values: Annotated[list[Share], Field(min_length=1, max_length=_MAX_POINTS)]
@@ -105,8 +147,6 @@ class RanksForm(_Form):
     @model_validator(mode="after")
     def _ascending(self) -> Self:
         ranks = self.ranks
-        if len(ranks) != len(self.values):
-            raise ValueError("ranks and values differ in length")
         if ranks[-1] > self.count or any(left >= right for left, right in pairwise(ranks)):
             raise ValueError("ranks are not strictly ascending up to count")
         return self
@@ -153,18 +193,23 @@ class LinearForm(_Form):
         missing: What an absent feature counts as.
     """
 
-    weight: Annotated[list[LogOdds], Field(max_length=_MAX_FEATURES)]
-    low: Annotated[list[Value], Field(max_length=_MAX_FEATURES)]
-    high: Annotated[list[Value], Field(max_length=_MAX_FEATURES)]
-    missing: Annotated[list[Value], Field(max_length=_MAX_FEATURES)]
+    columns_alike = ("weight", "low", "high", "missing")
+
+    weight: Annotated[Floats, _array(LogOdds, _MAX_FEATURES, least=0)]
+    low: Annotated[Floats, _PER_FEATURE]
+    high: Annotated[Floats, _PER_FEATURE]
+    missing: Annotated[Floats, _PER_FEATURE]
 
     @model_validator(mode="after")
-    def _same_length(self) -> Self:
-        if any(len(each) != len(self.weight) for each in (self.low, self.high, self.missing)):
-            raise ValueError("its lists differ in length")
-        if any(low > high for low, high in zip(self.low, self.high, strict=True)):
+    def _low_is_low(self) -> Self:
+        if np.any(self.low > self.high):
             raise ValueError("low is above high")
         return self
+
+    def sum_of(self, features: Floats) -> float:
+        """Return the log-odds for float64[used features]; NaN is a feature that does not apply."""
+        known = np.where(np.isnan(features), self.missing, np.clip(features, self.low, self.high))
+        return float(self.weight @ known)
 
 
 class DistanceBandForm(_Form):
@@ -187,7 +232,7 @@ class DistanceForm(_Form):
     """
 
     shape: Annotated[list[str], Field(min_length=1, max_length=_MAX_FEATURES)]
-    scale: Annotated[list[Scale], Field(min_length=1, max_length=_MAX_FEATURES)]
+    scale: Annotated[Floats, _array(Scale, _MAX_FEATURES)]
     rows: Annotated[list[Annotated[list[Value], Field(max_length=_MAX_FEATURES)]], Field(max_length=_MAX_ROWS)]
     nearest: Annotated[int, Field(ge=1)]
     near: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
@@ -203,16 +248,43 @@ class DistanceForm(_Form):
             raise ValueError("nearest is more than there are rows")
         if self.far - self.near < _LEAST_RAMP:
             raise ValueError(f"far must be {_LEAST_RAMP:g} above near, or more")
+        if unknown := set(self.shape).difference(INPUT_KIND):
+            raise ValueError(f"this version of the metric knows no number named {unknown.pop()!r}")
         return self
 
+    @cached_property
+    def matrix(self) -> Floats:
+        """The rows, float64[rows, numbers of shape]."""
+        return np.array(self.rows)
 
-class FitForm(_Form):
-    """A whole fit; what else stands in it is its provenance, which no score is made of."""
+    @cached_property
+    def columns(self) -> NDArray[np.intp]:
+        """The places of `shape` in INPUT_KIND."""
+        return np.array([INPUT_KIND.index(name) for name in self.shape], dtype=np.intp)
+
+    def distance(self, input_kind: Floats) -> float:
+        """Return the mean Euclidean distance of float64[len(INPUT_KIND)], finite, to the closest rows; 0 or more."""
+        apart = self.matrix - input_kind[self.columns] / self.scale
+        squares = np.add.reduce(apart * apart, axis=1)
+        return float(np.sqrt(np.partition(squares, self.nearest - 1)[: self.nearest]).mean())
+
+    def far_share(self, distance: float) -> float:
+        """Return 0 for what is near, 1 for what is far, and what a straight line gives between them."""
+        return min(1.0, max(0.0, (distance - self.near) / (self.far - self.near)))
+
+
+class VersionedForm(BaseModel):
+    """A fit as it is stored; what else stands in it is its provenance, which no score is made of."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
     format: Literal[1]
     metric_version: int
+
+
+class FitForm(VersionedForm):
+    """A whole fit of `correctness`; what its own log-odds mean is for items near the fitted rows."""
+
     model: str
     model_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     grader_digest: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""

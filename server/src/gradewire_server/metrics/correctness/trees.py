@@ -19,35 +19,14 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_server.metrics.correctness.stored_form import TreesForm
+
 MAX_LEVELS: Final = 64
 """Levels of a tree; each costs every item a few operations."""
 
 
 class TreeError(ValueError):
     """The nodes are no trees, or not monotone where they must be; says which node."""
-
-
-@dataclass(frozen=True, slots=True)
-class Nodes:
-    """Nodes of all trees in one array; a child stands behind its parent.
-
-    Attributes:
-        roots: int[trees], positions.
-        feature: int[nodes], which feature splits the node; -1 for a leaf.
-        threshold: float[nodes], finite.
-        missing_left: bool[nodes], where an item without the feature goes.
-        left: int[nodes], position of the left child; -1 for a leaf.
-        right: int[nodes], likewise.
-        value: float[nodes], log-odds that a leaf adds; 0 elsewhere.
-    """
-
-    roots: NDArray[np.intp]
-    feature: NDArray[np.intp]
-    threshold: NDArray[np.float64]
-    missing_left: NDArray[np.bool_]
-    left: NDArray[np.intp]
-    right: NDArray[np.intp]
-    value: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +45,7 @@ class SoftTrees:
 
     Attributes:
         levels: From the roots down.
-        feature: intp[splits]; as in `Nodes`, level by level.
+        feature: intp[splits]; as in `TreesForm`, level by level.
         threshold: float64[splits].
         missing_left: bool[splits].
         ramps: intp[ramps], which splits are no steps.
@@ -81,8 +60,8 @@ class SoftTrees:
     scale: NDArray[np.float64]
 
     @classmethod
-    def of(cls, nodes: Nodes, widths: NDArray[np.float64], monotone: NDArray[np.int8]) -> Self:
-        """Checks the nodes and lays them out.
+    def of(cls, nodes: TreesForm, widths: NDArray[np.float64], monotone: NDArray[np.int8]) -> Self:
+        """Check the nodes and lays them out.
 
         Args:
             nodes: As read, any integers.
@@ -93,6 +72,7 @@ class SoftTrees:
             TreeError: They are no trees, or a split on such a feature does not keep its sides apart.
         """
         levels = _levels(nodes, len(widths))
+        values = np.where(nodes.feature < 0, nodes.value, 0.0)
         _check_monotone(nodes, levels, monotone)
         splits = [level[nodes.feature[level] >= 0] for level in levels]
         order = np.concatenate(splits)
@@ -101,7 +81,7 @@ class SoftTrees:
         ramps = np.flatnonzero(width > 0)
         return cls(
             levels=tuple(
-                _Level(nodes.value[level], np.flatnonzero(nodes.feature[level] >= 0), bounds[row], bounds[row + 1])
+                _Level(values[level], np.flatnonzero(nodes.feature[level] >= 0), bounds[row], bounds[row + 1])
                 for row, level in enumerate(levels)
             ),
             feature=nodes.feature[order],
@@ -112,7 +92,7 @@ class SoftTrees:
         )
 
     def value(self, features: NDArray[np.float64]) -> float:
-        """Sum over all trees for float64[features]; NaN is a feature that does not apply."""
+        """Return the sum over all trees for float64[features]; NaN is a feature that does not apply."""
         found = features[self.feature]
         share = (found > self.threshold).astype(np.float64)
         with np.errstate(over="ignore"):  # a split that only asks whether the feature is there has a huge threshold
@@ -130,8 +110,8 @@ class SoftTrees:
         return total
 
 
-def _levels(nodes: Nodes, features: int) -> list[NDArray[np.intp]]:
-    """Positions of the nodes by depth: of a level's splits first all left children, then all right ones.
+def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
+    """Return positions of the nodes by depth: of a level's splits first all left children, then all right ones.
 
     Raises:
         TreeError: A node has two parents or none, stands before its parent, or splits by what is no feature.
@@ -157,8 +137,8 @@ def _levels(nodes: Nodes, features: int) -> list[NDArray[np.intp]]:
     return levels
 
 
-def _check_monotone(nodes: Nodes, levels: list[NDArray[np.intp]], monotone: NDArray[np.int8]) -> None:
-    """Raises TreeError unless all leaves on the low side of a monotone feature's split are bounded by the high side's.
+def _check_monotone(nodes: TreesForm, levels: list[NDArray[np.intp]], monotone: NDArray[np.int8]) -> None:
+    """Raise TreeError unless all leaves on the low side of a monotone feature's split are bounded by the high side's.
 
     Wherever the thresholds stand, more of the feature then never takes an item to a worse leaf.
     """

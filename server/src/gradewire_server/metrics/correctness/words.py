@@ -1,13 +1,15 @@
 """Words of an item as features compare them: recall, other forms, near-equal spellings, and words that are missing."""
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from importlib.resources import files
 from itertools import pairwise
 from math import nan
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from rapidfuzz import fuzz, process
@@ -24,18 +26,10 @@ MAX_WORDS: Final = 2_048
 MAX_REFERENCE_CHARACTERS: Final = 512
 """Characters of one reference that features are made of."""
 
-STOP_WORDS: Final = frozenset({
-    "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "or", "is", "are", "was",
-    "were", "be", "been", "it", "its", "this", "that", "these", "those", "as", "into", "about", "between", "his", "her",
-    "their", "he", "she", "they", "we", "who", "which", "what", "when", "where", "how", "not", "no", "do", "does",
-    "did", "has", "have", "had", "than", "then", "there", "also", "one", "us",
-})  # fmt: skip
-
-FUNCTION_WORDS: Final = STOP_WORDS | {
-    "after", "against", "along", "among", "around", "because", "before", "behind", "beneath", "beside", "but", "can",
-    "could", "during", "each", "every", "may", "might", "must", "near", "off", "onto", "over", "since", "so", "some",
-    "such", "through", "toward", "under", "until", "up", "upon", "very", "will", "within", "without", "would", "you",
-}  # fmt: skip
+VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
+"""The features, and the words that they look for."""
+STOP_WORDS: Final = frozenset(VOCABULARY["words"]["articles_and_the_like"].split())
+FUNCTION_WORDS: Final = STOP_WORDS.union(VOCABULARY["words"]["functions"].split())
 """Stop words, and further words that say how others belong together."""
 
 _LAST_ORDINAL: Final = 20
@@ -123,7 +117,7 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def folded_words(text: str) -> tuple[str, ...]:
-    """The first words of a folded text, as lemmas, number words as digits; at least one of what is not blank."""
+    """Return the first words of a folded text, as lemmas, number words as digits; at least one of what is not blank."""
     lemma, digits = lemmatizer(), _DIGITS.get
     words = split_words(_ORDINAL_DIGITS.sub(r"\1", folded(text)))[:MAX_WORDS] or text.split()[:MAX_WORDS]
     return tuple(digits(word) or lemma(word, word) for word in words)
@@ -143,7 +137,7 @@ class FeatureText:
 
     @classmethod
     def of(cls, text: str, most: int = MAX_CHARACTERS) -> "FeatureText":
-        """Reads the first `most` characters of a text that may begin with any number of blanks."""
+        """Read the first `most` characters of a text that may begin with any number of blanks."""
         begin = text.lstrip()[:most]
         return cls(begin, folded_words(begin))
 
@@ -170,7 +164,7 @@ def core_of(reference: FeatureText) -> FeatureText:
 
 
 def parts_of(reference: FeatureText) -> list[FeatureText]:
-    """Parts of a reference between commas, semicolons, "&" and "and"; at least one."""
+    """Return parts of a reference between commas, semicolons, "&" and "and"; at least one."""
     parts = [part for part in _PART.split(reference.raw) if part.strip()]
     return [FeatureText(part, folded_words(part)) for part in parts] if len(parts) > 1 else [reference]
 
@@ -184,7 +178,7 @@ def weight(word: str, asked: Collection[str]) -> float:
 
 
 def recall(reference: FeatureText, answer: Collection[str], asked: Collection[str]) -> float:
-    """Weighed share of a reference's distinct words that stand in an answer, 0 to 1."""
+    """Return weighed share of a reference's distinct words that stand in an answer, 0 to 1."""
     found = whole = 0.0
     for word in dict.fromkeys(reference.words):  # in order: sums are the same on every machine
         worth = weight(word, asked)
@@ -194,13 +188,13 @@ def recall(reference: FeatureText, answer: Collection[str], asked: Collection[st
 
 
 def share(found: Iterable[bool]) -> float:
-    """Share of the flags that are true; NaN where there are none."""
+    """Return the share of the flags that are true; NaN where there are none."""
     flags = list(found)
     return sum(flags) / len(flags) if flags else float("nan")
 
 
 def found_forms(references: Sequence[FeatureText], answer: FeatureText) -> frozenset[str]:
-    """The words of an answer, and those of its references that it has in another form.
+    """Return the words of an answer, and those of its references that it has in another form.
 
     Args:
         references: Each bounded, as is their number.
@@ -227,18 +221,18 @@ def found_forms(references: Sequence[FeatureText], answer: FeatureText) -> froze
 
 
 def _parts(reference: FeatureText, said: frozenset[str]) -> list[str]:
-    """Neighbouring words of a reference that an answer writes as one."""
+    """Return neighbouring words of a reference that an answer writes as one."""
     pairs = pairwise(reference.words[:_MOST_WORDS])
     return [word for pair in pairs if _can_be_glued(*pair) and "".join(pair) in said for word in pair]
 
 
 def _can_be_glued(one: str, other: str) -> bool:
-    """Whether two words may be written as one: long enough together, or initials of a name ("J. K.", "JK")."""
+    """Return whether two words may be written as one: long enough together, or initials of a name ("J. K.", "JK")."""
     return len(one) + len(other) >= _LEAST_GLUED or (len(one) == len(other) == 1 and (one + other).isalpha())
 
 
 def _plural(word: str, said: frozenset[str]) -> bool:
-    """Of words in the dictionary lemmas are compared already."""
+    """Return of words in the dictionary lemmas are compared already."""
     if not word.isalpha() or len(word) < _LEAST_GLUED - 1 or word in known_words():
         return False
     return f"{word}s" in said or f"{word}es" in said or (word.endswith("s") and word[:-1] in said)
@@ -247,7 +241,7 @@ def _plural(word: str, said: frozenset[str]) -> bool:
 def _named(
     reference: FeatureText, lacking: Sequence[str], initials: frozenset[str], names: frozenset[str]
 ) -> list[str]:
-    """The words of a name of which the answer has the initials, or the initials for which it has the name."""
+    """Return the words of a name of which the answer has the initials, or the initials for which it has the name."""
     words = reference.content[:_MOST_WORDS]
     if _FEWEST_INITIALS <= len(words) <= _MOST_INITIALS and "".join(word[0] for word in words) in initials:
         return list(words)
@@ -255,13 +249,13 @@ def _named(
 
 
 def _written_initials(text: str) -> frozenset[str]:
-    """What a text writes in capitals, with stops or without, in lower case: "U.S.A." and "USA" are "usa"."""
+    """Return what a text writes in capitals, with stops or without, in lower case: "U.S.A." and "USA" are "usa"."""
     found = (re.sub(r"[. ]", "", match[0]).lower() for match in _WRITTEN_INITIALS.finditer(text))
     return frozenset(each for each in found if len(each) >= _FEWEST_INITIALS)
 
 
 def _initials_of_names(answer: FeatureText) -> Iterator[str]:
-    """Initials of the names in an answer, with and without the small words in them."""
+    """Return initials of the names in an answer, with and without the small words in them."""
     for match in _NAME.finditer(answer.raw):
         words = re.split(r"[ -]", match[0])[: 2 * _MOST_INITIALS]
         words = words[1:] if words[0].lower() in STOP_WORDS else words
@@ -274,7 +268,7 @@ def _initials_of_names(answer: FeatureText) -> Iterator[str]:
 def spelling_features(
     candidates: Sequence[FeatureText], best: FeatureText, answer: FeatureText, asked: Collection[str]
 ) -> dict[str, float]:
-    """Near-equal spellings of the references that come closest word by word.
+    """Return near-equal spellings of the references that come closest word by word.
 
     Args:
         candidates: Those references, the closest first; at least one.
@@ -316,7 +310,7 @@ def _first_words(reference: FeatureText) -> list[str]:
 
 
 def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[..., float]) -> list[float]:
-    """Similarity of each word to its closest one in an answer, 0 to 1; of numbers only equal ones are close."""
+    """Return how close the closest word of an answer is to each word, 0 to 1; of numbers only equal ones are."""
     known = known_words()
     unknown, among = [other for other in answer if other not in known], [other for other in answer if other in known]
     closeness = []
@@ -333,7 +327,7 @@ def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[...
 
 
 def _begins(word: str, begin: str, other: str) -> bool:
-    """Whether all but a letter of the shorter of two words, and four of its letters, begin the other one."""
+    """Return whether all but a letter of the shorter of two words, and four of its letters, begin the other one."""
     return word == other or other.startswith(
         begin if len(other) >= len(word) else word[: max(_LEAST_BEGINNING, len(other) - 1)]
     )
@@ -349,7 +343,7 @@ def _within(text: str, whole: str) -> float:
 def missing_features(
     best: FeatureText, parts: Sequence[FeatureText], said: Collection[str], asked: Collection[str]
 ) -> dict[str, float]:
-    """What of the best reference an answer has, by the place of a word; NaN where it has no such word.
+    """Return what of the best reference an answer has, by the place of a word; NaN where it has no such word.
 
     Args:
         best: SMILE's best reference.
@@ -376,7 +370,7 @@ def missing_features(
 
 
 def head_of(reference: FeatureText) -> str:
-    """The last word that counts before the first preposition, verb or comma behind one.
+    """Return the last word that counts before the first preposition, verb or comma behind one.
 
     "kitchen" of "a large kitchen in the old house"; of a phrase that begins with such a word, the last one before the
     next.

@@ -29,13 +29,18 @@ from gradewire_server.domain.needs import (
 )
 from gradewire_server.metrics.common import (
     EncoderParameters,
+    FailureError,
     Measure,
     ask_together,
     check_item,
     check_question,
     check_references,
     cut_warning,
+    expect,
     first_of_the_highest,
+    preparing,
+    scoring,
+    stop_at,
 )
 
 _TINY = 1e-12
@@ -48,7 +53,7 @@ _COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
 def match(
     prediction: TokenVectors, references: Sequence[TokenVectors], corpus: DocumentFrequencies | None, question_end: int
 ) -> NDArray[np.float64]:
-    """Compares a prediction with each reference.
+    """Compare a prediction with each reference.
 
     Args:
         prediction: Of a hidden layer; a token of it weighs more than 0.
@@ -78,12 +83,12 @@ def match(
 
 
 def behind_question(question: str, answer: str) -> str:
-    """The text that stands for an answer where the question is compared with it."""
+    """Return the text that stands for an answer where the question is compared with it."""
     return f"{question} {answer}"
 
 
 def weights(text: TokenVectors, corpus: DocumentFrequencies | None, question_end: int) -> NDArray[np.float64]:
-    """Weight of each token, 0 or more.
+    """Return the weight of each token, 0 or more.
 
     Args:
         text: Whose tokens.
@@ -164,15 +169,11 @@ class Bertscore:
     )
     parameters_type = BertscoreParameters
 
+    @scoring
     def score(self, item: Item, parameters: BertscoreParameters, metadata: ModelMetadata) -> Program:
         """One round, or more where the references are long: token vectors, and the corpus where there are weights."""
-        failure = check_item(item) or _check_question(item.question, parameters)
-        if failure is not None:
-            return MetricResult.failed(failure)
-        found = yield from _compare(item, parameters)
-        if isinstance(found, Failure):
-            return MetricResult.failed(found)
-        values = found.values
+        stop_at(check_item(item) or _check_question(item.question, parameters))
+        values, truncated, corpus = yield from _compare(item, parameters)
         if parameters.rescale:
             baselines = {layer.number: layer.baseline for layer in metadata.token_layers}
             values = rescaled(values, baselines[parameters.layer or 0])
@@ -182,60 +183,47 @@ class Bertscore:
         score = float(measured[best])
         return MetricResult(
             score=score,
-            warnings=cut_warning(found.truncated),
+            warnings=cut_warning(truncated),
             matched_reference=best,
-            parts=BertscoreParts(precision, recall, f1, found.corpus),
+            parts=BertscoreParts(precision, recall, f1, corpus),
             correct=None if parameters.threshold is None else score >= parameters.threshold,
         )
 
+    @preparing
     def prepare(self, entry: ReferenceEntry, parameters: BertscoreParameters) -> Preparation:
-        """Asks for the references' token vectors."""
-        failure = check_references(entry.references) or _check_question(entry.question, parameters)
-        if failure is not None:
-            return failure
+        """Ask for the references' token vectors."""
+        stop_at(check_references(entry.references) or _check_question(entry.question, parameters))
         for texts in _chunks(_sides(entry.question, entry.references, parameters)):
-            answer = yield from ask(_tokens(texts, Tier.REFERENCE, parameters))
-            if isinstance(answer, Failure):
-                return answer
+            yield from expect(ask(_tokens(texts, Tier.REFERENCE, parameters)))
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Precision, recall and F1 of each reference as `match` gives them, and what else is to be said."""
-
-    values: NDArray[np.float64]
-    truncated: bool
-    corpus: str
-
-
-def _compare(item: Item, parameters: BertscoreParameters) -> Generator[tuple[Need, ...], Any, _Found | Failure]:
+def _compare(
+    item: Item, parameters: BertscoreParameters
+) -> Generator[tuple[Need, ...], Any, tuple[NDArray[np.float64], bool, str]]:
+    """Return the values of `match`, whether a text was cut, and the name of the corpus."""
     (text,) = _sides(item.question, (item.prediction,), parameters)
     first, *further = _chunks(_sides(item.question, item.references, parameters))
-    statistics = () if parameters.idf is Corpus.NONE else (_statistics(parameters),)
+    # Over the very texts that are compared: in bare references a question's words would be the rarest of all.
+    counted = CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model, with_question=parameters.with_question)
+    statistics = () if parameters.idf is Corpus.NONE else (counted,)
     answers = yield from ask_together(
         _tokens((text,), Tier.PREDICTION, parameters), _tokens(first, Tier.REFERENCE, parameters), *statistics
     )
-    if isinstance(answers, Failure):
-        return answers
     (prediction,), references, *corpora = answers
     corpus: DocumentFrequencies | None = corpora[0] if corpora else None
     question_end = len(item.question) if parameters.with_question else 0
-    failure = _check_corpus(corpus) or _check_prediction(prediction, corpus, question_end)
-    if failure is not None:
-        return failure
+    stop_at(_check_corpus(corpus) or _check_prediction(prediction, corpus, question_end))
     blocks = [match(prediction, references, corpus, question_end)]
     truncated = prediction.truncated or any(each.truncated for each in references)
     for texts in further:
-        references = yield from ask(_tokens(texts, Tier.REFERENCE, parameters))
-        if isinstance(references, Failure):
-            return references
+        references = yield from expect(ask(_tokens(texts, Tier.REFERENCE, parameters)))
         blocks.append(match(prediction, references, corpus, question_end))
         truncated |= any(each.truncated for each in references)
     values = np.concatenate(blocks)
     if not np.isfinite(values).any():
-        return Failure(Status.INVALID_INPUT, "references: " + _why_weightless(corpus))
-    return _Found(values, truncated, corpus.name if corpus else "")
+        raise FailureError(Failure(Status.INVALID_INPUT, "references: " + _why_weightless(corpus)))
+    return values, truncated, corpus.name if corpus else ""
 
 
 def _check_question(question: str, parameters: BertscoreParameters) -> Failure | None:
@@ -286,8 +274,3 @@ def _chunks(texts: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _tokens(texts: tuple[str, ...], tier: Tier, parameters: BertscoreParameters) -> EmbedTokens:
     return EmbedTokens(parameters.model, texts, tier, parameters.layer or 0)
-
-
-def _statistics(parameters: BertscoreParameters) -> CorpusStatistics:
-    # Over the very texts that are compared: in bare references a question's words would be the rarest of all.
-    return CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model, with_question=parameters.with_question)

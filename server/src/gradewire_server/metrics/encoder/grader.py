@@ -6,10 +6,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from gradewire_proto.parts import GraderParts
-from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry
+from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, Parameters
 from gradewire_server.domain.needs import Grade, GradedTexts, Preparation, Program, ask
-from gradewire_server.metrics.common import check_item, check_references, cut_warning, first_of_the_highest, is_blank
+from gradewire_server.metrics.common import (
+    check_item,
+    check_references,
+    cut_warning,
+    expect,
+    first_of_the_highest,
+    is_blank,
+    scoring,
+    stop_at,
+)
 
 MAX_CHARACTERS: Final = 32_768
 """Of each text: far more than a grader reads of it, and few enough to be written beside a thousand references."""
@@ -18,14 +27,14 @@ _RIGHT = 0.5
 
 
 def graded_texts(item: Item, references: Sequence[int]) -> tuple[GradedTexts, ...]:
-    """The item's question and answer with each of these references; a blank question is empty."""
+    """Return the item's question and answer with each of these references; a blank question is empty."""
     question = "" if is_blank(item.question) else item.question[:MAX_CHARACTERS]
     answer = item.prediction[:MAX_CHARACTERS]
     return tuple((question, item.references[index][:MAX_CHARACTERS], answer) for index in references)
 
 
 def is_shortened(item: Item, references: Sequence[int]) -> bool:
-    """Whether `graded_texts` leaves out a part of a text."""
+    """Return whether `graded_texts` leaves out a part of a text."""
     texts = (item.question, item.prediction, *(item.references[index] for index in references))
     return any(len(text) > MAX_CHARACTERS for text in texts)
 
@@ -57,15 +66,12 @@ class Grader:
     )
     parameters_type = GraderParameters
 
+    @scoring
     def score(self, item: Item, parameters: GraderParameters, metadata: ModelMetadata) -> Program:
-        """One round: the answer beside each reference. The question may be empty."""
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        """Ask one round: the answer beside each reference. The question may be empty."""
+        stop_at(check_item(item))
         references = range(len(item.references))
-        grades = yield from ask(Grade(parameters.model, graded_texts(item, references)))
-        if isinstance(grades, Failure):
-            return MetricResult.failed(grades)
+        grades = yield from expect(ask(Grade(parameters.model, graded_texts(item, references))))
         best = first_of_the_highest(grades.logits)
         logit = float(grades.logits[best])
         truncated = is_shortened(item, references) or bool(grades.truncated.any())
@@ -79,7 +85,7 @@ class Grader:
         )
 
     def prepare(self, entry: ReferenceEntry, parameters: GraderParameters) -> Preparation:
-        """Checks the references: nothing of them can be computed without an answer."""
+        """Check the references: nothing of them can be computed without an answer."""
         del parameters
         yield from ()
         return check_references(entry.references)

@@ -1,6 +1,6 @@
 """Metric `sbert`: the cosine of the prediction's sentence vector and the closest reference's."""
 
-from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry
+from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program, Vectors
 from gradewire_server.metrics.common import (
@@ -12,12 +12,15 @@ from gradewire_server.metrics.common import (
     embed_references,
     first_of_the_highest,
     is_cut,
+    preparing,
+    scoring,
     sentence_needs,
+    stop_at,
 )
 
 
 def closest_reference(prediction: Vectors, references: Vectors, threshold: float | None) -> MetricResult:
-    """The largest cosine; of equal ones the lowest reference index.
+    """Return the largest cosine; of equal ones the lowest reference index.
 
     Args:
         prediction: One vector.
@@ -48,18 +51,17 @@ class Sbert:
     )
     parameters_type = EncoderParameters
 
+    @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
-        """One round: the prediction and its references."""
+        """Ask one round: the prediction and its references."""
         del metadata
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        stop_at(check_item(item))
         answers = yield from ask_together(*sentence_needs(parameters.model, item.prediction, item.references))
-        if isinstance(answers, Failure):
-            return MetricResult.failed(answers)
         prediction, references = answers
         return closest_reference(prediction, references, parameters.threshold)
 
+    @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
-        """Asks for the references."""
-        return check_references(entry.references) or (yield from embed_references(parameters.model, entry.references))
+        """Ask for the references."""
+        stop_at(check_references(entry.references))
+        return (yield from embed_references(parameters.model, entry.references))

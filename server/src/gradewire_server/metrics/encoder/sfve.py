@@ -4,19 +4,24 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any, Final
 
-from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
+from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Embed, Need, Preparation, Program, Tier, Vectors, ask
 from gradewire_server.metrics.common import (
     MAX_QUESTION_CHARACTERS,
     EncoderParameters,
+    FailureError,
     ask_together,
     check_item,
     check_question,
     check_references,
     embed_references,
+    expect,
     is_cut,
+    preparing,
+    scoring,
     sentence_needs,
+    stop_at,
 )
 from gradewire_server.metrics.encoder.sbert import closest_reference
 
@@ -28,7 +33,7 @@ _NO_ROOM: Final = Failure(Status.INVALID_INPUT, "question: leaves no room for an
 
 def question_with_room(
     model: str, question: str, with_question: Callable[[str, str], str]
-) -> Generator[tuple[Need, ...], Any, str | Failure]:
+) -> Generator[tuple[Need, ...], Any, str]:
     """As much of a question's end as leaves room for an answer, all of it where that does.
 
     Cut inside the question, all texts are equal, whatever the answers are. What is kept takes half of what the encoder
@@ -39,12 +44,10 @@ def question_with_room(
         question: Not blank.
         with_question: The text that is compared, of a question and an answer.
 
-    Returns:
-        The question or its end; INVALID_INPUT where not even its last word leaves room.
+    Raises:
+        FailureError: INVALID_INPUT, not even its last word leaves room.
     """
     fits = yield from _fits(model, with_question(question, _SHORTEST_ANSWER))
-    if isinstance(fits, Failure):
-        return fits
     if fits:
         return question
     ends = [_end(question, size) for size in _SIZES if size < len(question)]
@@ -52,19 +55,19 @@ def question_with_room(
     while cut - fitting > 1:
         middle = (fitting + cut) // 2
         fits = yield from _fits(model, with_question(ends[middle], ends[middle]))
-        if isinstance(fits, Failure):
-            return fits
         fitting, cut = (middle, cut) if fits else (fitting, middle)
-    return ends[fitting] if fitting >= 0 else _NO_ROOM
+    if fitting < 0:
+        raise FailureError(_NO_ROOM)
+    return ends[fitting]
 
 
-def _fits(model: str, text: str) -> Generator[tuple[Need, ...], Any, bool | Failure]:
-    probe = yield from ask(Embed(model, (text,), Tier.WINDOW))
-    return probe if isinstance(probe, Failure) else not probe.truncated.any()
+def _fits(model: str, text: str) -> Generator[tuple[Need, ...], Any, bool]:
+    probe = yield from expect(ask(Embed(model, (text,), Tier.WINDOW)))
+    return not probe.truncated.any()
 
 
 def _end(text: str, size: int) -> str:
-    """The last characters, without the part of a word that they may begin with."""
+    """Return the last characters, without the part of a word that they may begin with."""
     end = text.rstrip()[-size:]
     whole = end.partition(" ")[2].lstrip()
     return whole or end
@@ -83,38 +86,30 @@ class Sfve:
     )
     parameters_type = EncoderParameters
 
+    @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
         """One round; more where a text was cut, to see whether anything of the answer was read, and to read it."""
         del metadata
-        failure = check_item(item) or _check_question(item.question)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        stop_at(check_item(item) or _check_question(item.question))
         model, question = parameters.model, _end_of(item.question)
         answers = yield from _compared(model, question, item)
-        if not isinstance(answers, Failure) and is_cut(*answers):
+        if is_cut(*answers):
             kept = yield from question_with_room(model, question, with_question)
-            if isinstance(kept, Failure):
-                return MetricResult.failed(kept)
             if kept != question:
                 question = kept
                 answers = yield from _compared(model, question, item)
-        if isinstance(answers, Failure):
-            return MetricResult.failed(answers)
         result = closest_reference(*answers, parameters.threshold)
         return result if question == item.question else replace(result, warnings=(ResultWarning.TRUNCATED,))
 
+    @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
-        """Asks for the references, each with the question, as `score` does."""
-        failure = check_references(entry.references) or _check_question(entry.question)
-        if failure is not None:
-            return failure
+        """Ask for the references, each with the question, as `score` does."""
+        stop_at(check_references(entry.references) or _check_question(entry.question))
         model, question = parameters.model, _end_of(entry.question)
-        vectors = yield from ask(Embed(model, _texts(question, entry.references), Tier.REFERENCE))
-        if isinstance(vectors, Failure) or not is_cut(vectors):
-            return vectors if isinstance(vectors, Failure) else None
+        vectors = yield from expect(ask(Embed(model, _texts(question, entry.references), Tier.REFERENCE)))
+        if not is_cut(vectors):
+            return None
         kept = yield from question_with_room(model, question, with_question)
-        if isinstance(kept, Failure):
-            return kept
         return None if kept == question else (yield from embed_references(model, _texts(kept, entry.references)))
 
 
@@ -123,14 +118,12 @@ def _check_question(question: str) -> Failure | None:
 
 
 def _end_of(question: str) -> str:
-    """What may be put before a thousand references, of a question that is longer than any encoder reads."""
+    """Return what may be put before a thousand references, of a question that is longer than any encoder reads."""
     return question if len(question) <= MAX_QUESTION_CHARACTERS else question.rstrip()[-MAX_QUESTION_CHARACTERS:]
 
 
-def _compared(
-    model: str, question: str, item: Item
-) -> Generator[tuple[Need, ...], Any, tuple[Vectors, Vectors] | Failure]:
-    found: tuple[Vectors, Vectors] | Failure = yield from ask_together(
+def _compared(model: str, question: str, item: Item) -> Generator[tuple[Need, ...], Any, tuple[Vectors, Vectors]]:
+    found: tuple[Vectors, Vectors] = yield from ask_together(
         *sentence_needs(model, with_question(question, item.prediction), _texts(question, item.references))
     )
     return found
@@ -141,5 +134,5 @@ def _texts(question: str, answers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_question(question: str, answer: str) -> str:
-    """The text that SFVE compares."""
+    """Return the text that SFVE compares."""
     return f"Question: {question} Answer: {answer}"

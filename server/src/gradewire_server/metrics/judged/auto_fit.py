@@ -1,20 +1,33 @@
-"""A fit of `auto`: how sure exact match and `correctness` have to be, and where the judge is worth asking.
+"""Parameters of `auto` and its fits: how sure cheap metrics have to be, and where the judge is worth asking.
 
 The form in which fits are stored, and what they promise: docs/reference/auto.md.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import lru_cache
-from typing import Annotated, Final, Literal, Protocol, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import override
 
 from gradewire_proto.wire_rules import FORMER_NAMES
-from gradewire_server.domain.metric import Calibration, ModelMetadata
-from gradewire_server.metrics.correctness.fitted import MAX_TEXT_CHARACTERS, fit_id
+from gradewire_server.domain.metric import Calibration, ModelMetadata, ParameterError, Parameters
+from gradewire_server.metrics.common import check_readable, take_choices
+from gradewire_server.metrics.correctness.fitted import FitError, check_fit_name, check_identity, fit_id, read_form
 from gradewire_server.metrics.correctness.metric import Correctness, fit_of
+from gradewire_server.metrics.correctness.stored_form import VersionedForm
+from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE
+from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY
+from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT
+from gradewire_server.metrics.judged.lave import LAVE
+from gradewire_server.metrics.judged.metric import JudgedMetric
+from gradewire_server.metrics.judged.parameters import JudgeParameters
+from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptLibrary
 
+DEFAULT_RISK: Final = 0.05
 VERSION: Final = 1
 EXACT: Final = 2.0
 """Confidence of an exact match: above that of every probability."""
@@ -32,11 +45,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Confidence = Annotated[float, Field(ge=0.5, le=EXACT, allow_inf_nan=False)]
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
-
-
-class EntryForm(_Form):
+class EntryForm(BaseModel):
     """From which confidence on a verdict is accepted without the judge.
 
     Attributes:
@@ -44,11 +53,13 @@ class EntryForm(_Form):
         accepts_from: Least confidence; None: none is accepted.
     """
 
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
     share: Share
     accepts_from: Confidence | None
 
 
-class AutoFitForm(_Form):
+class AutoFitForm(VersionedForm):
     """A whole fit; what else stands in it is its provenance and its figures, which no verdict is made of.
 
     Attributes:
@@ -62,8 +73,6 @@ class AutoFitForm(_Form):
         asked_below: Confidence below which the judge is worth asking; None: nowhere.
     """
 
-    format: Literal[1]
-    metric_version: int
     model_digest: Annotated[str, Field(pattern=_DIGEST)]
     correctness_fit: Annotated[
         str, Field(pattern="^[0-9a-f]{12}$", validation_alias=AliasChoices("correctness_fit", *_FORMER_FIT))
@@ -97,28 +106,105 @@ def _edge(entry: EntryForm) -> float:
     return math.inf if entry.accepts_from is None else entry.accepts_from
 
 
-class AutoRequest(Protocol):
-    """Of `AutoParameters`, what decides where a fit is used."""
+class AutoJudge(StrEnum):
+    """Which judge metric is asked."""
+
+    LAVE = "lave"
+    JUDGE_VERDICT = "judge_verdict"
+    JUDGE_GRADE = "judge_grade"
+    JUDGE_SIMILARITY = "judge_similarity"
+
+
+JUDGED: Final[Mapping[AutoJudge, JudgedMetric[Any]]] = {
+    AutoJudge(metric.info.name): metric for metric in (LAVE, JUDGE_VERDICT, JUDGE_GRADE, JUDGE_SIMILARITY)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AutoParameters(Parameters):
+    """Parameters of `auto`.
+
+    Attributes:
+        model: Plain name of the encoder of `correctness`.
+        judge: Which judge metric is asked.
+        judge_model: Plain name of the judge.
+        risk: Bound on the share of wrong verdicts among those accepted without the judge; None where a budget says.
+        judge_budget: Largest share of answers that the judge is asked about; None where the risk says.
+        sample: Share of answers that the judge is asked about whoever decides.
+        sample_seed: Draws the sample.
+        caption: Whether the judge is shown the item's captions.
+        fit: Identity of the fit, or its first 8 digits and more; None (or "") becomes that of the model's fit.
+        calibration: Whose fit that was.
+        prompts: Where the judge metric's prompt is looked up; no parameter.
+
+    Raises:
+        ParameterError: A choice that does not exist, a share out of range, a risk beside a budget, a fit that is not 8
+            to 64 hex digits, or a judge metric that cannot show captions.
+    """
+
+    model: str = ""
+    judge: AutoJudge = AutoJudge.LAVE
+    judge_model: str = ""
+    risk: float | None = None
+    judge_budget: float | None = None
+    sample: float = 0.0
+    sample_seed: int = 0
+    caption: bool = False
+    fit: str | None = None
+    calibration: str = ""
+    prompts: PromptLibrary = field(default=PACKAGE_PROMPTS, kw_only=True, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        take_choices(self)
+        if self.risk is not None and self.judge_budget is not None:
+            raise ParameterError("judge_budget", "stands in place of risk: leave one of them out")
+        if self.judge_budget is None:
+            object.__setattr__(self, "risk", DEFAULT_RISK if self.risk is None else self.risk)
+        if self.risk is not None and not (math.isfinite(self.risk) and 0 < self.risk < 1):
+            raise ParameterError("risk", f"must be a number above 0 and below 1, not {self.risk}")
+        for name in ("judge_budget", "sample"):
+            share = getattr(self, name)
+            if share is not None and not 0 <= share <= 1:
+                raise ParameterError(name, f"must be a number from 0 to 1, not {share}")
+        object.__setattr__(self, "fit", self.fit or None)
+        check_fit_name(self.fit)
+        self.judge_parameters  # noqa: B018 - raises where the judge metric does not take them
 
     @property
-    def risk(self) -> float | None:
-        """See there."""
+    def judge_parameters(self) -> JudgeParameters:
+        """Those of the judge metric."""
+        parameters: JudgeParameters = JUDGED[self.judge].parameters_type(
+            model=self.judge_model, caption=self.caption, prompts=self.prompts
+        )
+        return parameters
 
     @property
-    def judge_budget(self) -> float | None:
-        """See there."""
+    @override
+    def prompt_name(self) -> str:
+        return self.judge_parameters.prompt_name
 
     @property
-    def judge(self) -> str:
-        """See there."""
-
-    @property
-    def caption(self) -> bool:
-        """See there."""
-
-    @property
+    @override
     def prompt_digest(self) -> str:
-        """See there."""
+        return self.judge_parameters.prompt_digest
+
+    @override
+    def resolved(self, metadata: ModelMetadata) -> Self:
+        """With the model's fit named; ParameterError where there is none, another one, or one that cannot be used."""
+        check_readable(metadata)
+        found = find_fit(metadata, self)
+        if isinstance(found, str):
+            raise ParameterError("model", found)
+        fit, described = found
+        check_identity(fit.identity, self.fit)
+        if self.risk is not None and fit.least_risk > self.risk:
+            raise ParameterError("risk", f"must be at least {fit.least_risk:g}, the least that was fitted for")
+        return replace(self, fit=fit.identity, calibration=described)
+
+    @override
+    def asks_no_judge(self, metadata: ModelMetadata) -> bool:
+        found = find_fit(metadata, self)
+        return not self.sample and not isinstance(found, str) and found[0].asks_nobody(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +220,11 @@ class Band:
     asked_below: float
 
     def holds(self, confidence: float) -> bool:
-        """Whether a verdict of that confidence is inside: nobody cheap is sure of it."""
+        """Return whether a verdict of that confidence is inside: nobody cheap is sure of it."""
         return confidence < self.accepts_from
 
     def asks(self, confidence: float) -> bool:
-        """Whether the judge decides."""
+        """Return whether the judge decides."""
         return confidence < min(self.accepts_from, self.asked_below)
 
     @property
@@ -165,8 +251,8 @@ class AutoFit:
         """The least risk that something was fitted for."""
         return self.form.risks[0].share
 
-    def band(self, asked: AutoRequest) -> Band:
-        """The band of the largest fitted risk, or budget, that is not above the one asked for."""
+    def band(self, asked: AutoParameters) -> Band:
+        """Return the band of the largest fitted risk, or budget, that is not above the one asked for."""
         entries, share = self.form.risks, asked.risk
         if share is None:
             entries, share = self.form.budgets, asked.judge_budget or 0.0
@@ -175,29 +261,23 @@ class AutoFit:
         accepts_from = _edge(at_most[-1]) if at_most else math.inf
         return Band(accepts_from, 0.0 if self.form.asked_below is None else self.form.asked_below)
 
-    def asks_nobody(self, asked: AutoRequest) -> bool:
-        """Whether the judge decides nothing: it is refused everywhere, or every verdict is accepted."""
+    def asks_nobody(self, asked: AutoParameters) -> bool:
+        """Return whether the judge decides nothing: it is refused everywhere, or every verdict is accepted."""
         return not self.band(asked).asks(_LEAST_CONFIDENCE)
 
 
 @lru_cache(maxsize=32)
 def read_auto_fit(text: str) -> AutoFit | str:
-    """A stored fit, checked; or, as a text, why it cannot be used. Once per text and process."""
-    if len(text) > MAX_TEXT_CHARACTERS:
-        return f"has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are read"
+    """Return a stored fit, checked; or, as a text, why it cannot be used. Once per text and process."""
     try:
-        form = AutoFitForm.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        return f"{where or 'text'}: {first['msg']}"
-    if form.metric_version != VERSION:
-        return f"is for version {form.metric_version} of the metric, this server has {VERSION}"
+        form = read_form(text, AutoFitForm, version=VERSION)
+    except FitError as error:
+        return str(error)
     return AutoFit(fit_id(text), form)
 
 
-def find_fit(metadata: ModelMetadata, asked: AutoRequest) -> tuple[AutoFit, str] | str:
-    """The model's fit for a judge metric and judge, and whose it is; or why there is none that can be used.
+def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, str] | str:
+    """Return the model's fit for a judge metric and judge, and whose it is; or why there is none that can be used.
 
     Args:
         metadata: Of the encoder, with what was fitted for `correctness` and `auto`, and the judge; without one, a fit
@@ -221,7 +301,7 @@ def find_fit(metadata: ModelMetadata, asked: AutoRequest) -> tuple[AutoFit, str]
     return fit, found[0].described
 
 
-def _is_for(calibration: Calibration, asked: AutoRequest) -> bool:
+def _is_for(calibration: Calibration, asked: AutoParameters) -> bool:
     # Which judge is told by its digest: here its name may stand with one and without.
     said = dict(calibration.parameters)
     return said.get("judge") == asked.judge and said.get("caption", "false") == str(asked.caption).lower()
@@ -232,7 +312,7 @@ def _judge_of(calibration: Calibration) -> str:
     return "" if isinstance(fit, str) else fit.form.judge_digest
 
 
-def _mismatch(form: AutoFitForm, metadata: ModelMetadata, asked: AutoRequest) -> str:
+def _mismatch(form: AutoFitForm, metadata: ModelMetadata, asked: AutoParameters) -> str:
     if metadata.digest and form.model_digest != metadata.digest:
         return f"the encoder's digest {form.model_digest[:12]}, and it has {metadata.digest[:12]}"
     if not asked.prompt_digest.startswith(form.prompt_digest):

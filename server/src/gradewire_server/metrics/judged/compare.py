@@ -4,23 +4,411 @@ Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F: reference
 answer first, a tie where the judge says so.
 """
 
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, ClassVar, Final
 
-from gradewire_server.domain.items import Compared, Failure, Item, MetricResult, Pair, ReferenceEntry, Status, Winner
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata
-from gradewire_server.domain.needs import Preparation, Program
-from gradewire_server.metrics.common import check_references
-from gradewire_server.metrics.judged.pairs import (
-    TIE_POINTS,
-    CompareDecision,
-    CompareParameters,
-    PairRounds,
-    ask_both_orders,
-    check_pair,
-    decide,
-    look_the_same,
+from typing_extensions import override
+
+from gradewire_server.domain.items import (
+    Compared,
+    Failure,
+    Item,
+    MetricResult,
+    OrderVerdict,
+    Pair,
+    ReferenceEntry,
+    Status,
+    Winner,
 )
+from gradewire_server.domain.judge import Choice, JudgePrompt, Turn
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata
+from gradewire_server.domain.needs import Need, Preparation, Program
+from gradewire_server.metrics.common import (
+    FailureError,
+    check_question,
+    check_references,
+    has_letter_or_digit,
+    scoring,
+    stop_at,
+)
+from gradewire_server.metrics.judged.metric import Answer, Exchange, ask_step, read_answer
+from gradewire_server.metrics.judged.parameters import PromptParameters
+from gradewire_server.metrics.judged.prompt import CAPTION_SEPARATOR, judge_prompt, turns_before, without_praise
+from gradewire_server.metrics.judged.references import (
+    DEFAULT_SHARE,
+    ReferenceChoice,
+    ShownReferences,
+    choose_shown,
+    count_references,
+    without_rare,
+    write_references,
+)
+from gradewire_server.metrics.prompts import Demonstration, PromptFile, Rendered, Step, Variant
+from gradewire_server.metrics.prompts.neutralise import (
+    MAX_CHARACTERS,
+    Delimiters,
+    cut_to_words,
+    neutralise,
+    without_markup,
+)
+from gradewire_server.metrics.prompts.prompt_file import EXTRACT, PAIR_SETS
+from gradewire_server.metrics.text.words import MAX_WORDS
+
+
+class CompareDecision(StrEnum):
+    """What both orders must say for an answer to win."""
+
+    BOTH = "both"
+    MAJORITY = "majority"
+
+
+def winner_of(probabilities: tuple[float, float, float]) -> Winner:
+    """The most probable one of answer A, answer B and a tie; where an answer is no more probable than another, a tie.
+
+    So answers that change places change the winner, and nothing else.
+    """
+    a, b, tie = probabilities
+    if a > b and a > tie:
+        return Winner.A
+    return Winner.B if b > a and b > tie else Winner.TIE
+
+
+def decide(said: Sequence[Winner], decision: CompareDecision) -> Winner | None:
+    """Return the winner of a pair; None where the orders contradict each other.
+
+    Args:
+        said: Winner in each order.
+        decision: BOTH: what both say. MAJORITY: a win beside a tie is a win too.
+    """
+    found = set(said)
+    if len(found) == 1:
+        return found.pop()
+    found.discard(Winner.TIE)
+    return found.pop() if decision is CompareDecision.MAJORITY and len(found) == 1 else None
+
+
+class CompareMode(StrEnum):
+    """Whether the judge gives a reason before its verdict."""
+
+    VERDICT = "verdict"
+    REASON = "reason"
+
+
+@dataclass(frozen=True, slots=True)
+class CompareParameters(PromptParameters):
+    """Parameters of `compare`.
+
+    Attributes:
+        mode: Whether a reason is asked for first.
+        decision: What both orders must say for an answer to win.
+        references: Whether the judge is shown the references.
+        image: Whether the judge is shown the images.
+    """
+
+    metric: ClassVar[str] = "compare"
+
+    mode: CompareMode = CompareMode.VERDICT
+    decision: CompareDecision = CompareDecision.BOTH
+    references: bool = False
+    image: bool = False
+
+    @property
+    @override
+    def variant(self) -> str:
+        return f"{self.mode}_with_references" if self.references else str(self.mode)
+
+
+_FIRST, _SECOND, _TIE = 1.0, 0.0, 0.5
+
+
+@dataclass(slots=True)
+class Order:
+    """A pair with one of its answers first.
+
+    Attributes:
+        first: Which one.
+        rendered: Its turn.
+        answers: What the judge said, by name of the step.
+        probabilities: Of answer A, answer B and a tie; None before they are read.
+        label_mass: Of the step that they were read from.
+        extracted: They were read from the reason alone.
+        unreadable: Why no verdict can be read.
+    """
+
+    first: Winner
+    rendered: Rendered
+    answers: dict[str, str] = field(default_factory=dict)
+    probabilities: tuple[float, float, float] | None = None
+    label_mass: float | None = None
+    extracted: bool = False
+    unreadable: Failure | None = None
+
+    @property
+    def reason(self) -> str:
+        """Return what the judge wrote; empty where nothing was asked for or written."""
+        return self.answers.get("reason", "")
+
+    @property
+    def verdict(self) -> OrderVerdict:
+        """Return what the judge says in this order."""
+        winner = None if self.probabilities is None else winner_of(self.probabilities)
+        return OrderVerdict(
+            self.first, winner, self.probabilities, self.label_mass, self.reason, extracted=self.extracted
+        )
+
+    def take(self, step: Step, answer: Answer, delimiters: Delimiters) -> None:
+        """Take what the judge says in a step; values of labels are those of the first answer."""
+        read = read_answer(step, answer, delimiters)
+        self.unreadable = read if isinstance(read, Failure) else None
+        if isinstance(read, Failure):
+            return
+        self.answers[step.name] = read
+        if isinstance(answer, Choice):
+            first, second, tie = (
+                sum(p for p, value in zip(answer.probabilities, step.values, strict=True) if value == wanted)
+                for wanted in (_FIRST, _SECOND, _TIE)
+            )
+            a, b = (first, second) if self.first is Winner.A else (second, first)
+            self.probabilities, self.label_mass = (a, b, tie), answer.mass
+
+
+TIE_POINTS: Final = 0.5
+"""Score of a tie; a win of answer A has 1, one of answer B 0."""
+_LEAST_CHARACTERS: Final = 64
+"""Of an answer that is cut for a judge: with less of it there is nothing to compare."""
+
+
+@dataclass(slots=True)
+class PairRounds(Exchange):
+    """A pair before a judge, in both orders.
+
+    Attributes:
+        orders: A first, then B first.
+        characters: Of the longer answer, as it is shown but for what makes it harmless.
+        too_long: The judge cut an answer, or has no room for one.
+    """
+
+    orders: tuple[Order, Order]
+    characters: int
+    too_long: bool = False
+
+    @property
+    def alike(self) -> bool:
+        """Return whether both answers are shown as the same text."""
+        a_first, b_first = self.orders
+        return a_first.rendered == b_first.rendered
+
+    def compared(self, winner: Winner | None = None) -> Compared:
+        """Return what there is to say of it."""
+        verdicts = tuple(order.verdict for order in self.orders)
+        return Compared(winner, verdicts, "judge" if winner else "", *self.tokens)
+
+    def tied(self) -> MetricResult:
+        """Return the result where both answers are shown alike."""
+        compared = replace(self.compared(Winner.TIE), orders=(), decided_by="rule")
+        return MetricResult(TIE_POINTS, warnings=self.warnings, compared=compared)
+
+    def failed(self, failure: Failure) -> MetricResult:
+        """The result where there is no winner; what was read of an answer that cannot be read stands beside it."""
+        result = MetricResult.failed(failure)
+        if failure.status not in {Status.UNPARSABLE, Status.INCONSISTENT}:
+            return result
+        return replace(result, warnings=self.warnings, compared=self.compared())
+
+
+def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = MAX_CHARACTERS) -> PairRounds:
+    """Write a pair that passes `check_pair` into its variant's template.
+
+    Either order has the same texts, and a pair whose answers have changed places has the same two orders: so its
+    verdicts are found where those of the first one are kept.
+
+    Args:
+        pair: Question and caption are cut at MAX_CHARACTERS, either answer at the variant's number of words.
+        parameters: Say what is shown.
+        most_characters: Of either answer that are shown: neither is to be cut where the other is not.
+    """
+    file, variant = parameters.file, parameters.file.variants[parameters.variant]
+    question, question_cut = cut_to_words(pair.question, MAX_CHARACTERS)
+    caption, caption_cut = cut_to_words(CAPTION_SEPARATOR.join(pair.captions) if parameters.caption else "", MAX_WORDS)
+    (a, a_cut), (b, b_cut) = (
+        _cut(answer, variant.prediction_words, most_characters) for answer in (pair.prediction, pair.rival)
+    )
+    shown = _shown_references(pair, file, " ".join(sorted((a, b)))) if parameters.references else None
+    known = shown.counted.texts if shown else ()
+    neutral = tuple(neutralise(answer, variant.delimiters) for answer in (a, b))
+    # What both answers say praises neither.
+    answers = tuple(
+        without_praise(answer, variant.delimiters, (*known, other), question=question)
+        for answer, other in (neutral, neutral[::-1])
+    )
+    fields = {
+        "question": neutralise(question, variant.delimiters),
+        "caption": neutralise(caption, variant.delimiters),
+        "references": write_references(shown.counted, file.references, variant.delimiters) if shown else "",
+    }
+    orders = (
+        Order(Winner.A, _rendered(variant, fields, answers)),
+        Order(Winner.B, _rendered(variant, fields, answers[::-1])),
+    )
+    cut = question_cut or caption_cut or a_cut or b_cut or bool(shown and shown.cut)
+    return PairRounds(cut, answers != neutral, orders, max(len(a), len(b)))
+
+
+@lru_cache(maxsize=64)
+def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bool) -> tuple[Turn, ...]:
+    """Return the turns before a pair's: instructions, and demonstrations as pairs of turns."""
+    variant = file.variants[variant_name]
+    solved = file.demonstrations.get(PAIR_SETS[0], ()) if variant.demonstrations else ()
+    written = [_demonstrated(file, variant, demonstration, caption=caption) for demonstration in solved]
+    return turns_before(variant, zip(written, solved, strict=True), caption=caption, image=image)
+
+
+def _cut(answer: str, most_words: int, most_characters: int) -> tuple[str, bool]:
+    """Return the begin of an answer, and whether there is more."""
+    text, cut = cut_to_words(answer, most_words)
+    return text[:most_characters].rstrip(), cut or len(text) > most_characters
+
+
+def _demonstrated(file: PromptFile, variant: Variant, solved: Demonstration, *, caption: bool) -> Rendered:
+    counted = count_references(solved.references)
+    fields = {
+        "question": neutralise(solved.question, variant.delimiters),
+        "caption": neutralise(solved.caption, variant.delimiters) if caption else "",
+        "references": write_references(counted, file.references, variant.delimiters),
+    }
+    answers = tuple(neutralise(answer, variant.delimiters) for answer in (solved.prediction, solved.second))
+    return _rendered(variant, fields, answers)
+
+
+def _rendered(variant: Variant, fields: dict[str, str], answers: tuple[str, ...]) -> Rendered:
+    first, second = answers
+    return variant.item.render({**fields, "first": first, "second": second})
+
+
+def _shown_references(pair: Pair, file: PromptFile, said: str) -> ShownReferences:
+    """The references of a pair; of more aliases than there is room for those that are closest to what was said."""
+    counted = without_rare(count_references(pair.references), DEFAULT_SHARE)
+    return choose_shown(counted, said, file.references, ReferenceChoice.ALL)
+
+
+def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
+    """INVALID_INPUT where something is missing that the judge is to be shown; EMPTY_PREDICTION where an answer is."""
+    failure = check_question(pair.question, why="a judge compares answers to it", where="before two answers")
+    if failure is None and parameters.references:
+        failure = check_references(pair.references)
+    if failure is None and parameters.image and not pair.images:
+        failure = Failure(Status.INVALID_INPUT, "images: there is none, and image=true needs one")
+    if failure is not None:
+        return failure
+    for name, answer in (("answer_a", pair.prediction), ("answer_b", pair.rival)):
+        if not has_letter_or_digit(answer):
+            return Failure(
+                Status.EMPTY_PREDICTION,
+                f"{name}: has no letter and no digit, so there is nothing to compare",
+            )
+    return None
+
+
+def look_the_same(pair: Pair) -> bool:
+    """Return whether a reader sees no difference between the answers: white space and what is invisible aside."""
+    return without_markup(pair.prediction) == without_markup(pair.rival)
+
+
+def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Generator[tuple[Need, ...], Any, PairRounds]:
+    """Ask a judge about a pair that passes `check_pair`, in both orders in the same round.
+
+    A judge cuts what is too long for it at the end, and so the answer that it is shown last. Where it does, both
+    answers are cut to half of the longer one, as often as it takes, and shown again. Answers that differ in nothing
+    that would be shown are a tie, for which it is not asked.
+
+    Raises:
+        FailureError: What it said is no verdict of both.
+    """
+    asked: PairRounds | None = None
+    while True:
+        most = MAX_CHARACTERS if asked is None else asked.characters // 2
+        before, asked = asked, show_pair(pair, parameters, most)
+        if before is not None:
+            asked.count(before)
+        if asked.alike:
+            return asked
+        shortens = asked.characters >= 2 * _LEAST_CHARACTERS
+        failure = yield from _ask(asked, pair, parameters, shortens=shortens)
+        if shortens and asked.too_long:
+            continue
+        if failure is not None:
+            raise FailureError(failure, asked.failed(failure))
+        return asked
+
+
+def _ask(
+    asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shortens: bool
+) -> Generator[tuple[Need, ...], Any, Failure | None]:
+    """Ask all steps of both orders, and make a last try at what cannot be read.
+
+    Args:
+        asked: Takes what the judge says.
+        pair: The pair.
+        parameters: Say how it is asked.
+        shortens: Whether it is asked again where an answer is too long, so that going on is of no use.
+
+    Returns:
+        Why there is no verdict of both.
+    """
+    file, variant = parameters.file, parameters.file.variants[parameters.variant]
+    fixed = fixed_turns(file, parameters.variant, caption=parameters.caption, image=parameters.image)
+    images = pair.images if parameters.image else ()
+    try:
+        for step in variant.steps:
+            asking = [
+                (order, judge_prompt(fixed, order.rendered, variant, order.answers, images))
+                for order in asked.orders
+                if order.unreadable is None
+            ]
+            yield from _round(asked, parameters.model, step, asking, variant.delimiters)
+            if shortens and asked.too_long:
+                return None
+        if EXTRACT in file.variants:
+            yield from _extract(asked, parameters)
+    except FailureError as error:
+        return error.failure
+    return next((order.unreadable for order in asked.orders if order.unreadable), None)
+
+
+def _extract(asked: PairRounds, parameters: CompareParameters) -> Generator[tuple[Need, ...], Any, None]:
+    """Read the verdicts that cannot be read behind a reason from the reason alone."""
+    file, variant = parameters.file, parameters.file.variants[EXTRACT]
+    fixed = fixed_turns(file, EXTRACT, caption=False, image=False)
+    asking = [
+        (order, judge_prompt(fixed, variant.item.render({"reason": order.reason}), variant, {}))
+        for order in asked.orders
+        if order.unreadable is not None and order.reason
+    ]
+    yield from _round(asked, parameters.model, variant.last, asking, variant.delimiters)
+    for order, _ in asking:
+        order.extracted = order.unreadable is None
+
+
+def _round(
+    asked: PairRounds, model: str, step: Step, asking: Sequence[tuple[Order, JudgePrompt]], delimiters: Delimiters
+) -> Generator[tuple[Need, ...], Any, None]:
+    """Ask one step of some orders; raise FailureError where one fails otherwise than by what cannot be read."""
+    if not asking:
+        return
+    answers = yield from ask_step(model, step, [prompt for _, prompt in asking])
+    for (order, _), answer in zip(asking, answers, strict=True):
+        if isinstance(answer, Failure) and answer.status is not Status.UNPARSABLE:
+            asked.too_long |= answer.status is Status.INVALID_INPUT
+            raise FailureError(answer)
+        if not isinstance(answer, Failure):
+            asked.count(answer)
+            asked.cut |= answer.truncated
+            asked.too_long |= answer.truncated
+        order.take(step, answer, delimiters)
+
 
 _POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: TIE_POINTS}
 _WINNER_LABELS: Final = {Winner.A: "answer A", Winner.B: "answer B", Winner.TIE: "a tie"}
@@ -45,8 +433,9 @@ class Compare:
     info: MetricInfo = COMPARE_INFO
     parameters_type: type[CompareParameters] = CompareParameters
 
+    @scoring
     def score(self, item: Item, parameters: CompareParameters, metadata: ModelMetadata) -> Program:
-        """Two needs in one round for each step of the prompt's variant.
+        """Ask two needs in one round for each step of the prompt's variant.
 
         Args:
             item: A Pair.
@@ -59,16 +448,14 @@ class Compare:
         del metadata
         if not isinstance(item, Pair):
             raise TypeError(f"two answers are compared, not an {type(item).__name__}")
-        failure = check_pair(item, parameters)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        stop_at(check_pair(item, parameters))
         if look_the_same(item):
             return MetricResult(score=TIE_POINTS, compared=Compared(Winner.TIE, decided_by="rule"))
         asked = yield from ask_both_orders(item, parameters)
-        return asked if isinstance(asked, MetricResult) else _decided(asked, parameters.decision)
+        return asked.tied() if asked.alike else _decided(asked, parameters.decision)
 
     def prepare(self, entry: ReferenceEntry, parameters: CompareParameters) -> Preparation:
-        """Asks for nothing; only checks the references."""
+        """Ask for nothing; only checks the references."""
         del parameters
         yield from ()
         return check_references(entry.references)

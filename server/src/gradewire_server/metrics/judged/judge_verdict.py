@@ -11,10 +11,7 @@ from typing_extensions import override
 
 from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
-from gradewire_server.metrics.judged.parameters import (
-    ADVICE,
-    BinaryParameters,
-)
+from gradewire_server.metrics.judged.parameters import ADVICE, BinaryParameters
 from gradewire_server.metrics.judged.references import View
 
 

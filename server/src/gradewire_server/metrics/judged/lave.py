@@ -12,12 +12,7 @@ from typing_extensions import override
 
 from gradewire_server.domain.metric import MetricInfo, ParameterError
 from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
-from gradewire_server.metrics.judged.parameters import (
-    ADVICE,
-    BinaryParameters,
-    BinaryQuestions,
-    LabelValue,
-)
+from gradewire_server.metrics.judged.parameters import ADVICE, BinaryParameters, BinaryQuestions, LabelValue
 from gradewire_server.metrics.judged.references import DEFAULT_SHARE, ReferenceChoice, View
 
 
@@ -74,13 +69,8 @@ class LaveParameters(BinaryParameters):
         wanted = self.demonstrations
         if wanted is not Demonstrations.AUTO and wanted not in self.file.demonstrations:
             raise ParameterError("demonstrations", f"{self.file.title} has no {wanted} ones")
-        if self.shots is not None:
-            self._check_shots(self.shots)
-
-    def _check_shots(self, shots: int) -> None:
-        demonstrations = self.file.demonstrations
-        fewest = min(map(len, demonstrations.values()), default=0)
-        if shots > fewest:
+        fewest = min(map(len, self.file.demonstrations.values()), default=0)
+        if self.shots is not None and self.shots > fewest:
             raise ParameterError("shots", f"must be at most {fewest}, as many as {self.file.title} has of each kind")
 
     @classmethod

@@ -113,7 +113,7 @@ class JudgeParameters(PromptParameters):
 
     @property
     def view(self) -> View:
-        """What of an item is shown."""
+        """Return what of an item is shown."""
         return View(caption=self.caption, references=self.references)
 
 

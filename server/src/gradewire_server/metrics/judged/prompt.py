@@ -27,27 +27,12 @@ from gradewire_server.metrics.text.words import MAX_WORDS
 from gradewire_server.metrics.text.yes_no import leading_verdict
 
 _OPPOSITES: Final = (
-    ("true", "false"),
-    ("right", "left"),
-    ("right", "wrong"),
-    ("correct", "incorrect"),
-    ("correct", "wrong"),
-    ("accurate", "inaccurate"),
-    ("valid", "invalid"),
-    ("perfect", "imperfect"),
-    ("flawless", "flawed"),
-    ("exact", "inexact"),
-    ("exact", "approximate"),
-    ("acceptable", "unacceptable"),
-    ("accepted", "rejected"),
-    ("fact", "opinion"),
-    ("fact", "fiction"),
-    ("fact", "myth"),
-    ("truth", "lie"),
-    ("truth", "dare"),
-    ("similar", "different"),
-    ("related", "unrelated"),
-)
+    ("true", "false"), ("right", "left"), ("right", "wrong"), ("correct", "incorrect"), ("correct", "wrong"),
+    ("accurate", "inaccurate"), ("valid", "invalid"), ("perfect", "imperfect"), ("flawless", "flawed"),
+    ("exact", "inexact"), ("exact", "approximate"), ("acceptable", "unacceptable"), ("accepted", "rejected"),
+    ("fact", "opinion"), ("fact", "fiction"), ("fact", "myth"), ("truth", "lie"), ("truth", "dare"),
+    ("similar", "different"), ("related", "unrelated"),
+)  # fmt: skip
 """What a judge's labels and people's words of praise stand against where they are answers."""
 _MOST_WORDS: Final = 4
 """Of a reference that is a choice ("it is the left"): in a longer one "left" is a word like others."""
@@ -56,7 +41,7 @@ _OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(
 
 
 def words_of_choice(question: str, references: Iterable[str]) -> set[str]:
-    """Words that are an answer here, although elsewhere an answer praises itself by them.
+    """Return words that are an answer here, although elsewhere an answer praises itself by them.
 
     - The words beside an "or" of the question ("Left or right?"), and their opposites ("True, false or unknown?").
     - The opposites of a reference of at most four words: "right" where it says "left", "true" where it says "false".
@@ -106,7 +91,7 @@ _CLAUSE_END: Final = r"(?=[ ]?(?:[.,;:!?)\]\"<]|$)|[ ](?:-|and|but|so|because|as
 
 
 def without_praise(text: str, delimiters: Delimiters, references: Sequence[str], *, question: str = "") -> str:
-    """An answer without its verdicts on itself, PLACEHOLDER in their place; doing it twice changes nothing.
+    """Return an answer without its verdicts on itself, PLACEHOLDER in their place; doing it twice changes nothing.
 
     - Labels of the prompt, as whole words ("correct", "incorrectly"), if they have a word of four letters.
     - Clauses that praise ("this is correct", "my answer is absolutely right"), and the praise of an answer ("the right
@@ -153,7 +138,7 @@ def _removed(text: str, delimiters: Delimiters, answers: set[str], scales: set[s
 
 
 def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
-    """The text with PLACEHOLDER in the place of some parts, which come in their order."""
+    """Return the text with PLACEHOLDER in the place of some parts, which come in their order."""
     pieces: list[str] = []
     end = 0
     for part in parts:
@@ -164,7 +149,7 @@ def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
 
 
 def _bare_labels(text: str, delimiters: Delimiters) -> Iterator[tuple[int, int]]:
-    """Where labels in ASCII stand that touch no letter of ASCII: a judge reads "correctж" as "correct"."""
+    """Return where labels in ASCII stand that touch no letter of ASCII: a judge reads "correctж" as "correct"."""
     reading = without_dress(text)
     behind = 0
     for found in _bare_label(delimiters).finditer(reading.text):
@@ -187,7 +172,7 @@ def _is_separate(text: str, reading: Reading, begin: int, label: str) -> bool:
 
 
 def _words(text: str) -> set[str]:
-    """The words of a text in each of its readings."""
+    """Return the words of a text in each of its readings."""
     return {word for read in READINGS for word in _LABEL_WORD.findall(read(text).text)}
 
 
@@ -203,21 +188,21 @@ def _long_labels(delimiters: Delimiters) -> tuple[str, ...]:
 
 
 def _label_pattern(delimiters: Delimiters) -> str:
-    """A pattern for the long labels; one that matches nothing stands for no labels."""
+    """Return a pattern for the long labels; one that matches nothing stands for no labels."""
     long_labels = _long_labels(delimiters)
     return rf"(?:{any_of(long_labels)})(?:ly|ness)?" if long_labels else r"(?!)"
 
 
 @lru_cache(maxsize=256)
 def _bare_forms(delimiters: Delimiters) -> tuple[str, ...]:
-    """The long labels in ASCII as they may be written, the longest first."""
+    """Return the long labels in ASCII as they may be written, the longest first."""
     labels = {" ".join(folded(label).split()) for label in _long_labels(delimiters) if label.isascii()}
     return tuple(sorted((label + end for label in labels for end in ("", "ly", "ness")), key=len, reverse=True))
 
 
 @lru_cache(maxsize=256)
 def _bare_label(delimiters: Delimiters) -> re.Pattern[str]:
-    """Where one may begin, others among them."""
+    """Return where one may begin, others among them."""
     forms = _bare_forms(delimiters)
     return re.compile(rf"(?=(?:{any_of(forms)}))" if forms else r"(?!)")
 
@@ -254,7 +239,7 @@ def _is_long(word: str) -> bool:
 
 
 def demonstration_set(file: PromptFile, variant: Variant, kind: str, shots: int | None) -> str:
-    """The set that is shown for a kind of question: that kind's, or else the first there is; "" for none."""
+    """Return the set that is shown for a kind of question: that kind's, or else the first there is; "" for none."""
     if not variant.demonstrations or shots == 0:
         return ""
     return next((name for name in (kind, *DEMONSTRATION_SETS) if name in file.demonstrations), "")
@@ -262,7 +247,7 @@ def demonstration_set(file: PromptFile, variant: Variant, kind: str, shots: int 
 
 @lru_cache(maxsize=256)
 def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> tuple[Turn, ...]:
-    """The turns before an item's: instructions, and demonstrations as pairs of turns.
+    """Return the turns before an item's: instructions, and demonstrations as pairs of turns.
 
     Args:
         file: Prompt file.
@@ -271,11 +256,20 @@ def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> t
         view: What is shown of a demonstration, as of an item.
     """
     variant = file.variants[variant_name]
-    system = variant.instructions(caption=view.caption, image=view.image)
-    turns = [Turn(Role.SYSTEM, system)] if system else []
     shown = demonstration_set(file, variant, kind, view.shots)
-    for demonstration in file.demonstrations[shown][: view.shots] if shown else ():
-        turns.append(Turn(Role.USER, variant.item.render(_demonstrated(file, variant, demonstration, view)).text))
+    solved = file.demonstrations[shown][: view.shots] if shown else ()
+    written = [variant.item.render(_demonstrated(file, variant, demonstration, view)) for demonstration in solved]
+    return turns_before(variant, zip(written, solved, strict=True), caption=view.caption, image=view.image)
+
+
+def turns_before(
+    variant: Variant, solved: Iterable[tuple[Rendered, Demonstration]], *, caption: bool, image: bool
+) -> tuple[Turn, ...]:
+    """Return the turns before an item's or a pair's, of demonstrations as they are shown."""
+    system = variant.instructions(caption=caption, image=image)
+    turns = [Turn(Role.SYSTEM, system)] if system else []
+    for shown, demonstration in solved:
+        turns.append(Turn(Role.USER, shown.text))
         turns.append(Turn(Role.ASSISTANT, previous_answers(variant.steps, demonstration.answers)))
     return tuple(turns)
 
@@ -287,7 +281,7 @@ def judge_prompt(
     answers: Mapping[str, str],
     images: tuple[Image, ...] = (),
 ) -> JudgePrompt:
-    """The prompt of the first step that has no answer yet; `answers` by step name, one line each."""
+    """Return the prompt of the first step that has no answer yet; `answers` by step name, one line each."""
     step = next(step for step in variant.steps if step.name not in answers)
     done = [step for step in variant.steps if step.name in answers]
     before = [previous_answers(done, answers)] if done else []
@@ -295,7 +289,7 @@ def judge_prompt(
 
 
 def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) -> JudgePrompt:
-    """The first step's prompt of a variant that is about a few texts alone (synthetic answers).
+    """Return the first step's prompt of a variant that is about a few texts alone (synthetic answers).
 
     Args:
         file: Prompt file.
@@ -308,7 +302,7 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
 
 
 def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
-    """A judge's turn: a line for each step, opening and answer."""
+    """Return a judge's turn: a line for each step, opening and answer."""
     return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
 
 
@@ -372,7 +366,7 @@ class ShownItem:
 
 
 def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> ShownItem:
-    """Writes an item that passes `check_judged` into a variant's template.
+    """Write an item that passes `check_judged` into a variant's template.
 
     Args:
         item: Question and caption are cut at MAX_CHARACTERS, the prediction at the variant's number of words.

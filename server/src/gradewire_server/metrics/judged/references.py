@@ -1,5 +1,6 @@
-"""References as a judge gets them: counted, filtered, the closest first; and binary questions, which a rule grades."""
+"""References of a judge: counted, the closest first; binary questions; and the key of another question, as a guard."""
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -7,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from gradewire_server.domain.items import Item
 from gradewire_server.metrics.prompts import ReferenceForm, ReferenceOrder
 from gradewire_server.metrics.prompts.neutralise import MAX_CHARACTERS, Delimiters, cut_to_words, neutralise
 from gradewire_server.metrics.text.words import MAX_WORDS, split_words
@@ -41,7 +43,7 @@ class Closeness:
 
 
 def closest(keys: Sequence[str], prediction: str) -> Closeness:
-    """Sorts aliases by how close they are to an answer.
+    """Sort aliases by how close they are to an answer.
 
     Closer is that of whose words, without articles and the like, a larger share is in the prediction; of equal ones
     that of all of whose words a larger share is, then that with the larger share of runs of three letters, counted in
@@ -74,11 +76,25 @@ def _shares(key: str, said: set[str], grams: set[str]) -> tuple[float, float, fl
 
 
 def _grams(run: str) -> list[str]:
-    """Runs of three letters; a shorter word is one itself."""
+    """Return runs of three letters; a shorter word is one itself."""
     if len(run) < _GRAM:
         return [run]
     return [run[at : at + _GRAM] for at in range(len(run) - _GRAM + 1)]
 
+
+_NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
+_NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
+_THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
+_KEY_FROM: Final = 0.5
+"""Share of a key's words from which an answer says it: one word of a longer key is soon met, in any language."""
+_ARTICLES: Final = frozenset({
+    "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
+    "el", "los", "las", "una", "del", "il", "lo", "gli", "di",
+})  # fmt: skip
+"""Beside the English ones: with one of them half of "la Seine" would be said."""
+_WORD: Final = re.compile(r"\w+")
+_MOST_KEY_CHARACTERS: Final = 4096
+"""Of a text whose words are looked at: a request may bring a thousand long ones."""
 
 _ENDS: Final = " .,;:!?\"'"
 _YES_OR_NO: Final = frozenset({"yes", "no"})
@@ -104,7 +120,7 @@ class CountedReferences:
     votes: bool
 
     def kept(self, places: Sequence[int]) -> "CountedReferences":
-        """Those at `places`."""
+        """Return those at `places`."""
         return CountedReferences(
             tuple(self.texts[place] for place in places),
             tuple(self.counts[place] for place in places),
@@ -115,13 +131,13 @@ class CountedReferences:
 
 
 def reference_key(text: str) -> str:
-    """The key that equal references share: lower case, single spaces, no punctuation at the ends."""
+    """Return the key that equal references share: lower case, single spaces, no punctuation at the ends."""
     lowered = " ".join(text.casefold().split())
     return lowered.strip(_ENDS) or lowered
 
 
 def count_references(references: Sequence[str]) -> CountedReferences:
-    """Counts equal references.
+    """Count equal references.
 
     They are votes where a text was given more than once, word for word, as annotators do; and wherever yes or no is the
     most common one, or some say yes and others no: then one of them alone would hide what the others say. Else they are
@@ -152,7 +168,7 @@ def _yes_or_no(ordered: Sequence[tuple[str, int]]) -> bool:
 
 
 def without_rare(counted: CountedReferences, share: float) -> CountedReferences:
-    """Leaves out what was given less often than `share` (0 to 1) of the most frequent reference's count."""
+    """Leave out what was given less often than `share` (0 to 1) of the most frequent reference's count."""
     least = share * counted.counts[0] - _ROUNDING
     return counted.kept([place for place, count in enumerate(counted.counts) if count >= least])
 
@@ -179,7 +195,7 @@ class ShownReferences:
 
     @property
     def alone(self) -> int | None:
-        """Where the alias stands that is shown alone; None for votes, and where several are shown."""
+        """Return where the alias stands that is shown alone; None for votes, and where several are shown."""
         return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
 
 
@@ -220,7 +236,7 @@ def choose_shown(
 def _ranked(
     counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ReferenceChoice
 ) -> tuple[Sequence[int], int]:
-    """Places of the references, the ones to be shown first, and how many of them."""
+    """Return places of the references, the ones to be shown first, and how many of them."""
     if counted.votes:
         return range(len(counted.texts)), form.most_counted
     found = closest(counted.keys, prediction)
@@ -229,7 +245,7 @@ def _ranked(
 
 
 def write_references(counted: CountedReferences, form: ReferenceForm, delimiters: Delimiters) -> str:
-    """References in one line; `delimiters` as in `neutralise`."""
+    """Return references in one line; `delimiters` as in `neutralise`."""
     template = form.counted if counted.votes else form.plain
     total = sum(counted.counts)
     return form.separator.join(
@@ -239,12 +255,12 @@ def write_references(counted: CountedReferences, form: ReferenceForm, delimiters
 
 
 def is_binary(counted: CountedReferences) -> bool:
-    """Whether the most common reference is yes or no; `counted` as `count_references` gives it."""
+    """Return whether the most common reference is yes or no; `counted` as `count_references` gives it."""
     return counted.keys[0] in {"yes", "no"}
 
 
 def rule_verdict(question: str, references: Sequence[str], prediction: str) -> bool | None:
-    """Whether the yes or no that a prediction says is that of most references.
+    """Return whether the yes or no that a prediction says is that of most references.
 
     Returns:
         None, for the judge to decide, where the most common reference is neither yes nor no, the question asks for
@@ -258,9 +274,66 @@ def rule_verdict(question: str, references: Sequence[str], prediction: str) -> b
 
 
 def majority(references: Sequence[str]) -> bool | None:
-    """True for yes, False for no; None where as many references say the one as the other."""
+    """Return True for yes, False for no; None where as many references say the one as the other."""
     said = Counter(map(leading_verdict, references))
     return None if said[True] == said[False] else said[True] > said[False]
+
+
+def says_key(item: Item, share: float) -> bool:
+    """Return whether the prediction has half of a reference's words, or of its letters, that the question has not.
+
+    Latin letters that stand alone, articles and the like do not count, for they stand in every text: of a reference
+    that is nothing else, only an answer that is the reference and no more says it.
+
+    Args:
+        item: One that passes `check_judged`.
+        share: References rarer than this share of the most frequent one do not count.
+    """
+    asked = set(_words(item.question))
+    keys = without_rare(count_references(item.references), share).keys
+    if reference_key(item.prediction) in keys:
+        return True
+    own = [[word for word in _words(key) if word not in asked] for key in keys]
+    # "Left or right?" has all words of its key.
+    named = [words for words in own if words] or [_words(key) for key in keys]
+    telling = [" ".join(word for word in words if not _is_met_anywhere(word)) for words in named]
+    telling = [key for key in telling if key]
+    return bool(telling) and closest(telling, item.prediction).share >= _KEY_FROM
+
+
+def _is_met_anywhere(word: str) -> bool:
+    is_letter = len(word) == 1 and word.isascii() and word.isalpha()
+    return is_letter or word in STOP_WORDS or word in _ARTICLES
+
+
+def other_key(item: Item) -> tuple[str, ...]:
+    """References of another question, by which no answer to this one is right; the same ones for the same question.
+
+    They are of the same form as the most frequent reference (a number, a name, a thing), as many as the item has where
+    those are votes, and have no word in common with question and references. The prediction has no say: it may want to
+    choose. Of a yes/no question it is the other one of yes and no.
+    """
+    counted = count_references(item.references)
+    if is_binary(counted):
+        key = "no" if counted.keys[0] == "yes" else "yes"
+    else:
+        said = {word for text in (item.question, *item.references) for word in _words(text)}
+        ordered = _in_order(counted.texts[0], item.question)
+        key = next((key for key in ordered if said.isdisjoint(_words(key))), ordered[0])
+    return (key,) * len(item.references) if counted.votes else (key,)
+
+
+def _in_order(reference: str, question: str) -> Sequence[str]:
+    """Return keys of the reference's form, beginning anywhere, then those of other forms."""
+    has_digit = any(map(str.isdigit, reference))
+    fit = _NUMBERS if has_digit else _NAMES if reference[:1].isupper() else _THINGS
+    begin = hashlib.blake2b(question.encode(), digest_size=2).digest()[0] % len(fit)
+    others = [key for form in (_NAMES, _THINGS, _NUMBERS) if form is not fit for key in form]
+    return [*fit[begin:], *fit[:begin], *others]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text[:_MOST_KEY_CHARACTERS].casefold())
 
 
 DEFAULT_SHARE: Final = 0.25

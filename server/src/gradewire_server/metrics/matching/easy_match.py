@@ -14,7 +14,7 @@ from gradewire_server.metrics.text.normalise import Normalised, normalise
 
 
 def contained(prediction: Normalised, references: Iterable[Normalised]) -> Iterator[bool]:
-    """Whether each reference's words stand in the prediction one after another ("art" is not in "party")."""
+    """Return whether each reference's words stand in the prediction one after another ("art" is not in "party")."""
     whole = f" {' '.join(prediction.words)} "
     return (f" {' '.join(reference.words)} " in whole for reference in references)
 

@@ -19,7 +19,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 def squad_normalise(text: str) -> str:
-    """Lower-case, without ASCII punctuation and articles, single spaces.
+    """Return lower-case, without ASCII punctuation and articles, single spaces.
 
     Where nothing is left, less is taken away: an answer "A" stays "a", and "?" stays "?", so that neither equals "the".
     """

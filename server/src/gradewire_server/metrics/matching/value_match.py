@@ -10,7 +10,7 @@ from typing_extensions import override
 from gradewire_proto.parts import ValueMatchParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, Parameters
-from gradewire_server.metrics.common import TextMetric, cut_warning
+from gradewire_server.metrics.common import FailureError, TextMetric, cut_warning
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
 
@@ -51,12 +51,12 @@ class ValueMatchMetric(TextMetric[Parameters]):
         matches, references_cut = _matches(item)
         named = [index for index, match in enumerate(matches) if match.wanted]
         if not named:
-            return MetricResult.failed(_NO_VALUES)
+            raise FailureError(_NO_VALUES)
         best = max(named, key=lambda index: _rank(matches[index]))  # the first of equals
         match = matches[best]
         correct = match.found == match.wanted
         if not correct and len(named) < len(matches):
-            return MetricResult.failed(_SOME_WITHOUT)
+            raise FailureError(_SOME_WITHOUT)
         return MetricResult(
             score=_score(match),
             correct=correct,
@@ -75,7 +75,7 @@ class ValueMatchMetric(TextMetric[Parameters]):
 
 
 def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
-    """What the prediction has of each reference, and whether references were left out."""
+    """Return what the prediction has of each reference, and whether references were left out."""
     matcher = ValueMatcher(item.question, item.prediction)
     matches: list[ValueMatch] = []
     wanted = 0
@@ -92,5 +92,5 @@ def _score(match: ValueMatch) -> float:
 
 
 def _rank(match: ValueMatch) -> tuple[float, float, int]:
-    """By score, then by the share that is found, then by how little is contradicted."""
+    """Return the rank: by score, then by the share that is found, then by how little is contradicted."""
     return _score(match), match.found / match.wanted, -match.contradicted

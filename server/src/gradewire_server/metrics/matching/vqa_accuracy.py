@@ -14,24 +14,12 @@ from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
 from gradewire_server.metrics.common import TextMetric, check_item, take_choices
 from gradewire_server.metrics.text.words import translated
+from gradewire_server.metrics.values.numerals import SMALL
 
 _PUNCTUATION: Final = frozenset(';/[]"{}()=+\\_-><@`,?!')
 _COMMA_IN_NUMBER: Final = re.compile(r"\d,\d")
 _PERIOD_OUTSIDE_NUMBER: Final = re.compile(r"\.(?!\d)")
-_NUMBERS: Final = {
-    "none": "0",
-    "zero": "0",
-    "one": "1",
-    "two": "2",
-    "three": "3",
-    "four": "4",
-    "five": "5",
-    "six": "6",
-    "seven": "7",
-    "eight": "8",
-    "nine": "9",
-    "ten": "10",
-}
+_NUMBERS: Final = {"none": "0"} | {word: str(value) for word, value in SMALL.items() if value <= 10}
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 
 _ENDINGS: Final = {
@@ -48,7 +36,7 @@ _IRREGULAR: Final = ("ma'am", "o'clock", "'ow's'at", "'twas", "y'all")
 
 
 def _misspellings(word: str) -> Iterator[str]:
-    """The word with one apostrophe left out, for each it has."""
+    """Return the word with one apostrophe left out, for each it has."""
     for place in (match.start() for match in re.finditer("'", word)):
         yield word[:place] + word[place + 1 :]
 
@@ -67,7 +55,7 @@ def tidy(text: str) -> str:
 
 
 def vqa_normalise(text: str) -> str:
-    """The words of an answer as the VQA challenge compares them, joined by single spaces; "" where none is left.
+    """Return the words of an answer as the VQA challenge compares them, joined by single spaces; "" where none is left.
 
     A punctuation mark becomes a space; it goes without one where it stands beside a space anywhere in the text, and all
     do where a comma stands between digits. Apostrophes and colons stay. A period goes unless a digit follows. Then
@@ -127,7 +115,7 @@ class VqaAccuracyParameters(Parameters):
 
 
 def comparable(item: Item, normalise: VqaNormalise) -> tuple[str, tuple[str, ...]]:
-    """Prediction and references as they are compared."""
+    """Return prediction and references as they are compared."""
     references = tuple(map(tidy, item.references))
     prediction = tidy(item.prediction)
     if normalise is VqaNormalise.OFFICIAL and len(set(references)) == 1:
@@ -136,7 +124,7 @@ def comparable(item: Item, normalise: VqaNormalise) -> tuple[str, tuple[str, ...
 
 
 def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> float:
-    """Score from each annotator's agreement with the prediction, 0 to 1 each."""
+    """Return the score from each annotator's agreement with the prediction, 0 to 1 each."""
     if consensus is VqaConsensus.SINGLE:
         return max(agreements)
     total = math.fsum(agreements)
@@ -146,7 +134,7 @@ def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> flo
 
 
 def is_at_least(score: float, cut: float) -> bool:
-    """Whether a score is at least `cut`, but for rounding."""
+    """Return whether a score is at least `cut`, but for rounding."""
     return score >= cut - _ROUNDING
 
 

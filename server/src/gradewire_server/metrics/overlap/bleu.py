@@ -17,7 +17,7 @@ from typing_extensions import override
 from gradewire_proto.parts import BleuParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
-from gradewire_server.metrics.common import TextMetric, cut_warning
+from gradewire_server.metrics.common import FailureError, TextMetric, cut_warning
 from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 
 _LONGEST_NGRAM: Final = 4
@@ -50,7 +50,7 @@ def _tokenize(text: str) -> str:
 
 
 def _tokens(text: str) -> tuple[list[str], bool]:
-    """The first MAX_WORDS tokens, and whether anything was left out."""
+    """Return the first MAX_WORDS tokens, and whether anything was left out."""
     begun = text.strip()
     tokens = _tokenize(begun[:MAX_CHARACTERS]).split()
     return tokens[:MAX_WORDS], len(tokens) > MAX_WORDS or len(begun) > MAX_CHARACTERS
@@ -93,11 +93,11 @@ class Bleu(TextMetric[BleuParameters]):
         prediction, prediction_cut = _tokens(item.prediction)
         if not prediction:
             message = "prediction: BLEU's tokenisation leaves nothing of it"
-            return MetricResult.failed(Failure(Status.EMPTY_PREDICTION, message))
+            raise FailureError(Failure(Status.EMPTY_PREDICTION, message))
         references, references_cut = words_of_references(item.references, _tokens)
         if [] in references:
             message = f"references[{references.index([])}]: BLEU's tokenisation leaves nothing of it"
-            return MetricResult.failed(Failure(Status.INVALID_INPUT, message))
+            raise FailureError(Failure(Status.INVALID_INPUT, message))
         found = _compute(prediction, references, parameters.max_ngram)
         return MetricResult(
             score=min(1.0, found.score / 100),

@@ -17,7 +17,16 @@ from gradewire_proto.parts import CiderParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status, shortened
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Program, Terms, ask
-from gradewire_server.metrics.common import NothingToPrepare, check_item, cut_warning, take_choices
+from gradewire_server.metrics.common import (
+    FailureError,
+    NothingToPrepare,
+    check_item,
+    cut_warning,
+    expect,
+    scoring,
+    stop_at,
+    take_choices,
+)
 from gradewire_server.metrics.text.normalise import bare_words
 from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 
@@ -30,7 +39,7 @@ _SCALE: Final = 10.0
 
 
 def words_of(text: str) -> tuple[list[str], bool]:
-    """The first MAX_WORDS words, lower-case and without punctuation, and whether there are more.
+    """Return the first MAX_WORDS words, lower-case and without punctuation, and whether there are more.
 
     A text without any word ("?!") has its parts between white space instead, so that none is empty by accident.
     """
@@ -39,12 +48,12 @@ def words_of(text: str) -> tuple[list[str], bool]:
 
 
 def ngrams(words: Sequence[str]) -> Counter[Ngram]:
-    """How often each n-gram of 1 to MAX_ORDER words occurs."""
+    """Return how often each n-gram of 1 to MAX_ORDER words occurs."""
     return Counter(_occurrences(words))
 
 
 def document_frequencies(documents: Sequence[Sequence[str]]) -> dict[Hashable, int]:
-    """In how many documents each n-gram occurs; a document is the references of one entry, taken together.
+    """Return in how many documents each n-gram occurs; a document is the references of one entry, taken together.
 
     What occurs in one document only is left out: its weight is that of an n-gram in none, and it is most of a corpus.
     """
@@ -109,17 +118,14 @@ class Cider(NothingToPrepare):
     )
     parameters_type = CiderParameters
 
+    @scoring
     def score(self, item: Item, parameters: CiderParameters, metadata: ModelMetadata) -> Program:
-        """One round: asks for the document frequencies of the corpus."""
+        """Ask one round: asks for the document frequencies of the corpus."""
         del metadata
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
-        corpus = yield from ask(CorpusStatistics(parameters.corpus, Terms.NGRAMS))
-        if isinstance(corpus, Failure):
-            return MetricResult.failed(corpus)
-        failure = _too_small(corpus)
-        return MetricResult.failed(failure) if failure else _grade(item, corpus)
+        stop_at(check_item(item))
+        corpus = yield from expect(ask(CorpusStatistics(parameters.corpus, Terms.NGRAMS)))
+        stop_at(_too_small(corpus))
+        return _grade(item, corpus)
 
 
 def _too_small(corpus: DocumentFrequencies) -> Failure | None:
@@ -148,7 +154,7 @@ def _grade(item: Item, corpus: DocumentFrequencies) -> MetricResult:
             f"references: each of their words stands in all {corpus.documents} documents of the corpus {corpus.name}, "
             "so that none has a weight; take a corpus with more questions"
         )
-        return MetricResult.failed(Failure(Status.INVALID_INPUT, message))
+        raise FailureError(Failure(Status.INVALID_INPUT, message))
     parts = tuple(_SCALE * total / len(references_words) for total in by_order)
     return MetricResult(
         score=sum(parts) / MAX_ORDER,

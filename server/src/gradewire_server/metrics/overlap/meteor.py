@@ -17,14 +17,17 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from gradewire_proto.parts import MeteorParts
-from gradewire_server.domain.items import Failure, Item, MetricResult
+from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import FindSynonyms, Program, Synonyms, ask
 from gradewire_server.metrics.common import (
     NothingToPrepare,
     check_item,
     cut_warning,
+    expect,
     first_of_the_highest,
+    scoring,
+    stop_at,
     take_choices,
 )
 from gradewire_server.metrics.text.stems import stem
@@ -48,7 +51,7 @@ class IndexedWords:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> "IndexedWords":
-        """Indexes lower-case words."""
+        """Index lower-case words."""
         stems = [stem(word) for word in words]
         return cls(stems, _positions(enumerate(words)), _positions(enumerate(stems)))
 
@@ -72,7 +75,7 @@ class Alignment:
 
 
 def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment:
-    """Pairs equal words, then words of equal stem."""
+    """Pair equal words, then words of equal stem."""
     pairs = _equal(prediction.by_word, _positions(enumerate(reference)), taken=frozenset())
     same = Alignment(tuple(pairs), _free_stems(reference, pairs))
     if not same.free:
@@ -82,7 +85,7 @@ def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment
 
 
 def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dict[str, None]:
-    """The prediction's stems that are not paired in some alignment whose reference has free words left."""
+    """Return the prediction's stems that are not paired in some alignment whose reference has free words left."""
     taken = [alignment.taken for alignment in alignments if alignment.free]
     if not taken:
         return {}
@@ -91,7 +94,7 @@ def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dic
 
 
 def align_synonyms(prediction: IndexedWords, alignments: Sequence[Alignment], synonyms: Synonyms) -> list[Alignment]:
-    """Pairs what is free in each alignment with free words of the reference that are among its synonyms, by stem."""
+    """Pair what is free in each alignment with free words of the reference that are among its synonyms, by stem."""
     wanted = frozenset(chain.from_iterable(alignment.free for alignment in alignments))
     reached: defaultdict[str, list[str]] = defaultdict(list)
     for word, found in synonyms.items():
@@ -139,7 +142,7 @@ def _positions(words: Iterable[tuple[int, str]]) -> WordPositions:
 
 
 def count_chunks(pairs: Sequence[Pair]) -> int:
-    """Runs of pairs that stand next to each other in both texts, 0 where nothing is paired."""
+    """Return runs of pairs that stand next to each other in both texts, 0 where nothing is paired."""
     ordered = sorted(pairs)
     follows = sum(1 for (a, b), (c, d) in pairwise(ordered) if (c, d) == (a + 1, b + 1))
     return len(ordered) - follows
@@ -180,7 +183,7 @@ class MeteorParameters(Parameters):
 
 
 def meteor_parts(alignment: Alignment, prediction_words: int, reference_words: int, p: MeteorParameters) -> MeteorParts:
-    """Precision, recall and penalty of an alignment; all 0 where no word is paired."""
+    """Return precision, recall and penalty of an alignment; all 0 where no word is paired."""
     matches = len(alignment.pairs)
     if not matches:
         return MeteorParts(0.0, 0.0, 0.0, 0, 0)
@@ -209,21 +212,18 @@ class Meteor(NothingToPrepare):
     )
     parameters_type = MeteorParameters
 
+    @scoring
     def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
-        """Asks for synonyms of words that are not matched otherwise; even of none, to learn of missing files."""
+        """Ask for synonyms of words that are not matched otherwise; even of none, to learn of missing files."""
         del metadata
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        stop_at(check_item(item))
         words, prediction_cut = first_words(item.prediction)
         references, references_cut = words_of_references(item.references, first_words)
         prediction = IndexedWords.of(words)
         alignments = [align_words(prediction, reference) for reference in references]
         if parameters.synonyms is MeteorSynonyms.WORDNET:
             wanted = tuple(free_stems(prediction, alignments))
-            synonyms = yield from ask(FindSynonyms(wanted))
-            if isinstance(synonyms, Failure):
-                return MetricResult.failed(synonyms)
+            synonyms = yield from expect(ask(FindSynonyms(wanted)))
             # The answer may hold the words of the whole request.
             alignments = align_synonyms(prediction, alignments, {word: synonyms[word] for word in wanted})
         found = [

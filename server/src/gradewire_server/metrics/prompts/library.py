@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from gradewire_proto.wire_rules import MAX_DOTS_IN_LINE, MAX_PROMPT_BYTES
 from gradewire_server.domain.items import quoted, shortened
@@ -23,13 +25,12 @@ from gradewire_server.metrics.prompts.prompt_file import (
     Demonstration,
     PromptFile,
     ReferenceForm,
-    ReferenceOrder,
     Step,
     StepShape,
     Variant,
     VariantShape,
 )
-from gradewire_server.metrics.prompts.template import PromptError, Table, Template, read_template
+from gradewire_server.metrics.prompts.template import PromptError, Template, read_template
 from gradewire_server.metrics.text.words import MAX_WORDS
 
 _MAX_DEMONSTRATIONS: Final = 64
@@ -40,9 +41,12 @@ _MAX_LABEL_CHARACTERS: Final = 64
 """Every result names the labels."""
 _UNFIT: Final = "has a chat token, a control character or something that is not seen, or more than one space on end"
 
+_MESSAGES: Final = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known",
+    "unexpected_keyword_argument": "is not known",
+}
 _FORMAT: Final = 1
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-_MAX_REFERENCES: Final = 1000
 _MAX_DEPTH: Final = 32
 """Arrays and tables within each other. The parser calls itself for each; at the limit of Python's stack every finalizer
 that happens to run there would fail too."""
@@ -70,120 +74,112 @@ _DEFAULTS: Final = {
 """Prompt of each metric that "" stands for."""
 
 
-def read_demonstrations(
-    table: Table | None, variants: Mapping[str, Variant], metric: str
-) -> dict[str, tuple[Demonstration, ...]]:
-    """Reads all sets; each demonstration answers every step of the variants that show demonstrations.
-
-    Args:
-        table: The file's table of them, if it has one.
-        variants: The file's variants.
-        metric: Of the file. Demonstrations of `synthetic` have `answer` in place of `references` and `prediction`,
-            those of `compare` have `first` and `second` in place of `prediction`.
-
-    Raises:
-        PromptError: Names the set, the demonstration and the key.
-    """
-    if table is None:
-        return {}
-    sets = PAIR_SETS if metric == COMPARE else DEMONSTRATION_SETS
-    found: dict[str, tuple[Demonstration, ...]] = {}
-    for kind in table.keys():  # noqa: SIM118 - a Table is no mapping
-        if kind not in sets:
-            raise PromptError(table.at(kind), f"is not known; the sets are {', '.join(sorted(sets))}")
-        rows = table.tables(kind)
-        if len(rows) > _MAX_DEMONSTRATIONS:
-            raise PromptError(table.at(kind), f"has {len(rows)} demonstrations; {_MAX_DEMONSTRATIONS} are the most")
-        found[kind] = tuple(_demonstration(row, variants, metric) for row in rows)
-    return found
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
-def _demonstration(table: Table, variants: Mapping[str, Variant], metric: str) -> Demonstration:
-    answers: dict[str, str] = {}
-    steps = [step for variant in variants.values() if variant.demonstrations for step in variant.steps]
-    for step in steps:
-        answer = " ".join(table.text(step.name).split())
-        if step.labels and answer not in step.labels:
-            raise PromptError(table.at(step.name), f"must be one of {shortened(', '.join(step.labels))}")
-        answers[step.name] = answer
-    synthetic = metric == SYNTHETIC
-    prediction = "first" if metric == COMPARE else "prediction"
-    demonstration = Demonstration(
-        question=table.text("question"),
-        references=(table.text("answer"),) if synthetic else table.texts("references"),
-        prediction="" if synthetic else table.text(prediction),
-        caption="" if synthetic else table.text("caption", ""),
-        answers=answers,
-        second=table.text("second") if metric == COMPARE else "",
-    )
-    table.finish()
-    return demonstration
+F = TypeVar("F", bound=_Form)
 
 
-def read_steps(table: Table, shape: VariantShape) -> tuple[Step, ...]:
-    """Reads a variant's steps; raises PromptError unless they are one of the shape's sequences."""
-    steps = tuple(_step(row, first=index == 0) for index, row in enumerate(table.tables("steps")))
-    names = tuple(step.name for step in steps)
-    if names not in shape.sequences:
-        allowed = "; or ".join(", ".join(sequence) for sequence in shape.sequences)
-        raise PromptError(table.at("steps"), f"must be {allowed}, not {shortened(', '.join(names))}")
-    return steps
+class StepForm(_Form):
+    """A step as a file has it."""
+
+    name: str
+    opening: str = ""
+    max_tokens: Annotated[int, Field(ge=1, le=_MAX_TOKENS)] | None = None
+    labels: dict[str, Annotated[float, Field(allow_inf_nan=False)]] | None = None
+
+    @field_validator("opening")
+    @classmethod
+    def _is_one_line(cls, opening: str) -> str:
+        if opening != opening.strip() or "\n" in opening:
+            raise ValueError("is one line, without white space at its ends")
+        if without_markup(opening) != opening:
+            raise ValueError(_UNFIT)
+        return opening
 
 
-def _step(table: Table, *, first: bool) -> Step:
-    name = table.text("name")
-    shape = STEPS.get(name)
-    if shape is None:
-        raise PromptError(table.at("name"), f"{quoted(name)} is not known; steps are {', '.join(STEPS)}")
-    opening = table.text("opening", "")
-    if opening != opening.strip() or "\n" in opening:
-        raise PromptError(table.at("opening"), "is one line, without white space at its ends")
-    if without_markup(opening) != opening:
-        raise PromptError(table.at("opening"), _UNFIT)
-    if not opening and not first:
-        raise PromptError(table.at("opening"), "is missing; only the first step may do without one")
-    step = _text_step(table, name, opening) if shape.generated else _label_step(table, shape, name, opening)
-    table.finish()
-    return step
+class VariantForm(_Form):
+    """A variant as a file has it; what is None stands at the top of the file."""
+
+    system: str | None = None
+    system_with_caption: str | None = None
+    system_with_image: str = ""
+    item: str | None = None
+    steps: Annotated[list[StepForm], Field(min_length=1)]
+    demonstrations: bool = True
+    correct_from: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5
+    prediction_words: Annotated[int, Field(ge=1, le=MAX_WORDS)] = MAX_WORDS
 
 
-def _text_step(table: Table, name: str, opening: str) -> Step:
-    return Step(name, opening, max_tokens=table.integer("max_tokens", 1, _MAX_TOKENS))
+class DemonstrationForm(_Form):
+    """A solved item as a file has it, with the answers of the steps by their names."""
+
+    model_config = ConfigDict(extra="allow")
+
+    question: str
+    references: Annotated[list[str], Field(min_length=1)]
+    prediction: str
+    caption: str = ""
+    second: str = ""
 
 
-def _label_step(table: Table, shape: StepShape, name: str, opening: str) -> Step:
-    labels = table.table("labels")
-    if labels is None:
-        raise PromptError(table.at("labels"), "is missing")
-    names = labels.keys()
-    if not 2 <= len(names) <= _MAX_LABELS:
-        raise PromptError(table.at("labels"), f"must be 2 to {_MAX_LABELS} labels")
-    for label in names:
-        if not label or label != " ".join(label.split()):
-            raise PromptError(labels.at(label), "is no label: words with single spaces between them")
-        if len(label) > _MAX_LABEL_CHARACTERS:
-            raise PromptError(labels.at(label), f"is no label: a label has at most {_MAX_LABEL_CHARACTERS} characters")
-        if without_markup(label) != label:
-            raise PromptError(labels.at(label), _UNFIT)
-        if any(other != label and other.startswith(label) for other in names):
-            raise PromptError(labels.at(label), "begins another label; the judge could not be told which it means")
-    values = tuple(_value(labels, shape, label) for label in names)
-    if len(set(values)) == 1:
-        raise PromptError(table.at("labels"), "all stand for the same value: every answer would score alike")
-    if not shape.values_used <= set(values):
-        raise PromptError(table.at("labels"), f"must have a label for each value: {shape.told}")
-    return Step(name, opening, names, values)
+class PairDemonstrationForm(DemonstrationForm):
+    """A solved pair."""
+
+    prediction: Annotated[str, Field(alias="first")]
+    second: str
 
 
-def _value(labels: Table, shape: StepShape, label: str) -> float:
-    value = labels.number(label, *shape.values)
-    if shape.values_used and value not in shape.values_used:
-        raise PromptError(labels.at(label), f"must be {shape.told}")
-    return value
+class SyntheticDemonstrationForm(DemonstrationForm):
+    """A synthetic answer."""
+
+    references: Annotated[list[str], BeforeValidator(lambda answer: [answer]), Field(alias="answer")]
+    prediction: Literal[""] = ""
+    caption: Literal[""] = ""
+
+
+class FileForm(_Form):
+    """A file; variants and demonstrations are read on their own."""
+
+    format: int
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+    metric: str
+    version: Annotated[int, Field(ge=1, le=1_000_000)]
+    description: str = ""
+    system: str = ""
+    item: str = ""
+    references: ReferenceForm = ReferenceForm()
+    variants: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
+    demonstrations: dict[str, Annotated[list[dict[str, Any]], Field(min_length=1, max_length=_MAX_DEMONSTRATIONS)]] = {}
+
+    @field_validator("format")
+    @classmethod
+    def _is_known(cls, form: int) -> int:
+        if form != _FORMAT:
+            raise ValueError(f"{form} is not known here; this program reads {_FORMAT}")
+        return form
+
+    @field_validator("metric")
+    @classmethod
+    def _takes_a_prompt(cls, metric: str) -> str:
+        if metric not in SHAPES:
+            raise ValueError(f"{quoted(metric)} takes no prompt; those that do: {', '.join(SHAPES)}")
+        return metric
+
+
+def _read_form(kind: type[F], table: Mapping[str, Any], place: str = "") -> F:
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    message = _MESSAGES.get(first["type"], first["msg"].removeprefix("Value error, "))
+    raise PromptError(f"{place}{''.join(parts)}".removeprefix("."), message)
 
 
 def read_prompt(data: bytes) -> PromptFile:
-    """Reads and checks a prompt file; docs/reference/prompt-files.md describes the form.
+    """Read and check a prompt file; docs/reference/prompt-files.md describes the form.
 
     A byte order mark at its begin, as some editors write it, is no part of it, nor of its digest.
 
@@ -193,32 +189,36 @@ def read_prompt(data: bytes) -> PromptFile:
     data = data.removeprefix(BOM_UTF8)
     if len(data) > MAX_PROMPT_BYTES:
         raise PromptError("", f"has {len(data)} bytes; a prompt file may have {MAX_PROMPT_BYTES}")
-    table = Table(_parse(data), "")
-    form = table.integer("format", 0, 1_000_000)
-    if form != _FORMAT:
-        raise PromptError("format", f"{form} is not known here; this program reads {_FORMAT}")
-    name = table.text("name")
-    if _NAME.fullmatch(name) is None:
-        raise PromptError("name", "must be lower-case letters, digits, _ and -, beginning with a letter, 64 at most")
-    metric = table.text("metric")
-    if metric not in SHAPES:
-        raise PromptError("metric", f"{quoted(metric)} takes no prompt; those that do: {', '.join(SHAPES)}")
-    version = table.integer("version", 1, 1_000_000)
-    description = table.text("description", "")
-    variants = _variants(table, SHAPES[metric])
-    file = PromptFile(
-        name=name,
-        version=version,
-        metric=metric,
+    form = _read_form(FileForm, _parse(data))
+    _check_references(form.references)
+    shapes = SHAPES[form.metric]
+    variants: dict[str, Variant] = {}
+    for name, table in form.variants.items():
+        if name not in shapes:
+            raise PromptError(f"variants.{name}", f"is not known; this metric has {', '.join(shapes)}")
+        variants[name] = _variant(
+            _read_form(VariantForm, table, f"variants.{name}"), f"variants.{name}", shapes[name], form
+        )
+    sets = PAIR_SETS if form.metric == COMPARE else DEMONSTRATION_SETS
+    demonstrations: dict[str, tuple[Demonstration, ...]] = {}
+    for kind, rows in form.demonstrations.items():
+        if kind not in sets:
+            raise PromptError(f"demonstrations.{kind}", f"is not known; the sets are {', '.join(sorted(sets))}")
+        demonstrations[kind] = tuple(
+            _demonstration(row, f"demonstrations.{kind}[{index}]", variants, form.metric)
+            for index, row in enumerate(rows)
+        )
+    return PromptFile(
+        name=form.name,
+        version=form.version,
+        metric=form.metric,
         digest=hashlib.sha256(data).hexdigest(),
         text=data.decode(),
-        description=description,
-        references=_references(table.table("references")),
+        description=form.description,
+        references=form.references,
         variants=variants,
-        demonstrations=read_demonstrations(table.table("demonstrations"), variants, metric),
+        demonstrations=demonstrations,
     )
-    table.finish()
-    return file
 
 
 def _parse(data: bytes) -> dict[str, Any]:
@@ -244,48 +244,75 @@ def _parse(data: bytes) -> dict[str, Any]:
         raise PromptError("", f"is no TOML: {shortened(str(error), _MAX_PARSER_CHARACTERS)}") from None
 
 
-def _variants(table: Table, shapes: Mapping[str, VariantShape]) -> dict[str, Variant]:
-    shared = {key: table.text(key, "") for key in ("system", "item")}
-    group = table.table("variants")
-    if group is None:
-        raise PromptError("variants", "is missing")
-    found: dict[str, Variant] = {}
-    for name in group.keys():  # noqa: SIM118 - a Table is no mapping
-        if name not in shapes:
-            raise PromptError(group.at(name), f"is not known; this metric has {', '.join(shapes)}")
-        variant = group.table(name)
-        assert variant is not None  # noqa: S101 - tells the type checker that the key is there
-        found[name] = _variant(variant, shapes[name], shared)
-    if not found:
-        raise PromptError("variants", f"needs one at least: {', '.join(shapes)}")
-    return found
-
-
-def _variant(table: Table, shape: VariantShape, shared: Mapping[str, str]) -> Variant:
-    system = table.text("system", shared["system"]).strip()
-    item = table.text("item", shared["item"])
+def _variant(form: VariantForm, place: str, shape: VariantShape, file: FileForm) -> Variant:
+    system, item = (
+        (file.system if form.system is None else form.system),
+        (file.item if form.item is None else form.item),
+    )
     if not item.strip():
-        raise PromptError(table.at("item"), "is missing, here and at the top of the file")
-    demonstrations = table.get("demonstrations", bool, "true or false")
-    template = read_template(item, table.at("item"), needed=shape.needed, optional=shape.optional)
-    steps = read_steps(table, shape)
-    variant = Variant(
-        system=system,
-        system_with_caption=table.text("system_with_caption", system).strip(),
-        system_with_image=table.text("system_with_image", "").strip(),
+        raise PromptError(f"{place}.item", "is missing, here and at the top of the file")
+    template = read_template(item, f"{place}.item", needed=shape.needed, optional=shape.optional)
+    steps = tuple(_step(step, f"{place}.steps[{index}]", first=index == 0) for index, step in enumerate(form.steps))
+    names = tuple(step.name for step in steps)
+    if names not in shape.sequences:
+        allowed = "; or ".join(", ".join(sequence) for sequence in shape.sequences)
+        raise PromptError(f"{place}.steps", f"must be {allowed}, not {shortened(', '.join(names))}")
+    return Variant(
+        system=system.strip(),
+        system_with_caption=(system if form.system_with_caption is None else form.system_with_caption).strip(),
+        system_with_image=form.system_with_image.strip(),
         item=template,
         steps=steps,
-        demonstrations=True if demonstrations is None else demonstrations,
-        correct_from=table.number("correct_from", 0, 1, 0.5),
-        prediction_words=table.integer("prediction_words", 1, MAX_WORDS, MAX_WORDS),
+        demonstrations=form.demonstrations,
+        correct_from=form.correct_from,
+        prediction_words=form.prediction_words,
         delimiters=_delimiters(template, steps),
     )
-    table.finish()
-    return variant
+
+
+def _step(form: StepForm, place: str, *, first: bool) -> Step:
+    shape = STEPS.get(form.name)
+    if shape is None:
+        raise PromptError(f"{place}.name", f"{quoted(form.name)} is not known; steps are {', '.join(STEPS)}")
+    if not form.opening and not first:
+        raise PromptError(f"{place}.opening", "is missing; only the first step may do without one")
+    needed, other = ("max_tokens", "labels") if shape.generated else ("labels", "max_tokens")
+    if getattr(form, needed) is None:
+        raise PromptError(f"{place}.{needed}", "is missing")
+    if getattr(form, other) is not None:
+        raise PromptError(f"{place}.{other}", f"is not known in such a step; it has {needed}")
+    labels = form.labels or {}
+    if labels:
+        _check_labels(labels, f"{place}.labels", shape)
+    return Step(form.name, form.opening, tuple(labels), tuple(labels.values()), form.max_tokens or 0)
+
+
+def _check_labels(labels: Mapping[str, float], place: str, shape: StepShape) -> None:
+    if not 2 <= len(labels) <= _MAX_LABELS:
+        raise PromptError(place, f"must be 2 to {_MAX_LABELS} labels")
+    lowest, highest = shape.values
+    for label, value in labels.items():
+        faults = {
+            "is no label: words with single spaces between them": not label or label != " ".join(label.split()),
+            f"is no label: a label has at most {_MAX_LABEL_CHARACTERS} characters": len(label) > _MAX_LABEL_CHARACTERS,
+            _UNFIT: without_markup(label) != label,
+            "begins another label; the judge could not be told which it means": any(
+                other != label and other.startswith(label) for other in labels
+            ),
+            f"must be a number from {lowest:g} to {highest:g}": not lowest <= value <= highest,
+            f"must be {shape.told}": shape.values_used and value not in shape.values_used,
+        }
+        fault = next((message for message, found in faults.items() if found), None)
+        if fault is not None:
+            raise PromptError(f"{place}.{label}", fault)
+    if len(set(labels.values())) == 1:
+        raise PromptError(place, "all stand for the same value: every answer would score alike")
+    if not shape.values_used <= set(labels.values()):
+        raise PromptError(place, f"must have a label for each value: {shape.told}")
 
 
 def _delimiters(item: Template, steps: tuple[Step, ...]) -> Delimiters:
-    """Field labels, openings, and labels behind openings that have no colon."""
+    """Return field labels, openings, and labels behind openings that have no colon."""
     openings = [step.opening for step in steps if step.opening]
     names = (*item.field_labels, *(text[:-1].rstrip() for text in openings if text.endswith(":")))
     announcing = (step.opening.rstrip(": ") for step in steps if step.labels and step.opening.rstrip(": "))
@@ -297,36 +324,30 @@ def _delimiters(item: Template, steps: tuple[Step, ...]) -> Delimiters:
     )
 
 
-def _order(table: Table, default: ReferenceOrder) -> ReferenceOrder:
-    name = table.text("order", default)
-    try:
-        return ReferenceOrder(name)
-    except ValueError:
-        known = ", ".join(ReferenceOrder)
-        raise PromptError(table.at("order"), f"must be one of {known}, not {quoted(name)}") from None
+def _demonstration(row: Mapping[str, Any], place: str, variants: Mapping[str, Variant], metric: str) -> Demonstration:
+    kinds = {SYNTHETIC: SyntheticDemonstrationForm, COMPARE: PairDemonstrationForm}
+    form = _read_form(kinds.get(metric, DemonstrationForm), row, place)
+    said = form.model_extra or {}
+    answers: dict[str, str] = {}
+    for step in (step for variant in variants.values() if variant.demonstrations for step in variant.steps):
+        answer = said.get(step.name)
+        if not isinstance(answer, str):
+            raise PromptError(f"{place}.{step.name}", "is missing" if answer is None else "must be a string")
+        answers[step.name] = " ".join(answer.split())
+        if step.labels and answers[step.name] not in step.labels:
+            raise PromptError(f"{place}.{step.name}", f"must be one of {shortened(', '.join(step.labels))}")
+    if unknown := [key for key in said if key not in answers]:
+        raise PromptError(f"{place}.{unknown[0]}", "is not known")
+    return Demonstration(form.question, tuple(form.references), form.prediction, form.caption, answers, form.second)
 
 
-def _references(table: Table | None) -> ReferenceForm:
-    default = ReferenceForm()
-    if table is None:
-        return default
-    fields = frozenset({"reference"})
-    counts = frozenset({"count", "total"})
-    form = ReferenceForm(
-        plain=table.text("plain", default.plain),
-        counted=table.text("counted", default.counted),
-        separator=table.text("separator", default.separator),
-        most=table.integer("most", 1, _MAX_REFERENCES, default.most),
-        most_counted=table.integer("most_counted", 1, _MAX_REFERENCES, default.most_counted),
-        order=_order(table, default.order),
-    )
-    read_template(form.plain, table.at("plain"), needed=fields, optional=frozenset())
-    read_template(form.counted, table.at("counted"), needed=fields, optional=counts)
-    for key, text in (("plain", form.plain), ("counted", form.counted), ("separator", form.separator)):
-        if "\n" in text:
-            raise PromptError(table.at(key), "references are written in one line")
-    table.finish()
-    return form
+def _check_references(form: ReferenceForm) -> None:
+    fields, counts = frozenset({"reference"}), frozenset({"count", "total"})
+    read_template(form.plain, "references.plain", needed=fields, optional=frozenset())
+    read_template(form.counted, "references.counted", needed=fields, optional=counts)
+    for key in ("plain", "counted", "separator"):
+        if "\n" in getattr(form, key):
+            raise PromptError(f"references.{key}", "references are written in one line")
 
 
 class PromptLibrary:
@@ -348,15 +369,15 @@ class PromptLibrary:
                 )
 
     def with_file(self, file: PromptFile) -> "PromptLibrary":
-        """A library with this file too; raises PromptError where another one has its name and version."""
+        """Return a library with this file too; raise PromptError where another one has its name and version."""
         return PromptLibrary((*self._files.values(), file))
 
     def files(self) -> tuple[PromptFile, ...]:
-        """All of them, those of the package first."""
+        """Return all of them, those of the package first."""
         return tuple(self._files.values())
 
     def find(self, metric: str, prompt: str) -> PromptFile:
-        """The file that a `prompt` parameter means.
+        """Return the file that a `prompt` parameter means.
 
         Args:
             metric: Which it has to fit; "synthetic" for synthetic answers.
@@ -405,18 +426,14 @@ def _inline(text: str) -> PromptFile:
 @lru_cache(maxsize=64)
 def _read_once(text: str) -> PromptFile | PromptError:
     """Reading takes some 10 ms, and each call of a client brings the same text, right or wrong."""
+    if len(text) > MAX_PROMPT_BYTES:
+        return PromptError("", f"has {len(text)} characters; a prompt file may have {MAX_PROMPT_BYTES} bytes")
+    if "=" not in text:
+        return PromptError("", f"{quoted(text)} is neither NAME/VERSION[@DIGEST] nor the text of a prompt file")
     try:
-        return _read_inline(text)
+        return read_prompt(text.encode(errors="surrogatepass"))  # which is no UTF-8, and is told so
     except PromptError as error:
         return error.with_traceback(None)
-
-
-def _read_inline(text: str) -> PromptFile:
-    if len(text) > MAX_PROMPT_BYTES:
-        raise PromptError("", f"has {len(text)} characters; a prompt file may have {MAX_PROMPT_BYTES} bytes")
-    if "=" not in text:
-        raise PromptError("", f"{quoted(text)} is neither NAME/VERSION[@DIGEST] nor the text of a prompt file")
-    return read_prompt(text.encode(errors="surrogatepass"))  # which is no UTF-8, and is told so
 
 
 def _of_package() -> PromptLibrary:

@@ -1,4 +1,4 @@
-"""Makes texts of an item harmless in a judge's prompt: nothing in them looks like chat markup or like our delimiters.
+"""Texts of an item made harmless for a judge: nothing in them looks like chat markup or like our delimiters.
 
 What is changed stays readable: "<|im_end|>" becomes "< |im_end|>", "Rating: 3" becomes "Rating - 3". What an answer
 says about itself is another matter (`without_praise`). A judge can still be talked to; docs/research/hostile-answers.md
@@ -46,7 +46,7 @@ class Delimiters:
 
 
 def neutralise(text: str, delimiters: Delimiters) -> str:
-    """One line without control characters, chat tokens and imitated delimiters; doing it twice changes nothing.
+    """Return one line without control characters, chat tokens and imitated delimiters; doing it twice changes nothing.
 
     - Line ends and control characters become spaces, runs of white space one space; what is invisible goes.
     - A space goes into what may be a chat token, behind its "<" or "[".
@@ -64,13 +64,13 @@ def neutralise(text: str, delimiters: Delimiters) -> str:
 
 
 def without_markup(text: str) -> str:
-    """The first half of `neutralise`: one line, without control characters, invisible ones and chat tokens."""
+    """Return the first half of `neutralise`: one line, without control characters, invisible ones and chat tokens."""
     tidy = " ".join(seen(text).split())
     return _BRACKETED.sub("[ ", _TAG.sub(lambda match: f"{match[0]} ", tidy))
 
 
 def cut_to_words(text: str, most: int) -> tuple[str, bool]:
-    """The first words of a text, with single spaces between them; the rest is not even looked at.
+    """Return the first words of a text, with single spaces between them; the rest is not even looked at.
 
     Args:
         text: Any text.
@@ -87,13 +87,13 @@ def cut_to_words(text: str, most: int) -> tuple[str, bool]:
 
 
 def any_of(texts: tuple[str, ...]) -> str:
-    """A pattern for any of the texts as `folded`, the longest first; their white space is single spaces."""
+    """Return a pattern for any of the texts as `folded`, the longest first; their white space is single spaces."""
     tidy = {" ".join(folded(text).split()) for text in texts}
     return "|".join(re.escape(text) for text in sorted(tidy, key=lambda text: (-len(text), text)))
 
 
 def _enough(text: str, most: int) -> str:
-    """The begin of a text, with more words or characters than are shown, or all that is seen of it."""
+    """Return the begin of a text, with more words or characters than are shown, or all that is seen of it."""
     kept: list[str] = []
     words = characters = 0
     for piece in _slices(text):
@@ -109,7 +109,7 @@ def _enough(text: str, most: int) -> str:
 
 
 def _slices(text: str) -> Iterator[str]:
-    """Pieces that end, if there is one near, behind a character of ASCII, where no joiner has a say."""
+    """Return pieces that end, if there is one near, behind a character of ASCII, where no joiner has a say."""
     begin = 0
     while begin < len(text):
         end = begin + _SLICE
@@ -120,7 +120,7 @@ def _slices(text: str) -> Iterator[str]:
 
 
 def _dashed(text: str, pattern: re.Pattern[str], dash: str) -> str:
-    """Puts a dash behind the first group of each match; what else the match holds goes."""
+    """Put a dash behind the first group of each match; what else the match holds goes."""
     pieces: list[str] = []
     begin = 0
     for match in pattern.finditer(folded(text)):

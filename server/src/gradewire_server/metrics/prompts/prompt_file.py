@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass as validated_dataclass
 
 from gradewire_server.metrics.prompts.neutralise import Delimiters
 from gradewire_server.metrics.prompts.template import Template
@@ -19,6 +22,7 @@ PAIR_SETS: Final = ("pairs",)
 DEMONSTRATION_SETS: Final = ("short", "long", "binary")
 """Kinds of demonstrations, in the order in which one stands in for another that a file lacks."""
 
+_MAX_REFERENCES: Final = 1000
 _JUDGED: Final = frozenset({"question", "references", "prediction"})
 _CAPTION: Final = frozenset({"caption"})
 _PAIR: Final = frozenset({"question", "first", "second"})
@@ -144,7 +148,7 @@ class Variant:
     delimiters: Delimiters
 
     def instructions(self, *, caption: bool, image: bool) -> str:
-        """Instructions where captions or images are shown; where both are, those of images."""
+        """Return instructions where captions or images are shown; where both are, those of images."""
         if image and self.system_with_image:
             return self.system_with_image
         return self.system_with_caption if caption else self.system
@@ -174,7 +178,7 @@ class ReferenceOrder(StrEnum):
     GIVEN = "given"
 
 
-@dataclass(frozen=True, slots=True)
+@validated_dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class ReferenceForm:
     """How references are written in one line.
 
@@ -190,8 +194,8 @@ class ReferenceForm:
     plain: str = "{reference}"
     counted: str = "{reference} ({count} of {total})"
     separator: str = "; "
-    most: int = 24
-    most_counted: int = 24
+    most: Annotated[int, Field(ge=1, le=_MAX_REFERENCES, strict=True)] = 24
+    most_counted: Annotated[int, Field(ge=1, le=_MAX_REFERENCES, strict=True)] = 24
     order: ReferenceOrder = ReferenceOrder.FREQUENCY
 
 
@@ -216,7 +220,7 @@ class PromptFile:
     digest: str
     text: str = field(repr=False)
     description: str = ""
-    references: ReferenceForm = ReferenceForm()
+    references: ReferenceForm = field(default_factory=ReferenceForm)
     variants: Mapping[str, Variant] = field(default_factory=dict)
     demonstrations: Mapping[str, tuple[Demonstration, ...]] = field(default_factory=dict)
 

@@ -1,14 +1,12 @@
-"""Templates of prompt files, and tables read key by key with errors that name the key."""
+"""Templates of prompt files: parsed, and filled in with the texts of an item."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Formatter
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from gradewire_server.domain.items import shortened
-
-T = TypeVar("T")
 
 
 class PromptError(ValueError):
@@ -27,90 +25,6 @@ class PromptError(ValueError):
         made = PromptError("", str(self))
         made.place = self.place
         return made
-
-
-class Table:
-    """One table of a TOML document.
-
-    Args:
-        values: As the TOML parser gives them.
-        place: Key of the table, "" for the document itself.
-    """
-
-    def __init__(self, values: dict[str, Any], place: str) -> None:
-        self._values = values
-        self._place = place
-        self._read: set[str] = set()
-
-    def at(self, key: str) -> str:
-        """The key as messages name it."""
-        return f"{self._place}.{key}" if self._place else key
-
-    def get(self, key: str, kind: type[T], what: str) -> T | None:
-        """The value of `key`, None where it is not there; `what` names its type in messages."""
-        self._read.add(key)
-        value = self._values.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise PromptError(self.at(key), f"must be {what}")
-        return value
-
-    def text(self, key: str, default: str | None = None) -> str:
-        """A string; without a default it must be there."""
-        value = self.get(key, str, "a string")
-        return self._or_default(key, value, default)
-
-    def integer(self, key: str, minimum: int, maximum: int, default: int | None = None) -> int:
-        """A whole number within bounds; without a default it must be there."""
-        value = self._or_default(key, self.get(key, int, "a whole number"), default)
-        if not minimum <= value <= maximum:
-            raise PromptError(self.at(key), f"must be from {minimum} to {maximum}")
-        return value
-
-    def number(self, key: str, minimum: float, maximum: float, default: float | None = None) -> float:
-        """A number within bounds; without a default it must be there."""
-        self._read.add(key)
-        value = self._or_default(key, self._values.get(key), default)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not minimum <= value <= maximum:
-            raise PromptError(self.at(key), f"must be a number from {minimum:g} to {maximum:g}")
-        return float(value)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """A list of strings, at least one."""
-        value = self._or_default(key, self.get(key, list, "a list of strings"), None)
-        if not value or not all(isinstance(text, str) for text in value):
-            raise PromptError(self.at(key), "must be a list of strings, one at least")
-        return tuple(value)
-
-    def table(self, key: str) -> "Table | None":
-        """A table, None where it is not there."""
-        value = self.get(key, dict, "a table")
-        return None if value is None else Table(value, self.at(key))
-
-    def tables(self, key: str) -> "list[Table]":
-        """A list of tables, one at least; it must be there."""
-        value = self._or_default(key, self.get(key, list, "a list of tables"), None)
-        if not value or not all(isinstance(row, dict) for row in value):
-            raise PromptError(self.at(key), "must be a list of tables, one at least")
-        return [Table(row, f"{self.at(key)}[{index}]") for index, row in enumerate(value)]
-
-    def keys(self) -> tuple[str, ...]:
-        """All keys, in the order of the file."""
-        return tuple(self._values)
-
-    def finish(self) -> None:
-        """Raises PromptError for the first key that was not read: the format does not have it."""
-        for key in self._values:
-            if key not in self._read:
-                known = ", ".join(sorted(self._read))
-                raise PromptError(self.at(key), f"is not known; known here: {known}")
-
-    def _or_default(self, key: str, value: T | None, default: T | None) -> T:
-        found = default if value is None else value
-        if found is None:
-            raise PromptError(self.at(key), "is missing")
-        return found
 
 
 _CUT: Final = frozenset({"prediction", "second"})
@@ -149,12 +63,12 @@ class Template:
 
     @property
     def field_labels(self) -> tuple[str, ...]:
-        """What stands before a colon at the begin of a line: what an answer must not imitate."""
+        """Return what stands before a colon at the begin of a line: what an answer must not imitate."""
         found = (_LABEL.match(line[0][0]) for line in self.lines)
         return tuple(dict.fromkeys(match[1] for match in found if match is not None))
 
     def render(self, fields: Mapping[str, str]) -> Rendered:
-        """Puts the fields in; a line with an empty caption or problem is left out.
+        """Put the fields in; a line with an empty caption or problem is left out.
 
         Args:
             fields: One line each, by name; all that the template names.
@@ -181,7 +95,7 @@ class Template:
 
 
 def read_template(text: str, place: str, *, needed: frozenset[str], optional: frozenset[str]) -> Template:
-    """Parses a template.
+    """Parse a template.
 
     Args:
         text: Fields in braces; "{{" and "}}" are braces.

@@ -88,7 +88,7 @@ class SmileParameters(EncoderParameters):
 
     @property
     def reads_prepared(self) -> bool:
-        """Whether the synthetic answers are prepared ones."""
+        """Return whether the synthetic answers are prepared ones."""
         return self.synthetic is SyntheticMode.PREPARED
 
     def resolved(self, metadata: ModelMetadata) -> Self:
@@ -117,7 +117,7 @@ class SmileParameters(EncoderParameters):
 
 
 def value_outcome(item: Item, matched_reference: int) -> str | None:
-    """What became of that reference's values in the prediction; None where it has none."""
+    """Return what became of that reference's values in the prediction; None where it has none."""
     texts = item.question, item.references[matched_reference], item.prediction
     short = sum(map(len, texts)) <= _MAX_KNOWN_CHARACTERS
     outcome = _known_outcome(*texts) if short else match_values(*texts).outcome
@@ -126,7 +126,7 @@ def value_outcome(item: Item, matched_reference: int) -> str | None:
 
 @lru_cache(maxsize=_MAX_KNOWN)
 def _known_outcome(question: str, reference: str, prediction: str) -> Outcome | None:
-    """What does not change is not read again: an item whose vectors are cached costs little else."""
+    """Return the outcome of short texts, read once: an item whose vectors are cached costs little else."""
     return match_values(question, reference, prediction).outcome
 
 
@@ -153,7 +153,7 @@ def smile_bin(score: float) -> int:
 
 
 def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
-    """The term m for every reference, 0 to 1.
+    """Return the term m for every reference, 0 to 1.
 
     The share of N(r)'s distinct words that stand in N(y); over N(r) with repeats for REFERENCE_CODE; for PAPER 1 where
     N(r) as a whole stands in N(y), else 0.
@@ -182,12 +182,12 @@ class Similarities:
     truncated: bool
 
     def joined_by(self, keywords: Mapping[int, Keyword], *, truncated: bool) -> "Similarities":
-        """A copy with further keyword terms."""
+        """Return a copy with further keyword terms."""
         return Similarities(self.sentences, {**self.keywords, **keywords}, self.truncated or truncated)
 
 
 def held_keywords(texts: SmileTexts) -> dict[int, Keyword]:
-    """The keyword terms that need no encoder: a window equal to N(r) has cosine 1 and is the best one."""
+    """Return the keyword terms that need no encoder: a window equal to N(r) has cosine 1 and is the best one."""
     return {index: Keyword(1.0, texts.keywords[index].text) for index in texts.held}
 
 
@@ -197,7 +197,7 @@ def closest_windows(
     vectors: NDArray[np.float32],
     keywords: NDArray[np.float32],
 ) -> dict[int, Keyword]:
-    """The keyword terms of the references in `texts.open_references`.
+    """Return the keyword terms of the references in `texts.open_references`.
 
     Args:
         texts: The item's texts.
@@ -242,7 +242,7 @@ def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: Smi
 def grade(
     texts: SmileTexts, similarities: Similarities, parameters: SmileParameters, item: Item | None = None
 ) -> MetricResult:
-    """The score of the best reference and its parts; equal scores name the lowest reference index.
+    """Return the score of the best reference and its parts; equal scores name the lowest reference index.
 
     Without a threshold (the caller's, or one fitted for the encoder) bins decide, and the result is UNCALIBRATED. Parts
     say what became of the matched reference's values where `item` is given.

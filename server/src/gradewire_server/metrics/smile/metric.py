@@ -1,16 +1,26 @@
 """SMILE: sentence similarity, best keyword window and exact words in one score.
 
 Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation"; docs/reference/metrics.md
-settles what it leaves open.
+settles what it leaves open. The defaults, the sentence term's weight by preset among them (0.3; 0.5 for
+`reference_code`), are written once, at `SmileParameters` in types.proto; `formula.PRESET_WEIGHT` reads them.
 """
 
 from collections.abc import Generator
 from typing import Any
 
-from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, Status, shortened
+from gradewire_server.domain.items import Failure, Item, ReferenceEntry, Status, shortened
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Need, Preparation, PreparedSynthetic, Program, ask
-from gradewire_server.metrics.common import check_item, check_references, embed_references
+from gradewire_server.metrics.common import (
+    FailureError,
+    check_item,
+    check_references,
+    embed_references,
+    expect,
+    preparing,
+    scoring,
+    stop_at,
+)
 from gradewire_server.metrics.smile.formula import SmileParameters, SmilePreset, SyntheticMode, grade
 from gradewire_server.metrics.smile.rounds import gather
 from gradewire_server.metrics.smile.texts import check_synthetic, smile_texts
@@ -34,65 +44,52 @@ class Smile:
     def __init__(self) -> None:
         lemmatizer()  # read the dictionary at start, not under the first answer
 
+    @scoring
     def score(self, item: Item, parameters: SmileParameters, metadata: ModelMetadata) -> Program:
-        """One round; two where `fast` ranks windows or a reference stands in the prediction word for word.
+        """Ask one round; two where `fast` ranks windows or a reference stands in the prediction word for word.
 
         One more round before them where synthetic answers are prepared ones; `whole` has more for long answers, one
         for each piece.
         """
-        failure = check_item(item)
-        if failure is not None:
-            return MetricResult.failed(failure)
+        stop_at(check_item(item))
         sentences = yield from reference_sentences(
             parameters.synthetic, item.question, item.references, item.synthetic_answers
         )
-        if isinstance(sentences, Failure):
-            return MetricResult.failed(sentences)
         if parameters.preset is SmilePreset.WHOLE:
             found = yield from gather_long(item, sentences, parameters, rough_error=metadata.rough_cosine_error)
-            return MetricResult.failed(found) if isinstance(found, Failure) else grade(*found, parameters, item)
+            return grade(*found, parameters, item)
         texts = smile_texts(item.prediction, item.references, sentences)
         similarities = yield from gather(texts, parameters, rough_error=metadata.rough_cosine_error)
-        if isinstance(similarities, Failure):
-            return MetricResult.failed(similarities)
         return grade(texts, similarities, parameters, item)
 
+    @preparing
     def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
-        """Asks for the sentence and the keywords of every reference."""
-        failure = check_references(entry.references)
-        if failure is not None:
-            return failure
+        """Ask for the sentence and the keywords of every reference."""
+        stop_at(check_references(entry.references))
         sentences = yield from reference_sentences(
             parameters.synthetic, entry.question, entry.references, entry.synthetic_answers
         )
-        if isinstance(sentences, Failure):
-            return sentences
         keywords = tuple(normalise(reference).text for reference in entry.references)
         return (yield from embed_references(parameters.model, sentences + keywords))
 
 
 def reference_sentences(
     mode: SyntheticMode, question: str, references: tuple[str, ...], inline: tuple[str, ...]
-) -> Generator[tuple[Need, ...], Any, tuple[str, ...] | Failure]:
-    """The sentence that stands for each reference under `mode`; asks for what was prepared only under PREPARED.
+) -> Generator[tuple[Need, ...], Any, tuple[str, ...]]:
+    """Return the sentence that stands for each reference under `mode`; asks for what was prepared only under PREPARED.
 
-    Returns:
-        One text per reference; INVALID_INPUT where `inline` does not fit, NOT_PREPARED where a prepared
-        answer is missing.
+    Raises:
+        FailureError: INVALID_INPUT where `inline` does not fit, NOT_PREPARED where a prepared answer is missing.
     """
     if mode is SyntheticMode.NONE:
         return references
     if mode is SyntheticMode.INLINE:
-        return check_synthetic(references, inline) or inline
-    prepared = yield from ask(PreparedSynthetic(question, references))
-    if isinstance(prepared, Failure):
-        return prepared
+        stop_at(check_synthetic(references, inline))
+        return inline
+    prepared = yield from expect(ask(PreparedSynthetic(question, references)))
     found = tuple(answer for answer in prepared if answer is not None)
     if len(found) == len(references):
         return found
     missing = ", ".join(f"references[{index}]" for index, answer in enumerate(prepared) if answer is None)
-    return Failure(
-        Status.NOT_PREPARED,
-        f"no synthetic answer is stored for {shortened(missing)} of this question: call References.Prepare "
-        "with it first",
-    )
+    message = f"no synthetic answer is stored for {shortened(missing)} of this question"
+    raise FailureError(Failure(Status.NOT_PREPARED, f"{message}: call References.Prepare with it first"))

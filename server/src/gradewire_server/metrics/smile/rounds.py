@@ -1,6 +1,6 @@
 """SMILE's needs of the encoder, round by round: all windows, those in context, or a shortlist of them."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Self, TypeAlias
@@ -8,9 +8,8 @@ from typing import Any, Final, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.items import Failure
 from gradewire_server.domain.needs import Embed, EmbedRoughly, EmbedTokens, Need, Tier, TokenVectors, Vectors, ask
-from gradewire_server.metrics.common import TIE, ask_together, first_of_the_highest, is_cut, sentence_needs
+from gradewire_server.metrics.common import TIE, ask_together, expect, first_of_the_highest, is_cut, sentence_needs
 from gradewire_server.metrics.smile.formula import (
     Keyword,
     Similarities,
@@ -40,7 +39,7 @@ class WordsInContext:
 
     @classmethod
     def of(cls, spans: NDArray[np.int32], tokens: TokenVectors) -> Self:
-        """Gives words the tokens whose characters they cover.
+        """Give words the tokens whose characters they cover.
 
         Args:
             spans: int32[words, 2], where they stand in the text that the tokens are of (`word_spans`).
@@ -56,7 +55,7 @@ class WordsInContext:
         return cls(sums, bounds, np.concatenate(([0], np.cumsum(bounds[1:] > bounds[:-1]))))
 
     def windows(self, length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Where the windows of `length` words begin, and their vectors, rows of length 1.
+        """Return where the windows of `length` words begin, and their vectors, rows of length 1.
 
         Only windows whose words were all read; the others would be judged by a part of themselves.
 
@@ -70,7 +69,7 @@ class WordsInContext:
 
 
 def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, Keyword]:
-    """The keyword terms of the references in `texts.open_references`, from vectors in context alone.
+    """Return the keyword terms of the references in `texts.open_references`, from vectors in context alone.
 
     Where no window of a length was read whole, e(y) stands for the first one.
 
@@ -102,7 +101,7 @@ FEW_WINDOWS: Final = 8
 def possibly_closest(
     texts: SmileTexts, vectors: NDArray[np.float32], keywords: NDArray[np.float32], *, error: float
 ) -> dict[int, tuple[str, ...]]:
-    """The windows of each length that can be the closest to a reference of that length.
+    """Return the windows of each length that can be the closest to a reference of that length.
 
     With cosines that are wrong by at most `error`, the closest window is within twice the error of the one that looks
     closest; so is every window that ties with it.
@@ -133,12 +132,12 @@ NEAR_TIE = 1e-3
 
 
 def needs_ranking(texts: SmileTexts) -> bool:
-    """Whether any length has more windows than are embedded alone."""
+    """Return whether any length has more windows than are embedded alone."""
     return any(len(windows) > SHORTLIST for windows in texts.candidates.values())
 
 
 def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
-    """The windows of each length that are closest in context to any reference of that length.
+    """Return the windows of each length that are closest in context to any reference of that length.
 
     Windows with a word that has no token (the encoder did not read so far) are left out; where that leaves none of a
     length, its first ones are taken.
@@ -208,11 +207,11 @@ def closest_texts(
     return tuple(sorted(found, key=found.__getitem__))
 
 
-_SmileNeeds: TypeAlias = Generator[tuple[Need, ...], Any, Similarities | Failure]
+_SmileNeeds: TypeAlias = Generator[tuple[Need, ...], Any, Similarities]
 
 
 def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float | None = None) -> _SmileNeeds:
-    """Asks for all that the score of `texts` rests on; a Failure where the encoder fails.
+    """Ask for all that the score of `texts` rests on.
 
     Args:
         texts: The item's texts.
@@ -222,8 +221,6 @@ def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float
     if not texts.held:
         return (yield from _look(texts, parameters, None, rough_error))
     answers = yield from ask_together(*sentence_needs(parameters.model, texts.prediction, texts.sentences))
-    if isinstance(answers, Failure):
-        return answers
     prediction, sentences = answers
     known = Similarities(
         sentences=_cosines(prediction.values[0], sentences),
@@ -237,7 +234,7 @@ def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float
 def _look(
     texts: SmileTexts, parameters: SmileParameters, known: Similarities | None, rough_error: float | None
 ) -> _SmileNeeds:
-    """Asks for the windows that `texts` asks about, and for the sentences unless they are `known`."""
+    """Ask for the windows that `texts` asks about, and for the sentences unless they are `known`."""
     if parameters.preset is SmilePreset.ONE_PASS or (parameters.preset is SmilePreset.FAST and needs_ranking(texts)):
         return (yield from _in_context(texts, parameters, known))
     return (yield from _all_windows(texts, parameters, known, rough_error))
@@ -254,8 +251,6 @@ def _all_windows(
         EmbedRoughly(parameters.model, every) if is_rough else Embed(parameters.model, every, Tier.WINDOW),
         *(() if known else sentence_needs(parameters.model, texts.prediction, texts.sentences)),
     )
-    if isinstance(answers, Failure):
-        return answers
     keywords, vectors, *rest = answers
     if known is None:
         prediction, sentences = rest
@@ -264,9 +259,7 @@ def _all_windows(
     truncated = is_cut(keywords, vectors)
     if is_rough and rough_error is not None:
         windows = possibly_closest(texts, vectors.values, keywords.values, error=rough_error)
-        vectors = yield from ask(Embed(parameters.model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
-        if isinstance(vectors, Failure):
-            return vectors
+        vectors = yield from embed_windows(parameters.model, windows)
     closest = closest_windows(texts, windows, vectors.values, keywords.values)
     return known.joined_by(closest, truncated=truncated)
 
@@ -277,8 +270,6 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarit
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
         *(() if known else (Embed(parameters.model, texts.sentences, Tier.REFERENCE),)),
     )
-    if isinstance(answers, Failure):
-        return answers
     keywords, (prediction,), *rest = answers
     if known is None:
         (sentences,) = rest
@@ -288,11 +279,14 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarit
         closest = closest_in_context(texts, prediction, keywords.values)
         return known.joined_by(closest, truncated=is_cut(keywords))
     windows = shortlist(texts, prediction, keywords.values)
-    vectors = yield from ask(Embed(parameters.model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
-    if isinstance(vectors, Failure):
-        return vectors
+    vectors = yield from embed_windows(parameters.model, windows)
     closest = closest_windows(texts, windows, vectors.values, keywords.values)
     return known.joined_by(closest, truncated=is_cut(keywords, vectors))
+
+
+def embed_windows(model: str, windows: Mapping[int, Sequence[str]]) -> Generator[tuple[Need, ...], Any, Vectors]:
+    """Ask for the vectors of windows by length, in their order."""
+    return (yield from expect(ask(Embed(model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))))
 
 
 def _cosines(prediction: NDArray[np.float32], sentences: Vectors) -> list[float]:

@@ -29,12 +29,12 @@ class Windows:
     truncated: bool
 
     def length_for(self, reference_words: int) -> int:
-        """Window length that a reference of so many words looks at."""
+        """Return window length that a reference of so many words looks at."""
         return min(reference_words, self.words)
 
 
 def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
-    """Distinct windows of `words` for reference `lengths` (each at least 1).
+    """Return distinct windows of `words` for reference `lengths` (each at least 1).
 
     They are taken position by position and at each position from short to long, until MAX_WINDOWS are found. Those at
     the first position are all taken: each length has a window, even where there are more lengths than MAX_WINDOWS.
@@ -108,14 +108,14 @@ class SmileTexts:
         return {length: self.windows.by_length[length] for length in self.rows_of}
 
     def with_open(self, open_references: tuple[int, ...]) -> "SmileTexts":
-        """The same item with other references to ask the encoder about."""
+        """Return the same item with other references to ask the encoder about."""
         return replace(
             self, open_references=open_references, rows_of=_rows_of(self.windows, self.keywords, open_references)
         )
 
 
 def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[str, ...]) -> SmileTexts:
-    """Normalises prediction and references (not blank) and cuts the windows."""
+    """Normalise prediction and references (not blank) and cuts the windows."""
     words = normalise(prediction)
     keywords = tuple(map(normalise, references))
     windows = windows_of(words.words, {len(keyword.words) for keyword in keywords})
@@ -130,7 +130,7 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
 
 
 def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
-    """The same for windows in context alone: none is cut, and references are their own sentences.
+    """Return the same for windows in context alone: none is cut, and references are their own sentences.
 
     Args:
         prediction: Not blank.
@@ -160,7 +160,7 @@ def _rows_of(
 
 
 def check_synthetic(references: tuple[str, ...], synthetic_answers: tuple[str, ...]) -> Failure | None:
-    """INVALID_INPUT unless there is one synthetic answer per reference and none is blank."""
+    """Return INVALID_INPUT unless there is one synthetic answer per reference and none is blank."""
     if len(synthetic_answers) != len(references):
         return Failure(
             Status.INVALID_INPUT,

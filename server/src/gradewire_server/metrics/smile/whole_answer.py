@@ -4,16 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from gradewire_server.domain.items import Failure, Item
+from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, TokenVectors, ask
-from gradewire_server.metrics.common import TIE, ask_together, first_of_the_highest, is_blank, is_cut
+from gradewire_server.metrics.common import TIE, ask_together, expect, first_of_the_highest, is_blank, is_cut
 from gradewire_server.metrics.smile.formula import (
     Keyword,
     Similarities,
@@ -23,7 +22,7 @@ from gradewire_server.metrics.smile.formula import (
     closest_windows,
     held_keywords,
 )
-from gradewire_server.metrics.smile.rounds import SHORTLIST, WordsInContext, closest_texts, gather
+from gradewire_server.metrics.smile.rounds import SHORTLIST, WordsInContext, closest_texts, embed_windows, gather
 from gradewire_server.metrics.smile.texts import SmileTexts, full_texts, smile_texts
 from gradewire_server.metrics.text.normalise import word_spans
 
@@ -53,7 +52,7 @@ shorter ones are mostly read whole, and then `fast` needs fewer rounds."""
 
 
 def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -> tuple[int, WordsInContext]:
-    """The first word of an answer that stands whole in a piece of it, and the words from there on.
+    """Return the first word of an answer that stands whole in a piece of it, and the words from there on.
 
     Args:
         spans: int32[words, 2], of the whole answer (`word_spans`).
@@ -84,12 +83,18 @@ class Pieces(ABC):
         self._reference_sentences = sentences
         self._reference_keywords = keywords
 
-    @abstractmethod
     def look_at(self, tokens: TokenVectors, begin: int) -> None:
         """Take in a piece; `tokens` are those of the text from character `begin` on."""
-
-    def _look_at_sentence(self, tokens: TokenVectors) -> None:
         np.maximum(self.sentences, self._reference_sentences @ tokens.sentence, out=self.sentences)
+        first, words = words_of_piece(self._spans, tokens, begin)
+        for length, rows in self._texts.rows_of.items():
+            starts, vectors = words.windows(length)
+            if len(starts):
+                self._look_at_windows(length, first + starts, vectors @ self._reference_keywords[rows].T)
+
+    @abstractmethod
+    def _look_at_windows(self, length: int, starts: NDArray[np.intp], cosines: NDArray[np.float32]) -> None:
+        """Take in windows that begin at these words, with float32[windows, references of that length]."""
 
 
 class ClosestPiece(Pieces):
@@ -106,22 +111,19 @@ class ClosestPiece(Pieces):
 
     @override
     def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        self._look_at_sentence(tokens)
-        if not self._texts.open_references:
-            return
-        np.maximum(self._pieces, self._reference_keywords @ tokens.sentence, out=self._pieces)
-        first, words = words_of_piece(self._spans, tokens, begin)
-        for length, rows in self._texts.rows_of.items():
-            starts, vectors = words.windows(length)
-            if not len(starts):
-                continue
-            for row, column in zip(rows, (vectors @ self._reference_keywords[rows].T).T, strict=True):
-                if column.max() > self._windows[row] + TIE:
-                    self._windows[row] = column.max()
-                    self._starts[row] = first + starts[first_of_the_highest(column)]
+        super().look_at(tokens, begin)
+        if self._texts.open_references:
+            np.maximum(self._pieces, self._reference_keywords @ tokens.sentence, out=self._pieces)
+
+    @override
+    def _look_at_windows(self, length: int, starts: NDArray[np.intp], cosines: NDArray[np.float32]) -> None:
+        for row, column in zip(self._texts.rows_of[length], cosines.T, strict=True):
+            if column.max() > self._windows[row] + TIE:
+                self._windows[row] = column.max()
+                self._starts[row] = starts[first_of_the_highest(column)]
 
     def keywords(self) -> dict[int, Keyword]:
-        """The keyword terms of the references in `texts.open_references`, by index.
+        """Return the keyword terms of the references in `texts.open_references`, by index.
 
         Where no window of a length was read whole, the closest piece stands for the first one.
         """
@@ -148,16 +150,12 @@ class RankedPieces(Pieces):
         self._near = {length: np.full(words - length + 1, -np.inf, np.float32) for length in texts.rows_of}
 
     @override
-    def look_at(self, tokens: TokenVectors, begin: int) -> None:
-        self._look_at_sentence(tokens)
-        first, words = words_of_piece(self._spans, tokens, begin)
-        for length, rows in self._texts.rows_of.items():
-            starts, vectors = words.windows(length)
-            near = (vectors @ self._reference_keywords[rows].T).max(axis=1, initial=-np.inf)
-            self._near[length][first + starts] = np.maximum(self._near[length][first + starts], near)
+    def _look_at_windows(self, length: int, starts: NDArray[np.intp], cosines: NDArray[np.float32]) -> None:
+        near = self._near[length]
+        near[starts] = np.maximum(near[starts], cosines.max(axis=1))
 
     def shortlist(self, lengths: Iterable[int]) -> Generator[tuple[Need, ...], Any, dict[int, tuple[str, ...]]]:
-        """The windows of these lengths that are closest in context, the first ones where none was read whole.
+        """Return the windows of these lengths that are closest in context, the first ones where none was read whole.
 
         It asks for nothing, and lets others have their turn after each length: where words repeat, all windows of a
         length may be as close.
@@ -183,7 +181,7 @@ class RankedPieces(Pieces):
 
 def gather_to_the_end(
     texts: SmileTexts, parameters: SmileParameters, *, end: int
-) -> Generator[tuple[Need, ...], Any, Similarities | Failure]:
+) -> Generator[tuple[Need, ...], Any, Similarities]:
     """As `gather`, and of an answer that the encoder did not read to its end all other pieces too.
 
     Args:
@@ -192,30 +190,24 @@ def gather_to_the_end(
         end: Characters of the answer that are read, at the most.
     """
     found = yield from gather(texts, parameters)
-    if isinstance(found, Failure) or not found.truncated:
+    if not found.truncated:
         return found
     answers = yield from ask_together(
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
         Embed(parameters.model, texts.open_keywords, Tier.REFERENCE),
         Embed(parameters.model, texts.sentences, Tier.REFERENCE),
     )
-    if isinstance(answers, Failure):
-        return answers
     (first,), keywords, sentences = answers
     if not first.truncated:
         return found  # a reference was cut
     closest = ClosestPiece(texts, keywords.values, sentences.values)
     left = yield from read_pieces(texts.prediction[:end].rstrip(), parameters.model, first, closest)
-    if isinstance(left, Failure):
-        return left
     truncated = left or texts.windows.truncated or is_cut(keywords, sentences)
     return Similarities(closest.sentences.tolist(), {**held_keywords(texts), **closest.keywords()}, truncated)
 
 
-def read_pieces(
-    text: str, model: str, tokens: TokenVectors, pieces: Pieces
-) -> Generator[tuple[Need, ...], Any, bool | Failure]:
-    """Shows `pieces` all pieces; whether something was left unread.
+def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> Generator[tuple[Need, ...], Any, bool]:
+    """Show `pieces` all pieces; whether something was left unread.
 
     Args:
         text: As far as it is to be read.
@@ -226,10 +218,7 @@ def read_pieces(
     begin = 0
     if not _read_to(tokens, 0):  # blanks before the answer filled all that the encoder looks at
         begin = len(text) - len(text.lstrip())
-        answer = yield from ask(EmbedTokens(model, (text[begin:],), Tier.PREDICTION))
-        if isinstance(answer, Failure):
-            return answer
-        (tokens,) = answer
+        tokens = yield from _read(model, text[begin:])
     pieces.look_at(tokens, begin)
     read = _read_to(tokens, begin) if tokens.truncated else len(text)
     for _ in range(MAX_PIECES - 1):
@@ -243,22 +232,19 @@ def read_pieces(
         if is_blank(piece):
             read = begin + len(piece)
             continue
-        answer = yield from ask(EmbedTokens(model, (piece,), Tier.PREDICTION))
-        if isinstance(answer, Failure):
-            return answer
-        (tokens,) = answer
+        tokens = yield from _read(model, piece)
         pieces.look_at(tokens, begin)
         read = _read_to(tokens, begin) if tokens.truncated else begin + len(piece)
     return read < len(text)
 
 
 def _read_to(tokens: TokenVectors, begin: int) -> int:
-    """Where the last token ends that the encoder read of a piece."""
+    """Return where the last token ends that the encoder read of a piece."""
     return begin + int(tokens.offsets[:, 1].max(initial=0))
 
 
 def _word_begin(text: str, at: int, *, after: int) -> int:
-    """The begin of the word at a place or a little before it, else the place; always behind `after`."""
+    """Return the begin of the word at a place or a little before it, else the place; always behind `after`."""
     at = max(at, after + 1)
     for place in range(at, max(after, at - _WORD_CHARACTERS), -1):
         if text[place - 1].isspace() and not text[place].isspace():
@@ -271,8 +257,8 @@ _Found: TypeAlias = tuple[SmileTexts, Similarities]
 
 def gather_long(
     item: Item, sentences: tuple[str, ...], parameters: SmileParameters, *, rough_error: float | None = None
-) -> Generator[tuple[Need, ...], Any, _Found | Failure]:
-    """The texts that are compared, and all that their score rests on; a Failure where the encoder fails.
+) -> Generator[tuple[Need, ...], Any, _Found]:
+    """Ask for all that the score of an answer rests on; return it with the texts that are compared.
 
     Args:
         item: A checked one.
@@ -281,59 +267,44 @@ def gather_long(
         rough_error: As `ModelMetadata.rough_cosine_error`.
     """
     texts = smile_texts(item.prediction, item.references, sentences)
-    tokens = (yield from _read(item.prediction, parameters)) if len(item.prediction) > _MAY_BE_CUT else None
-    if isinstance(tokens, Failure):
-        return tokens
+    tokens = (yield from _read(parameters.model, item.prediction)) if len(item.prediction) > _MAY_BE_CUT else None
     if tokens is None or not tokens.truncated:
         like_fast = replace(parameters, preset=SmilePreset.FAST)
         found = yield from gather(texts, like_fast, rough_error=rough_error)
-        if isinstance(found, Failure):
-            return found
         if tokens is None and found.truncated:
-            tokens = yield from _read(item.prediction, parameters)
-        if isinstance(tokens, Failure):
-            return tokens
+            tokens = yield from _read(parameters.model, item.prediction)
         if tokens is None or not tokens.truncated:
             return texts, found
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
     texts = full_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
     texts = replace(texts, sentences=sentences)
     similarities = yield from _to_the_end(texts, parameters, tokens, end)
-    return similarities if isinstance(similarities, Failure) else (texts, similarities)
+    return texts, similarities
 
 
-def _read(text: str, parameters: SmileParameters) -> Generator[tuple[Need, ...], Any, TokenVectors | Failure]:
-    answer = yield from ask(EmbedTokens(parameters.model, (text,), Tier.PREDICTION))
-    if isinstance(answer, Failure):
-        return answer
-    (tokens,) = answer
+def _read(model: str, text: str) -> Generator[tuple[Need, ...], Any, TokenVectors]:
+    (tokens,) = yield from expect(ask(EmbedTokens(model, (text,), Tier.PREDICTION)))
     return tokens
 
 
 def _to_the_end(
     texts: SmileTexts, parameters: SmileParameters, first: TokenVectors, end: int
-) -> Generator[tuple[Need, ...], Any, Similarities | Failure]:
-    """Reads all pieces behind the first, then embeds the windows that are closest in any."""
+) -> Generator[tuple[Need, ...], Any, Similarities]:
+    """Read all pieces behind the first, then embed the windows that are closest in any."""
     model = parameters.model
     answers = yield from ask_together(
         Embed(model, texts.open_keywords, Tier.REFERENCE), Embed(model, texts.sentences, Tier.REFERENCE)
     )
-    if isinstance(answers, Failure):
-        return answers
     keywords, sentences = answers
     pieces = RankedPieces(texts, keywords.values, sentences.values)
     left = yield from read_pieces(texts.prediction[:end].rstrip(), model, first, pieces)
-    if isinstance(left, Failure):
-        return left
     truncated = left or texts.windows.truncated or is_cut(keywords, sentences)
     known = Similarities(pieces.sentences.tolist(), held_keywords(texts), truncated)
     rest = texts.with_open(can_still_win(texts, known.sentences, parameters))
     if not rest.open_references:
         return known
     windows = yield from pieces.shortlist(rest.rows_of)
-    vectors = yield from ask(Embed(model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))
-    if isinstance(vectors, Failure):
-        return vectors
+    vectors = yield from embed_windows(model, windows)
     rows = [row for row, index in enumerate(texts.open_references) if index in rest.open_references]
     closest = closest_windows(rest, windows, vectors.values, keywords.values[rows])
     return known.joined_by(closest, truncated=is_cut(vectors))

@@ -41,7 +41,7 @@ _FORMS: Final = {
 
 
 def seen(text: str) -> str:
-    """The text with spaces for control characters, and without invisible characters."""
+    """Return the text with spaces for control characters, and without invisible characters."""
     if text.isascii() and text.isprintable():
         return text
     odd = [character for character in set(text).difference(_JOINERS) if _is_odd(character)]
@@ -108,12 +108,12 @@ class Reading:
     places: Sequence[int]
 
     def original(self, begin: int, end: int) -> tuple[int, int]:
-        """Where in the original a part of the reading stands; the part is not empty."""
+        """Return where in the original a part of the reading stands; the part is not empty."""
         return self.places[begin], self.places[end - 1] + 1
 
 
 def as_written(text: str) -> Reading:
-    """The text `folded`."""
+    """Return the text `folded`."""
     return Reading(folded(text), range(len(text)))
 
 
@@ -123,7 +123,7 @@ def without_dress(text: str) -> Reading:
 
 
 def without_notes(text: str) -> Reading:
-    """The same, but a blank for every raised, lowered or circled character: it may stand beside the word."""
+    """Return the same, but a blank for every raised, lowered or circled character: it may stand beside the word."""
     return _read(text, _plain_or_beside)
 
 
@@ -149,7 +149,7 @@ def _plain_or_beside(character: str) -> str:
 
 
 def with_marks(text: str, begin: int, end: int) -> tuple[int, int]:
-    """A part of a text with the marks and invisible characters at its ends, which belong to no other letter."""
+    """Return a part of a text with the marks and invisible characters at its ends, which belong to no other letter."""
     while begin and category(text[begin - 1]) == "Cf":
         begin -= 1
     while end < len(text) and category(text[end]) in _NO_LETTERS:

@@ -21,7 +21,7 @@ PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 
 @cache
 def lemma_table() -> Mapping[str, str]:
-    """Lemmas of all words whose lemma is another word (about 33 000); read once, 0.1 s.
+    """Return lemmas of all words whose lemma is another word (about 33 000); read once, 0.1 s.
 
     The whole dictionary is folded into one table because lemminflect's own look-up copies its entry each time (5 µs and
     more), and because a table of fixed size needs no bound against a flood of unknown words. The file is read here
@@ -43,7 +43,7 @@ def known_words() -> frozenset[str]:
 
 @cache
 def _entries() -> Mapping[str, Mapping[str, str]]:
-    """Part of speech to word to its lemmas, with "/" between them."""
+    """Return part of speech to word to its lemmas, with "/" between them."""
     entries: dict[str, dict[str, str]] = defaultdict(dict)
     for word, part_of_speech, lemmas in _rows():
         entries[part_of_speech][word] = lemmas
@@ -55,14 +55,14 @@ def _entries() -> Mapping[str, Mapping[str, str]]:
 
 
 def _rows() -> Iterator[list[str]]:
-    """Of the dictionary: word, part of speech, lemmas."""
+    """Return of the dictionary: word, part of speech, lemmas."""
     with gzip.open(config.lemma_lu_fn, "rt", encoding="utf-8") as file:
         return csv.reader(file.read().splitlines(), quoting=csv.QUOTE_NONE)
 
 
 @cache
 def lemmatizer() -> Callable[[str, str], str]:
-    """The look-up as a bound method: `lemmatizer()(word, word)` is the lemma of a lower-cased word."""
+    """Return the look-up as a bound method: `lemmatizer()(word, word)` is the lemma of a lower-cased word."""
     return lemma_table().get
 
 
@@ -84,7 +84,7 @@ def antonym_table() -> Mapping[str, frozenset[str]]:
 
 
 def opposites_of(word: str) -> frozenset[str]:
-    """The antonyms of a lower-case word, and what it is with and without a negating prefix.
+    """Return the antonyms of a lower-case word, and what it is with and without a negating prefix.
 
     "hot": "cold"; "valid": "invalid"; "polar" and "nonpolar" are opposites of each other, "form" and "uniform" are not.
     """
@@ -122,7 +122,7 @@ class Normalised:
 
 
 def normalise(text: str) -> Normalised:
-    """N(text): lower-case, delete what is neither word character nor white space, split, lemmatise, join.
+    """Return N(text): lower-case, delete what is neither word character nor white space, split, lemmatise, join.
 
     Word characters and white space are Python's: letters, digits and "_" of all scripts; combining marks are deleted.
     """
@@ -142,7 +142,7 @@ _known = lru_cache(maxsize=_KNOWN_TEXTS)(_normalised)
 
 
 def bare_words(text: str) -> list[str]:
-    """The words of N(text) before they are lemmatised; none where no word character is in the text."""
+    """Return the words of N(text) before they are lemmatised; none where no word character is in the text."""
     lowered = text.lower()
     if lowered.isascii():
         return lowered.translate(_NEITHER_IN_ASCII).split()
@@ -152,7 +152,7 @@ def bare_words(text: str) -> list[str]:
 
 
 def _without_others(text: str) -> str:
-    """The text without what is neither word character nor white space, each kind of character looked at once."""
+    """Return the text without what is neither word character nor white space, each kind of character looked at once."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     counts = np.bincount(codes)
     deleted = np.zeros(len(counts), np.bool_)
@@ -162,7 +162,7 @@ def _without_others(text: str) -> str:
 
 
 def word_spans(text: str, max_words: int) -> NDArray[np.int32]:
-    """Where the first `max_words` words of `normalise(text)` stand in the raw text.
+    """Return where the first `max_words` words of `normalise(text)` stand in the raw text.
 
     Returns:
         int32[words, 2], half-open character ranges, ascending and disjoint; punctuation around a word is left out.

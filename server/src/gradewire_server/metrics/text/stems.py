@@ -16,7 +16,7 @@ _VOWELS: Final = frozenset("aeiou")
 
 
 def _table(rules: str) -> Mapping[str, str]:
-    """Ending (or word) to replacement, from "ENDING>REPLACEMENT …"."""
+    """Return ending (or word) to replacement, from "ENDING>REPLACEMENT …"."""
     return dict(rule.split(">") for rule in rules.split())
 
 
@@ -36,7 +36,7 @@ _REMAINING: Final = _table(
 
 
 def _shape(letters: str) -> str:
-    """A "c" or "v" for each letter; "y" is a vowel after a consonant, and what is no letter is a consonant."""
+    """Return a "c" or "v" for each letter; "y" is a vowel after a consonant, and what is no letter is a consonant."""
     shape = ""
     for letter in letters:
         shape += "v" if letter in _VOWELS or (letter == "y" and shape.endswith("c")) else "c"
@@ -44,7 +44,7 @@ def _shape(letters: str) -> str:
 
 
 def _measure(letters: str) -> int:
-    """Porter's m: how often consonants follow vowels."""
+    """Return Porter's m: how often consonants follow vowels."""
     return _shape(letters).count("vc")
 
 
@@ -55,7 +55,7 @@ def _is_short(letters: str) -> bool:
 
 
 def _ending(word: str, endings: Mapping[str, str]) -> str:
-    """The longest of `endings` that the word has, else ""."""
+    """Return the longest of `endings` that the word has, else ""."""
     for length in range(min(len(word), max(map(len, endings))), 0, -1):
         if word[-length:] in endings:
             return word[-length:]
@@ -145,5 +145,5 @@ def _stem_of(word: str) -> str:
 
 
 def stem(word: str) -> str:
-    """The stem of a lower-case word."""
+    """Return the stem of a lower-case word."""
     return _stem_of(word) if len(word) <= LONGEST_STEMMED_CHARACTERS else word

@@ -40,7 +40,7 @@ MAX_REFERENCE_WORDS: Final = 8192
 
 
 def translated(text: str, table: Mapping[int, str | int | None]) -> str:
-    """What `text.translate(table)` gives.
+    """Return what `text.translate(table)` gives.
 
     One call for half a megabyte would hold the interpreter's lock for 50 ms, on whatever thread.
     """
@@ -59,7 +59,7 @@ def _character_class(numbers: Iterable[int]) -> str:
 
 
 def _compiled_word() -> re.Pattern[str]:
-    """A word, or one letter of an unspaced script; marks go with the letter before them (not so in Python's)."""
+    """Return a word, or one letter of an unspaced script; marks go with the letter before them (not so in Python's)."""
     # Plain classes, because an alternation for every character takes ten times as long on a long text.
     assigned = range(_UNSPACED[-1].stop)
     letters = [number for number in assigned if chr(number).isalnum()]
@@ -77,7 +77,7 @@ _WORD: Final = _compiled_word()  # at start, not under the first answer that is 
 
 
 def split_words(text: str) -> list[str]:
-    """Lower-case words, at least one of what is not blank.
+    """Return lower-case words, at least one of what is not blank.
 
     A word is a run of letters, digits and marks; each letter of a script that puts no spaces between words is one of
     its own; all else, "_" too, stands between words. Where there is no word ("?!"), the white-space separated parts are
@@ -92,7 +92,7 @@ def split_words(text: str) -> list[str]:
 
 
 def first_words(text: str) -> tuple[list[str], bool]:
-    """The first MAX_WORDS of `split_words`, and whether anything was left out."""
+    """Return the first MAX_WORDS of `split_words`, and whether anything was left out."""
     begun = text.lstrip()
     words = split_words(begun[:MAX_CHARACTERS])
     return words[:MAX_WORDS], len(words) > MAX_WORDS or len(begun) > MAX_CHARACTERS
@@ -101,7 +101,7 @@ def first_words(text: str) -> tuple[list[str], bool]:
 def words_of_references(
     references: Sequence[str], words_of: Callable[[str], tuple[list[str], bool]]
 ) -> tuple[list[list[str]], bool]:
-    """Words of the first references, as many as have MAX_REFERENCE_WORDS together at most.
+    """Return words of the first references, as many as have MAX_REFERENCE_WORDS together at most.
 
     Args:
         references: At least the first one is kept where `words_of` gives no more than MAX_REFERENCE_WORDS.

@@ -1,6 +1,9 @@
 """Short English answers that say yes or no beyond doubt; all others say neither."""
 
 import re
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
 from typing import Final
 
 _MOST_CHARACTERS: Final = 300
@@ -11,53 +14,26 @@ _INTRODUCTION: Final = re.compile(
     r"[\s'\"*_`\u2018\u2019\u201c\u201d\u2013\u2014-]*(?:(?:(?:the|my) )?answer(?: is)?\b[\s:*_]*)?"
 )
 
+_WORDS: Final = tomllib.loads((files(__package__) / "yes_no.toml").read_text("utf-8"))
 _LEADING: Final = {
-    **dict.fromkeys(("yes", "yeah", "yep", "yup", "yea", "aye"), True),
-    **dict.fromkeys(("no", "nope", "nah", "nay"), False),
+    **dict.fromkeys(_WORDS["leading_yes"].split(), True),
+    **dict.fromkeys(_WORDS["leading_no"].split(), False),
 }
-_WHOLE: Final = {
-    **dict.fromkeys(("true", "correct", "affirmative"), True),
-    **dict.fromkeys(("false", "incorrect", "negative", "never"), False),
-    **dict.fromkeys(("not really", "not at all", "not yet", "not any more", "not anymore", "not any longer"), False),
-    **dict.fromkeys(("of course not", "certainly not", "definitely not", "absolutely not"), False),
-}
-_SUBJECTS: Final = frozenset({"it", "this", "that", "there", "he", "she", "they", "these", "those"})
-# Not "may", "might" and "could": "it might" is no answer.
-_AUXILIARIES: Final = frozenset({
-    "is", "are", "was", "were", "does", "do", "did", "has", "have", "had", "can", "will", "would", "should", "must",
-})  # fmt: skip
-_QUESTION_WORDS: Final = _AUXILIARIES | {"am", "could", "may", "might", "shall"}
-_SHORT: Final = {
-    "it's": "it is", "that's": "that is", "there's": "there is", "he's": "he is", "she's": "she is",
-    "they're": "they are", "cannot": "can not", "can't": "can not", "won't": "will not", "shan't": "shall not",
-}  # fmt: skip
-
+_WHOLE: Final = {**dict.fromkeys(_WORDS["whole_yes"], True), **dict.fromkeys(_WORDS["whole_no"], False)}
+_SUBJECTS: Final = frozenset(_WORDS["subjects"].split())
+_AUXILIARIES: Final = frozenset(_WORDS["auxiliaries"].split())
+_QUESTION_WORDS: Final = _AUXILIARIES.union(_WORDS["questioning"].split())
+_SHORT: Final[Mapping[str, str]] = _WORDS["short_forms"]
+_DOUBT: Final = frozenset(_WORDS["doubt"].split())
+"""What, anywhere behind a yes or a no, leaves it in doubt."""
+_AGAINST: Final = {True: _DOUBT.union(_WORDS["against_yes"].split()), False: _DOUBT.union(_WORDS["against_no"].split())}
+"""The same, with the words of the other side, by verdict."""
 _ELLIPTIC_WORDS: Final = 4
 """Words of the longest ellipsis, "it is not any": what a clause may end with ("no, sir it is")."""
 
-# What, anywhere behind a yes or a no, leaves it in doubt.
-_DOUBT: Final = frozenset({
-    "but", "however", "although", "though", "except", "unless", "otherwise", "or", "if", "wait", "actually", "rather",
-    "sorry", "apologies", "apologise", "apologize", "afraid", "unable", "refuse", "ai", "model", "assistant",
-    "unclear", "unsure", "uncertain", "unknown", "undetermined", "unanswerable", "ambiguous", "insufficient",
-    "sure", "certain", "tell", "say", "determine", "know", "depends", "maybe", "perhaps", "possibly", "probably",
-    "likely", "unlikely", "may", "might", "could", "provided", "given", "missing", "attached", "available", "answer",
-    "question", "information", "data", "idea", "clue", "comment", "response", "result", "results", "output", "input",
-    "please", "error", "failed", "fails", "blank", "visible", "seen", "see", "timeout",
-    "i", "i'm", "i'd", "i'll", "i've", "me", "my", "we", "our", "you", "your", "both", "neither", "either", "mistake",
-})  # fmt: skip
-_AGAINST_YES: Final = frozenset({
-    "no", "nope", "nah", "nay", "not", "never", "none", "nobody", "nothing", "nowhere", "nor", "without", "hardly",
-    "barely", "scarcely", "false", "incorrect", "wrong", "negative", "untrue", "opposite", "contrary",
-})  # fmt: skip
-_AGAINST_NO: Final = frozenset({
-    "yes", "yeah", "yep", "yup", "yea", "aye", "true", "correct", "right", "affirmative", "indeed", "certainly",
-    "definitely", "absolutely", "course", "opposite", "contrary",
-})  # fmt: skip
-
 
 def leading_verdict(text: str) -> bool | None:
-    """The yes (True) or no (False) that a text is; None where it is neither, both, or in doubt.
+    """Return the yes (True) or no (False) that a text is; None where it is neither, both, or in doubt.
 
     Perhaps behind "answer:" or "the answer is", there stands
 
@@ -93,7 +69,7 @@ def asks_yes_or_no(question: str) -> bool:
 
 
 def _whole(words: list[str]) -> bool | None:
-    """The verdict of words that say nothing else."""
+    """Return the verdict of words that say nothing else."""
     if not words:
         return None
     if words[0] in _LEADING:
@@ -104,7 +80,7 @@ def _whole(words: list[str]) -> bool | None:
 
 
 def _elliptic(words: list[str]) -> bool | None:
-    """The verdict of a clause that is subject and auxiliary alone."""
+    """Return the verdict of a clause that is subject and auxiliary alone."""
     if len(words) < 2 or words[0] not in _SUBJECTS or words[1] not in _AUXILIARIES:
         return None
     return {"": True, "not": False, "not any": False}.get(" ".join(words[2:]))
@@ -112,11 +88,10 @@ def _elliptic(words: list[str]) -> bool | None:
 
 def _in_doubt(verdict: bool, rest: list[list[str]]) -> bool:  # noqa: FBT001 - the verdict itself, no switch
     """Whether clauses behind a verdict take it back, or begin with a number or "one" that belongs to it ("No. 5")."""
-    against = _DOUBT | (_AGAINST_YES if verdict else _AGAINST_NO)
     ends = (clause[-count:] for clause in rest for count in range(1, _ELLIPTIC_WORDS + 1))
     other = any(_whole(end) is (not verdict) for end in ends)
     numbered = rest[0][0] == "one" or rest[0][0].isdigit()
-    return other or numbered or any(word in against for clause in rest for word in clause)
+    return other or numbered or any(word in _AGAINST[verdict] for clause in rest for word in clause)
 
 
 def _words(clause: str) -> list[str]:

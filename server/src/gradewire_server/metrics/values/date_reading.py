@@ -4,28 +4,59 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from gradewire_server.metrics.values.dates import DECADES, MONTH_NAMES, MONTHS, SEASONS, WEEKDAYS, Date
-from gradewire_server.metrics.values.numerals import ORDINAL_ENDINGS, adjacent, lower_at, tokens_are
+from gradewire_server.metrics.values.dates import MONTHS, Date
+from gradewire_server.metrics.values.numerals import ORDINAL_ENDINGS
 from gradewire_server.metrics.values.ordinals import ordinal_number_at
-from gradewire_server.metrics.values.tokens import Token, roman_value
+from gradewire_server.metrics.values.tokens import (
+    VOCABULARY,
+    Token,
+    adjacent,
+    integer_at,
+    lower_at,
+    phrase_at,
+    phrases,
+    roman_value,
+    tokens_are,
+)
 from gradewire_server.metrics.values.units import CURRENCY_SIGNS, NAMES, SYMBOLS
 
-_ERAS: Final = frozenset({"bc", "bce", "b", "ad", "ce", "a", "c"})
+_WORDS: Final = VOCABULARY["dates"]
+MONTH_NAMES: Final = {
+    **{name: number for number, name in enumerate(_WORDS["months"].split(), 1)},
+    **{name[:3]: number for number, name in enumerate(_WORDS["months"].split(), 1)},
+    "sept": 9,
+}
+"""Months by name and short name."""
+WEEKDAYS: Final = {
+    f"{name}{plural}": number for number, name in enumerate(_WORDS["weekdays"].split()) for plural in ("", "s")
+}
+"""Days of the week by name."""
+SEASONS: Final = _WORDS["seasons"]
+"""First and last month of the seasons in the north."""
+DECADES: Final = {name: 10 * number for number, name in enumerate(_WORDS["decades"].split(), 2)}
+"""Decades by name, of the 20th century."""
+
 FIRST_YEAR: Final = 1000
 """First year that four digits are taken for."""
 _LAST_YEAR: Final = 2100
 _LAST_CENTURY: Final = 2000
+_LAST_SHORT_YEAR: Final = 39
+"""Up to here two digits are a year of this century."""
 _MAX_CENTURY: Final = 30
 _MAX_BC: Final = 12_000
-
-
-def integer_at(tokens: Sequence[Token], at: int) -> int | None:
-    """The number of a plain run of at most four digits, None for all else and beyond the ends."""
-    return tokens[at].whole if 0 <= at < len(tokens) else None
+_MAX_DAY: Final = 31
+_ERAS: Final = phrases(_WORDS["eras"])
+_HEDGES: Final = frozenset(_WORDS["hedges"].split())
+_RANGE_LINKS: Final = frozenset(_WORDS["range_links"].split())
+_BEFORE_YEARS: Final = frozenset(_WORDS["before_years"].split())
+_NO_YEAR: Final = frozenset(_WORDS["no_year"].split())
+_NO_DAY: Final = frozenset(_WORDS["no_day"].split())
+_WORDS_TOO: Final = frozenset(_WORDS["words_too"].split())
+_BEFORE_MONTHS: Final = frozenset(_WORDS["before_months"].split())
 
 
 def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
-    """The year of four digits, 1000 to 2099, that stands at a place."""
+    """Return the year of four digits, 1000 to 2099, that stands at a place."""
     year = integer_at(tokens, at)
     if year is not None and lower_at(tokens, at - 1) == "fy" and adjacent(tokens, at) and len(tokens[at].text) == 2:
         return 2000 + year  # "FY22"
@@ -33,7 +64,7 @@ def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
 
 
 def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "1970s", "the '70s", "the 1800s"."""
+    """Read "1970s", "the '70s", "the 1800s"."""
     year = integer_at(tokens, at)
     end = at + 1 + (lower_at(tokens, at + 1) == "'" and adjacent(tokens, at + 1))
     if year is None or year % 10 or not adjacent(tokens, end) or lower_at(tokens, end) != "s":
@@ -44,13 +75,13 @@ def decade_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
         return None
     # "The 2000s" are a decade as long as their century is young.
     date, end = Date.years(year, year + (99 if year % 100 == 0 and year != _LAST_CENTURY else 9)), end + 1
-    if (era := _era(tokens, end)) is not None and era[0] < 0:
+    if (era := phrase_at(tokens, end, _ERAS)) is not None and era[0] < 0:
         return Date.years(-year - (99 if year % 100 == 0 else 9), -year), era[1]
     return date, end
 
 
 def century_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "19th century", "the fifth century BC", "XIX century"."""
+    """Read "19th century", "the fifth century BC", "XIX century"."""
     found = ordinal_number_at(tokens, at)
     if found is None and tokens[at].word and (roman := roman_value(tokens[at].text)) is not None:
         found = roman, at + 1 + (lower_at(tokens, at + 1) in ORDINAL_ENDINGS)
@@ -60,32 +91,19 @@ def century_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     end += lower_at(tokens, end) == "-"
     if not 1 <= century <= _MAX_CENTURY or lower_at(tokens, end) not in {"century", "centuries", "cent"}:
         return None
-    era = _era(tokens, end + 1)
+    era = phrase_at(tokens, end + 1, _ERAS)
     if era is not None and era[0] < 0:
         return Date.years(-100 * century, -100 * century + 99), era[1]
     return Date.years(100 * century - 99, 100 * century), end + 1 if era is None else era[1]
 
 
-def _era(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
-    """-1 before Christ, 1 behind, and the place after it."""
-    if lower_at(tokens, at) not in _ERAS:
-        return None
-    for words, sign in (
-        (("bc",), -1), (("bce",), -1), (("b", ".", "c", ".", "e", "."), -1), (("b", ".", "c", "."), -1),
-        (("b", ".", "c"), -1), (("ad",), 1), (("ce",), 1), (("a", ".", "d", "."), 1), (("c", ".", "e", "."), 1),
-    ):  # fmt: skip
-        if tokens_are(tokens, at, *words):
-            return sign, at + len(words)
-    return None
-
-
 def year_with_era_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "27 BC", "800 AD", "in the year 44"."""
+    """Read "27 BC", "800 AD", "in the year 44"."""
     number = tokens[at].number
     if number is None or number % 1 or not 1 <= number <= _MAX_BC:
         return None
     year = int(number)
-    era = _era(tokens, at + 1)
+    era = phrase_at(tokens, at + 1, _ERAS)
     if era is not None:
         return Date.years(era[0] * year, era[0] * year), era[1]
     named = tokens_are(tokens, at - 2, "the", "year")
@@ -93,7 +111,7 @@ def year_with_era_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | Non
 
 
 def season_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "Summer 1969", "the fall of 2015"; without a year it is hardly ever a date."""
+    """Read "Summer 1969", "the fall of 2015"; without a year it is hardly ever a date."""
     place = at + 1 + (lower_at(tokens, at + 1) in {"of", ","})
     year = full_year_at(tokens, place)
     if year is None:
@@ -103,7 +121,7 @@ def season_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "the third quarter of 2021", "Q3 2021"."""
+    """Read "the third quarter of 2021", "Q3 2021"."""
     if lower_at(tokens, at) == "q":
         number = integer_at(tokens, at + 1) if adjacent(tokens, at + 1) else None
         found = None if number is None else (number, at + 2)
@@ -124,23 +142,8 @@ def _quarter_of(tokens: Sequence[Token], quarter: int, at: int) -> tuple[Date, i
     return Date.months(year, 3 * quarter - 2, 3 * quarter), at + 1
 
 
-_VERBS: Final = frozenset({"may", "march", "mar", "sep", "dec", "jan", "oct", "nov", "apr", "jun", "jul", "feb", "aug"})
-_IN: Final = frozenset({
-    "in", "of", "on", "since", "until", "till", "by", "before", "after", "during", "from", "to", "year", "early",
-    "late", "mid", "circa", "last", "next", "this", "every", "between", "around", "about",
-})  # fmt: skip
-_PREPOSITIONS: Final = frozenset({
-    "in", "since", "until", "till", "by", "year", "from", "circa", "ca", "c", "during", "before", "after", "between",
-})  # fmt: skip
-_HEDGES: Final = frozenset({"about", "around", "circa", "ca", "c", "roughly", "approximately", "~"})
-_LAST_SHORT_YEAR: Final = 39
-"""Up to here two digits are a year of this century."""
-_MAX_DAY: Final = 31
-_RANGES: Final = frozenset({"-", "to", "until", "till", "through", "/", "and"})
-
-
 def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
-    """The date that begins at a token, with indices of its first token and the one behind it."""
+    """Return the date that begins at a token, with indices of its first token and the one behind it."""
     found = _point(tokens, at)
     if found is None:
         return None
@@ -153,7 +156,7 @@ def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
 
 
 def _point(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """A date without what is said around it."""
+    """Return a date without what is said around it."""
     token = tokens[at]
     if token.word:
         return _by_word(tokens, at)
@@ -182,7 +185,7 @@ def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "1776-07-04", "12/25/1999"; "25.12.1999" has become the former."""
+    """Read "1776-07-04", "12/25/1999"; "25.12.1999" has become the former."""
     first, second, third = (integer_at(tokens, at + step) for step in (0, 2, 4))
     mark = lower_at(tokens, at + 1)
     if first is None or second is None or third is None or mark not in {"-", "/"}:
@@ -202,7 +205,7 @@ def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
-    """Day of a month and the place behind it."""
+    """Return the day of a month and the place behind it."""
     found = ordinal_number_at(tokens, at)
     if found is None and (whole := integer_at(tokens, at)) is not None and len(tokens[at].text) <= 2:
         found = whole, at + 1
@@ -210,12 +213,12 @@ def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
 
 
 def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "July 4, 1776", "July 1776", "in July"."""
+    """Read "July 4, 1776", "July 1776", "in July"."""
     month = MONTH_NAMES[tokens[at].lower]
     end = at + 1 + (lower_at(tokens, at + 1) == "." and len(tokens[at].text) <= 4)
     place = end + (lower_at(tokens, end) == "the")
     day = _day(tokens, place) if place < len(tokens) else None
-    if day is not None and _clock_or_unit(tokens, day[1]):
+    if day is not None and lower_at(tokens, day[1]) in _NO_DAY:
         day = None
     behind = end if day is None else day[1]
     year, finish = _year_after(tokens, behind)
@@ -224,17 +227,13 @@ def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     return Date.of(year, month, None if day is None else day[0]), finish
 
 
-def _clock_or_unit(tokens: Sequence[Token], at: int) -> bool:
-    return lower_at(tokens, at) in {":", "%"} or lower_at(tokens, at) in {"million", "percent", "people"}
-
-
 def _is_month(tokens: Sequence[Token], at: int) -> bool:
     """Whether a word without day and year is a month: "may" and "march" are verbs, "Sep" and "Dec" names as well."""
     token = tokens[at]
-    if token.lower not in _VERBS:
+    if token.lower not in _WORDS_TOO:
         return True
     before = lower_at(tokens, at - 1)
-    return token.text[0].isupper() and (len(tokens) <= 2 or before in _IN)
+    return token.text[0].isupper() and (len(tokens) <= 2 or before in _BEFORE_MONTHS)
 
 
 def _year_after(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
@@ -248,7 +247,7 @@ def _year_after(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
 
 
 def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """As in "4 July 1776", "the fourteenth of July"."""
+    """Read "4 July 1776", "the fourteenth of July"."""
     found = _day(tokens, at)
     if found is None:
         return None
@@ -264,13 +263,13 @@ def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """A year in four digits, unless a unit behind it says that it is a number."""
+    """Return a year in four digits, unless a unit behind it says that it is a number."""
     year = full_year_at(tokens, at)
-    if year is None or lower_at(tokens, at + 1) in {"%", "^", "*", "+", "\u00b0", "million", "billion", "hundred"}:
+    if year is None or lower_at(tokens, at + 1) in _NO_YEAR:
         return None
     token = tokens[at]
     before = lower_at(tokens, at - 1)
-    dated = before in _PREPOSITIONS
+    dated = before in _BEFORE_YEARS
     behind = tokens[at + 1] if at + 1 < len(tokens) else None
     counts = behind is not None and behind.word and (behind.lower in NAMES or behind.text in SYMBOLS)
     if not dated and (counts or (before in {"-", "=", "*", "+"} and adjacent(tokens, at))):
@@ -280,36 +279,31 @@ def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
-    """Early, middle or late in a decade, century or year."""
+    """Narrow a decade, century or year to its early, middle or late part."""
     before = start - 1 - (lower_at(tokens, start - 1) == "-")
-    stage = lower_at(tokens, before)
-    if stage not in {"early", "mid", "late", "middle"} or date.first is None or date.last is None or date.month:
+    stage = _WORDS["stages"].get(lower_at(tokens, before))
+    if stage is None or date.first is None or date.last is None or date.month:
         return date, start
     length = date.last - date.first + 1
-    first, last = {"early": (0.0, 0.4), "late": (0.6, 1.0)}.get(stage, (0.3, 0.8))
+    first, last = stage
     begin = date.first + int(length * first)
     return replace(date, first=begin, last=date.first + int(length * last) - 1, number=None), before
 
 
 def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[Date, int]:
-    """As in "1914-18", "1368 to 1644", "between 1440 and 1450"."""
+    """Read "1914-18", "1368 to 1644", "between 1440 and 1450"."""
     link = lower_at(tokens, end)
     between = lower_at(tokens, start - 1) == "between"
-    if date.first is None or link not in _RANGES or (link == "and") != between or end + 1 >= len(tokens):
+    if date.first is None or link not in _RANGE_LINKS or (link == "and") != between or end + 1 >= len(tokens):
         return date, end
     if link == "/" and not adjacent(tokens, end + 1):
         return date, end
-    short = integer_at(tokens, end + 1)
-    year = date.year
-    if (
-        short is not None and year is not None and len(tokens[end + 1].text) == 2 and link in {"-", "/"}
-        and date.month is None and short > year % 100 and lower_at(tokens, end + 2) not in {"-", "/"}
-    ):  # fmt: skip
-        upper: tuple[Date, int] | None = (Date.years(year // 100 * 100 + short, year // 100 * 100 + short), end + 2)
-    elif (full := full_year_at(tokens, end + 1)) is not None and date.month is None:
-        upper = (Date.years(full, full), end + 2)
-    else:
-        upper = _point(tokens, end + 1)
+    year = None if date.month else date.year
+    short = integer_at(tokens, end + 1) if link in {"-", "/"} and len(tokens[end + 1].text) == 2 else None
+    full = None if date.month else full_year_at(tokens, end + 1)
+    if short is not None and year is not None and short > year % 100 and lower_at(tokens, end + 2) not in {"-", "/"}:
+        full = year // 100 * 100 + short
+    upper = _point(tokens, end + 1) if full is None else (Date.years(full, full), end + 2)
     if upper is None or upper[0].last is None or upper[0].last <= (date.last or 0):
         return date, end
     return Date(date.first, upper[0].last, ranged=not between), upper[1]

@@ -5,39 +5,22 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from gradewire_server.metrics.values.numerals import SMALL, adjacent, lower_at, number_at, tokens_are
-from gradewire_server.metrics.values.tokens import Token
+from gradewire_server.metrics.values.numerals import SMALL
+from gradewire_server.metrics.values.tokens import VOCABULARY, Token, adjacent, lower_at, number_at, phrase_at, phrases
 
-_NAMES: Final = "january february march april may june july august september october november december"
-MONTH_NAMES: Final = {
-    **{name: number for number, name in enumerate(_NAMES.split(), 1)},
-    **{name[:3]: number for number, name in enumerate(_NAMES.split(), 1)},
-    "sept": 9,
-}
-"""Months by name and short name."""
-_WEEKDAY_NAMES: Final = "monday tuesday wednesday thursday friday saturday sunday"
-WEEKDAYS: Final = {
-    f"{name}{plural}": number for number, name in enumerate(_WEEKDAY_NAMES.split()) for plural in ("", "s")
-}
-"""Days of the week by name."""
-SEASONS: Final = {"spring": (3, 6), "summer": (6, 9), "autumn": (9, 12), "fall": (9, 12), "winter": (12, 15)}
-"""First and last month of the seasons in the north."""
-DECADES: Final = {
-    "twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70, "eighties": 80,
-    "nineties": 90,
-}  # fmt: skip
-"""Decades by name, of the 20th century."""
+_WORDS: Final = VOCABULARY["dates"]
 
+MONTHS: Final = 12
+_DAYS: Final = 31
+_YEAR: Final = MONTHS * _DAYS
+"""Days of a year in which every month has 31: all that is needed is their order."""
+_SLACK: Final = _YEAR
+"""How much a century or decade may be missed by: whether 1900 is the 19th is a matter of taste."""
 
+_DAY_MINUTES: Final = 1440
 _HALF_DAY: Final = 720
-_DAY: Final = 1440
-_PARTS_OF_DAY: Final = (
-    (("in", "the", "morning"), 0),
-    (("in", "the", "afternoon"), _HALF_DAY),
-    (("in", "the", "evening"), _HALF_DAY),
-)
-_PAST: Final = {("half", "past"): 30, ("quarter", "past"): 15, ("quarter", "after"): 15, ("quarter", "to"): -15}
-_NAMED: Final = {"noon": 720, "midday": 720, "midnight": 0}
+_HALVES_OF_DAY: Final = phrases(_WORDS["halves_of_day"])
+_MINUTES_PAST: Final = phrases(_WORDS["minutes_past"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +36,17 @@ class Time:
     half_known: bool
 
     def equals(self, reference: "Time") -> bool:
-        """Whether an answer's time, this one, is the reference's; without "am" and "pm" either will do."""
-        apart = (self.minute - reference.minute) % _DAY
+        """Return whether an answer's time, this one, is the reference's; without "am" and "pm" either will do."""
+        apart = (self.minute - reference.minute) % _DAY_MINUTES
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
+
+    def contradicts(self, reference: "Time") -> bool:
+        """Return whether a time that is not the reference's stands in its place, as every one does."""
+        return not self.equals(reference)
 
 
 def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
-    """The time of day that begins at a token, and the index behind it."""
+    """Return the time of day that begins at a token, and the index behind it."""
     token = tokens[at]
     if token.word:
         return _in_words(tokens, at)
@@ -87,14 +74,13 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
 
 
 def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
-    """As in "noon", "half past seven", "a quarter to 8", "seven o'clock"."""
-    if tokens[at].lower in _NAMED:
-        return Time(_NAMED[tokens[at].lower], half_known=True), at + 1
+    """Read "noon", "half past seven", "a quarter to 8", "seven o'clock"."""
+    named = _WORDS["named_times"].get(tokens[at].lower)
+    if named is not None:
+        return Time(named, half_known=True), at + 1
     begin = at + (lower_at(tokens, at) == "a")
-    minute, end = 0, at
-    past = _PAST.get((lower_at(tokens, begin), lower_at(tokens, begin + 1)))
-    if past is not None:
-        minute, end = past, begin + 2
+    past = phrase_at(tokens, begin, _MINUTES_PAST)
+    minute, end = past or (0, at)
     whole = number_at(tokens, end)
     hour = SMALL.get(lower_at(tokens, end), 0) if whole is None else whole
     clock = lower_at(tokens, end + 1) == "o'clock"
@@ -104,7 +90,7 @@ def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     if past is None and half is None and not clock:
         return None
     minute = int(hour) % 12 * 60 + minute + (half or 0)
-    return Time(minute % _DAY, half_known=half is not None), behind
+    return Time(minute % _DAY_MINUTES, half_known=half is not None), behind
 
 
 def _half(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
@@ -114,18 +100,7 @@ def _half(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
         return _HALF_DAY * (lower == "pm"), at + 1
     if lower in {"a", "p"} and lower_at(tokens, at + 1) == "." and lower_at(tokens, at + 2) == "m":
         return _HALF_DAY * (lower == "p"), at + 3 + (lower_at(tokens, at + 3) == ".")
-    for words, half in _PARTS_OF_DAY:
-        if tokens_are(tokens, at, *words):
-            return half, at + len(words)
-    return None, at
-
-
-MONTHS: Final = 12
-_DAYS: Final = 31
-_YEAR: Final = MONTHS * _DAYS
-"""Days of a year in which every month has 31: all that is needed is their order."""
-_SLACK: Final = _YEAR
-"""How much a century or decade may be missed by: whether 1900 is the 19th is a matter of taste."""
+    return phrase_at(tokens, at, _HALVES_OF_DAY) or (None, at)
 
 
 class DatePrecision(IntEnum):
@@ -163,18 +138,18 @@ class Date:
 
     @classmethod
     def years(cls, first: int, last: int) -> "Date":
-        """From the beginning of a year to the end of another one; years before Christ are below 0."""
+        """Return from the beginning of a year to the end of another one; years before Christ are below 0."""
         return cls(first * _YEAR, (last + 1) * _YEAR - 1)
 
     @classmethod
     def months(cls, year: int, first: int, last: int) -> "Date":
-        """Months of a year, counted from 1; months above 12 are of the next year."""
+        """Return months of a year, counted from 1; months above 12 are of the next year."""
         month = first if first == last else None
         return cls(year * _YEAR + (first - 1) * _DAYS, year * _YEAR + last * _DAYS - 1, month)
 
     @classmethod
     def of(cls, year: int | None, month: int, day: int | None) -> "Date":
-        """A month or day, without a year where that is None."""
+        """Return a month or day, without a year where that is None."""
         if year is None:
             return cls(month=month, day=day)
         if day is None:
@@ -191,13 +166,13 @@ class Date:
 
     @property
     def fineness(self) -> str:
-        """What it is as fine as."""
+        """Return what it is as fine as."""
         if self.weekday is not None:
             return "weekday"
         return "yearless" if self.first is None else "dated"
 
     def equals(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
-        """Whether an answer's date, this one, is the reference's or lies in it.
+        """Return whether an answer's date, this one, is the reference's or lies in it.
 
         Args:
             reference: The reference's.
@@ -208,7 +183,7 @@ class Date:
             return reference.weekday == self.weekday
         reference = _at_precision(reference, asked)
         if reference.first is None or reference.last is None:
-            return self.month == reference.month and reference.day in {None, self.day}
+            return self._in_year(reference)
         if self.first is None or self.last is None:
             return reference.year in asked_years and self._in_year(reference)
         if reference.ranged:
@@ -216,10 +191,10 @@ class Date:
         lower, upper = _widened(reference)
         if lower <= self.first and self.last <= upper:
             return True
-        return self.ranged and any(lower <= end.first and end.last <= upper for end in _ends(self))
+        return self.ranged and any(lower <= (year.first or 0) and (year.last or 0) <= upper for year in _ends(self))
 
     def coarser_than(self, reference: "Date") -> bool:
-        """Whether an answer's date holds the reference's and says it less exactly: the year of a day."""
+        """Return whether an answer's date holds the reference's and says it less exactly: the year of a day."""
         if self.weekday is not None or self.first is None or self.last is None or self.ranged:
             return False
         if reference.first is None or reference.last is None or reference.ranged:
@@ -242,18 +217,12 @@ class Date:
         return months or (self.day is not None and reference.day is not None and self.day != reference.day)
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
-    first: int
-    last: int
-
-
-def _ends(date: Date) -> tuple[_End, ...]:
-    """First and last year of a stretch."""
+def _ends(date: Date) -> tuple[Date, ...]:
+    """Return first and last year of a stretch."""
     if date.first is None or date.last is None:
         return ()
     begin, end = date.first // _YEAR, date.last // _YEAR
-    return _End(begin * _YEAR, begin * _YEAR + _YEAR - 1), _End(end * _YEAR, end * _YEAR + _YEAR - 1)
+    return Date.years(begin, begin), Date.years(end, end)
 
 
 def _at_precision(reference: Date, asked: DatePrecision) -> Date:
@@ -276,7 +245,7 @@ def _same_ends(reference: Date, answer: Date) -> bool:
 
 
 def _widened(reference: Date) -> tuple[int, int]:
-    """The days that a reference holds for: some more of a round year that is "about", and at centuries' ends."""
+    """Return the days that a reference holds for: some more of a round year that is "about", and at centuries' ends."""
     first, last = reference.first or 0, reference.last or 0
     if reference.hedged and (year := reference.year) is not None:
         years = 50 if year % 100 == 0 else 5 if year % 10 == 0 else 2

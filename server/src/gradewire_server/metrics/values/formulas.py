@@ -1,6 +1,7 @@
 """Formulas and relations: found in a text, parsed into bounded steps, evaluated at fixed points, read as values."""
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,6 +12,7 @@ from math import isclose, isfinite
 from typing import Final, TypeAlias
 
 from gradewire_server.metrics.values.quantities import Quantity
+from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import NAMES, SYMBOLS
 
 MAX_TOKENS: Final = 64
@@ -22,16 +24,8 @@ _TOKEN: Final = re.compile(
     r"|(?P<name>[A-Za-z\u03b1-\u03c9]{1,3}(?![^\W\d_]|'))"
     r"|(?P<relation><=|>=|!=|==|=|<(?!-)|>)|(?P<operator>\*\*|[-+*/^!])(?!>)|(?P<bracket>[()])|(?P<other>[^\W\d_]+'?|[^\w\s]|_)"
 )
-# What formulas are about is hardly ever an English word.
-_WORDS: Final = frozenset({
-    "is", "in", "of", "or", "to", "as", "at", "by", "be", "if", "it", "an", "on", "no", "so", "we", "he", "do", "up",
-    "us", "my", "me", "am", "go", "and", "the", "for", "are", "was", "but", "not", "all", "can", "had", "her", "has",
-    "him", "his", "how", "its", "may", "new", "now", "old", "one", "our", "out", "own", "say", "see", "she", "too",
-    "two", "use", "way", "who", "you", "yes", "any", "day", "get", "let", "man", "put", "set", "did", "per", "six",
-    "ten", "km", "kg", "cm", "mm", "ml", "min", "hr", "ft", "mi", "lb", "oz", "kw", "mw", "mph", "usd", "eur", "gbp",
-    "ad", "bc", "ce", "pm", "st", "nd", "rd", "th", "co", "vs", "eg", "ie", "etc", "aka", "tv", "uk", "eu", "usa",
-    "mid",
-})  # fmt: skip
+_WORDS: Final = frozenset(VOCABULARY["formulas"]["no_names"].split())
+"""English words and units, which are hardly ever what formulas are about."""
 
 _POINTS: Final = 5
 _ENOUGH: Final = 3
@@ -39,27 +33,25 @@ _ENOUGH: Final = 3
 _TOLERANCE: Final = 1e-9
 _MAX_FACTORIAL: Final = 170
 _PRECEDENCE: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "implied": 3, "^": 4, "call": 5}
-_COMPUTED_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {
+_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {
     "sqrt": math.sqrt, "cbrt": math.cbrt, "sin": math.sin, "cos": math.cos, "tan": math.tan, "ln": math.log,
     "log": math.log10, "log10": math.log10, "log2": math.log2, "exp": math.exp, "abs": abs,
 }  # fmt: skip
 _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "implied": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "^": lambda a, b: a**b,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "implied": operator.mul,
+    "/": operator.truediv,
+    "^": operator.pow,
 }
-
-_TURNED: Final = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 _SIGNED: Final = frozenset("^*/=<>+!")
 _PI: Final = re.compile(r"\bpi\b")
 _NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
 """What formulas have; most texts have nothing of it, and are not looked at further."""
 _UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
-_VARIABLES: Final = frozenset("xyznabctruvwpqijXYZNABC\u03b1\u03b2\u03b3\u03b8\u03bb")
+_VARIABLES: Final = frozenset(VOCABULARY["formulas"]["variables"])
 """Behind a number; other letters there are units and scales: "5m", "10k"."""
 _COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
 _PLAIN_ONLY: Final = frozenset({"-", "/"})
@@ -83,12 +75,12 @@ class Sign:
 
     @property
     def opens(self) -> bool:
-        """Whether an operand begins with it."""
+        """Return whether an operand begins with it."""
         return self.kind in {"number", "function", "constant", "name"} or self.text == "("
 
     @property
     def closes(self) -> bool:
-        """Whether an operand ends with it."""
+        """Return whether an operand ends with it."""
         return self.kind in {"number", "constant", "name"} or self.text in {")", "!"}
 
 
@@ -128,7 +120,7 @@ def _apart(last: Sign, sign: Sign) -> bool:
 
 
 def _ended(run: list[Sign]) -> Iterator[list[Sign]]:
-    """The run without what cannot begin or end a formula."""
+    """Return the run without what cannot begin or end a formula."""
     if len(run) > 4 * MAX_TOKENS or (run and run[0].text == "/"):  # "kg/m^3" is a unit
         return
     first, last = 0, len(run)
@@ -170,7 +162,7 @@ class Formula:
         return None if self.names else self.values[0]
 
     def equals(self, other: "Formula") -> bool:
-        """Whether both have the same values wherever both have some."""
+        """Return whether both have the same values wherever both have some."""
         if self.names != other.names:
             return False
         pairs = [
@@ -180,13 +172,17 @@ class Formula:
             isclose(ours or 0.0, theirs or 0.0, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) for ours, theirs in pairs
         )
 
+    def contradicts(self, reference: "Formula") -> bool:
+        """Return whether a formula that is not the reference's is about the same variables."""
+        return bool(self.names & reference.names)
+
     def minus(self, other: "Formula") -> "Formula":
-        """The difference of two formulas."""
+        """Return the difference of two formulas."""
         return Formula((*self.steps, *other.steps, ("-", 0.0)), self.names | other.names)
 
 
 def parse(signs: Sequence[Sign]) -> Formula | None:
-    """The formula that tokens write, None where they write none. Linear in their number, without recursion."""
+    """Return the formula that tokens write, None where they write none. Linear in their number, without recursion."""
     parser = _Parser()
     return parser.formula() if all(map(parser.takes, signs)) else None
 
@@ -201,7 +197,7 @@ class _Parser:
         self._operand = False  # whether the last token ended an operand
 
     def takes(self, sign: Sign) -> bool:
-        """Goes on with a token; False where it cannot stand there."""
+        """Go on with a token; False where it cannot stand there."""
         if self._operand and sign.opens:
             self._push("implied")
         if sign.kind in {"number", "constant", "name"}:
@@ -215,7 +211,7 @@ class _Parser:
         return self._take_operator(sign.text)
 
     def formula(self) -> Formula | None:
-        """The formula, None where something is open."""
+        """Return the formula, None where something is open."""
         if not self._operand or "(" in self._waiting:
             return None
         self._steps.extend((step, 0.0) for step in reversed(self._waiting))
@@ -244,7 +240,7 @@ class _Parser:
         return True
 
     def _push(self, operator: str) -> None:
-        """Puts an operator on the stack, and does what binds closer before it; powers bind to the right."""
+        """Put an operator on the stack, and do what binds closer before it; powers bind to the right."""
         self._operand = False
         mine = _PRECEDENCE[operator]
         while self._waiting and self._waiting[-1] != "(":
@@ -258,7 +254,7 @@ class _Parser:
         while self._waiting:
             step = self._waiting.pop()
             if step == "(":
-                if self._waiting and self._waiting[-1] in _COMPUTED_FUNCTIONS:
+                if self._waiting and self._waiting[-1] in _FUNCTIONS:
                     self._steps.append((self._waiting.pop(), 0.0))
                 return True
             self._steps.append((step, 0.0))
@@ -284,18 +280,21 @@ def _do(name: str, number: float, point: int, stack: list[float]) -> None:
         if isinstance(result, complex):
             raise ValueError("a power that is no real number")
         stack.append(result)
-    elif name == "negate":
-        stack.append(-stack.pop())
-    elif name == "!":
-        value = stack.pop()
-        if value % 1 or not 0 <= value <= _MAX_FACTORIAL:
-            raise ValueError("no factorial")
-        stack.append(float(math.factorial(int(value))))
-    elif name in _COMPUTED_FUNCTIONS:
-        stack.append(_COMPUTED_FUNCTIONS[name](stack.pop()))
+    elif name in _STEPS:
+        stack.append(_STEPS[name](stack.pop()))
     else:
         # Positive and unlike each other, for every letter at every point.
         stack.append(0.5 + (ord(name) * 37 + point * 101) % 97 / 61)
+
+
+def _factorial(value: float) -> float:
+    if value % 1 or not 0 <= value <= _MAX_FACTORIAL:
+        raise ValueError("no factorial")
+    return float(math.factorial(int(value)))
+
+
+_STEPS: Final[Mapping[str, Callable[[float], float]]] = {**_FUNCTIONS, "negate": operator.neg, "!": _factorial}
+"""Steps that take one value."""
 
 
 @dataclass(frozen=True)
@@ -313,11 +312,11 @@ class Relation:
     right: Formula
 
     @classmethod
-    def of(cls, left: Formula, operator: str, right: Formula) -> "Relation":
-        """A relation, turned round where the greater side stands first."""
-        if operator in {">", ">="}:
-            return cls(right, _TURNED[operator], left)
-        return cls(left, operator, right)
+    def of(cls, left: Formula, sign: str, right: Formula) -> "Relation":
+        """Return a relation, turned round where the greater side stands first."""
+        if sign in {">", ">="}:
+            return cls(right, sign.replace(">", "<"), left)
+        return cls(left, sign, right)
 
     @property
     def solution(self) -> float | None:
@@ -331,8 +330,12 @@ class Relation:
         """Its variables."""
         return self.left.names | self.right.names
 
+    def contradicts(self, reference: "Relation") -> bool:
+        """Return whether a relation that is not the reference's is about the same variables."""
+        return bool(self.names & reference.names)
+
     def equals(self, reference: "Relation") -> bool:
-        """Whether an answer's relation, this one, is the reference's, perhaps times a number."""
+        """Return whether an answer's relation, this one, is the reference's, perhaps times a number."""
         if self.operator != reference.operator or self.names != reference.names:
             return False
         ours, theirs = self.left.minus(self.right).values, reference.left.minus(reference.right).values
@@ -350,13 +353,13 @@ FormulaFound: TypeAlias = tuple[int, int, Quantity | Formula | Relation]
 
 
 def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFound]:
-    """The formulas of a text in plain form, except those that are written as numbers are: "3/4", "2 * 10^8".
+    """Return the formulas of a text in plain form, except those that are written as numbers are: "3/4", "2 * 10^8".
 
     Args:
         text: In plain form.
         characters: The text's.
     """
-    if _SIGNED.isdisjoint(characters) and not _has_names(text) and not _multiplied(text, characters):
+    if not _may_have_one(text, characters):
         return
     for run in runs_of(text):
         relations = [index for index, sign in enumerate(run) if sign.kind == "relation"]
@@ -366,17 +369,18 @@ def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFoun
             yield from _related(run, relations, text)
 
 
-def _has_names(text: str) -> bool:
-    return any(name in text for name in _NAMED) or ("pi" in text and _PI.search(text) is not None)
-
-
-def _multiplied(text: str, characters: AbstractSet[str]) -> bool:
-    """Whether a number stands before a letter, as in "2x - 3"."""
-    return "-" in characters and _COEFFICIENT.search(text) is not None
+def _may_have_one(text: str, characters: AbstractSet[str]) -> bool:
+    """Return whether a text has a sign or a name of formulas, or a number before a letter, as in "2x - 3"."""
+    return (
+        not _SIGNED.isdisjoint(characters)
+        or any(name in text for name in _NAMED)
+        or ("pi" in text and _PI.search(text) is not None)
+        or ("-" in characters and _COEFFICIENT.search(text) is not None)
+    )
 
 
 def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[FormulaFound]:
-    """A formula that is no relation."""
+    """Return a formula that is no relation."""
     if alone and (_is_number(run) or _is_unit(run, text)):
         return
     formula = parse(run)
@@ -391,7 +395,7 @@ def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[For
 
 
 def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
-    """Sides of equations and inequalities."""
+    """Return sides of equations and inequalities."""
     bounds = [-1, *relations, len(run)]
     sides = [run[first + 1 : last] for first, last in pairwise(bounds)]
     operators = [run[index].text for index in relations]
@@ -409,7 +413,7 @@ def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterat
 
 
 def _is_call(side: Sequence[Sign]) -> bool:
-    """Whether a side is the name of a function, "f(x)"."""
+    """Return whether a side is the name of a function, "f(x)"."""
     return len(side) == 4 and side[0].kind == "name" and side[1].text == "(" and side[2].kind == "name"
 
 
@@ -430,13 +434,13 @@ def _is_number(run: Sequence[Sign]) -> bool:
 
 
 def _is_unit(run: Sequence[Sign], text: str) -> bool:
-    """Whether a run is the unit of a number before it: "4 km^2", "9.8 m/s^2"."""
+    """Return whether a run is the unit of a number before it: "4 km^2", "9.8 m/s^2"."""
     before = text[max(0, run[0].start - 2) : run[0].start].rstrip()
     return run[0].kind == "name" and before[-1:].isdecimal()
 
 
 def _is_mathematical(run: Sequence[Sign]) -> bool:
-    """Whether letters are variables: "2x", "a + b", "x^2", but not "w/o" and "I - a"."""
+    """Return whether letters are variables: "2x", "a + b", "x^2", but not "w/o" and "I - a"."""
     signs = {sign.text for sign in run}
     if signs & {"^", "*", "+"} and (len(run) > 2):
         return True
@@ -448,7 +452,7 @@ def _is_mathematical(run: Sequence[Sign]) -> bool:
 
 
 def _followed_by_unit(side: Sequence[Sign], text: str) -> bool:
-    """Whether an equation ends in a number whose unit stands behind it: "v = 10 m/s"."""
+    """Return whether an equation ends in a number whose unit stands behind it: "v = 10 m/s"."""
     unit = _UNIT.match(text, side[-1].end)
     if side[-1].kind != "number" or unit is None:
         return False

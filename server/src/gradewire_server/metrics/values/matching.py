@@ -1,19 +1,17 @@
 """Values of a reference against those of an answer, and lists whose order counts."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from operator import eq
 from typing import Any, Final
 
-from gradewire_server.metrics.values.dates import Date, DatePrecision, Time
-from gradewire_server.metrics.values.formulas import Formula, Relation
+from gradewire_server.metrics.values.dates import Date, DatePrecision
+from gradewire_server.metrics.values.formulas import Relation
 from gradewire_server.metrics.values.ordinals import Ordinal
-from gradewire_server.metrics.values.quantities import Quantity, contradicts
+from gradewire_server.metrics.values.quantities import Quantity
 from gradewire_server.metrics.values.reading import DENIES, WORD, Content, Kind, Outcome, Value, values_of
-from gradewire_server.metrics.values.symbols import Locant, Symbol
 from gradewire_server.metrics.values.tokens import plain
 
 MAX_QUESTION: Final = 2_048
@@ -34,16 +32,6 @@ _SCALES_ASKED: Final = re.compile(
     re.IGNORECASE,
 )
 _SCALES: Final = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
-
-_EQUAL: Final[Mapping[type[Content], Callable[[Any, Any], bool]]] = {
-    Time: Time.equals,
-    Ordinal: Ordinal.equals,
-    Symbol: Symbol.equals,
-    Locant: eq,
-    Relation: Relation.equals,
-    Formula: Formula.equals,
-}
-"""When two contents of a type are the same; dates and numbers depend on the question."""
 
 MAX_ITEMS: Final = 32
 _MAX_ITEM: Final = 60
@@ -102,7 +90,7 @@ class Question:
 
     @classmethod
     def of(cls, question: str) -> "Question":
-        """Reads a question, which may be empty."""
+        """Read a question, which may be empty."""
         begin = question[:MAX_QUESTION]
         fineness = _ASKED.search(begin)
         scale = _SCALES_ASKED.search(begin)
@@ -120,37 +108,18 @@ class Question:
         )
 
     def has(self, value: Value) -> bool:
-        """Whether it names a value already."""
+        """Return whether it names a value already."""
         return any(says(known, value, self) for known in self.values)
 
 
-def _share_names(ours: Formula | Relation, theirs: Formula | Relation) -> bool:
-    return bool(ours.names & theirs.names)
-
-
-def _always(_ours: Content, _theirs: Content) -> bool:
-    return True
-
-
-_OTHER: Final[Mapping[type[Content], Callable[[Any, Any], bool]]] = {
-    Date: Date.contradicts,
-    Ordinal: Ordinal.alike,
-    Symbol: Symbol.contradicts,
-    Locant: Locant.contradicts,
-    Formula: _share_names,
-    Relation: _share_names,
-    Quantity: lambda ours, theirs: contradicts(theirs, ours),
-}
-"""When a content that is not the reference's stands in its place."""
-
-
 def says(value: Value, reference: Value, question: Question) -> bool:
-    """Whether a value says what a reference's does."""
-    ours, theirs = value.content, reference.content
+    """Return whether a value says what a reference's does."""
+    ours: Any = value.content
+    theirs: Any = reference.content
     if isinstance(ours, Date) and isinstance(theirs, Date):
         return ours.equals(theirs, question.fineness, question.years)
-    if type(ours) is type(theirs) and (equal := _EQUAL.get(type(ours))) is not None:
-        return equal(ours, theirs)
+    if type(ours) is type(theirs) and not isinstance(ours, Quantity):
+        return bool(ours.equals(theirs))
     match ours, theirs:
         case (Ordinal() as place, Quantity() as amount) | (Quantity() as amount, Ordinal() as place):
             place_alone = value.whole or (place.named and not place.noun)  # "No. 7"
@@ -159,7 +128,7 @@ def says(value: Value, reference: Value, question: Question) -> bool:
 
 
 def opposed(value: Value, reference: Value, question: Question) -> bool:
-    """Whether an equal value says the opposite.
+    """Return whether an equal value says the opposite.
 
     A date before which it was and one after which it was; a fall where the question asks for a rise and the reference
     names no direction.
@@ -174,13 +143,14 @@ def opposed(value: Value, reference: Value, question: Question) -> bool:
 
 
 def in_place_of(value: Value, reference: Value) -> bool:
-    """Whether an answer's value, which is not the reference's, stands in its place: of the same kind and unit."""
-    ours, theirs = value.content, reference.content
-    return type(ours) is type(theirs) and _OTHER.get(type(ours), _always)(ours, theirs)
+    """Return whether an answer's value, which is not the reference's, is of the same kind and unit."""
+    ours: Any = value.content
+    theirs: Any = reference.content
+    return type(ours) is type(theirs) and bool(ours.contradicts(theirs))
 
 
 def coarser(value: Value, reference: Value) -> bool:
-    """Whether a value is a date that says the reference's less exactly."""
+    """Return whether a value is a date that says the reference's less exactly."""
     ours, theirs = value.content, reference.content
     return isinstance(ours, Date) and isinstance(theirs, Date) and ours.coarser_than(theirs)
 
@@ -195,7 +165,7 @@ def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float)
 
 
 def _number(content: Content) -> Quantity | None:
-    """A quantity, the solution of an equation, or a year that may be a number as well."""
+    """Return a quantity, the solution of an equation, or a year that may be a number as well."""
     if isinstance(content, Quantity):
         return content
     if isinstance(content, Relation) and (solution := content.solution) is not None:
@@ -210,19 +180,8 @@ def _scaled(quantity: Quantity, scale: float) -> Quantity:
     return replace(quantity, value=quantity.value * scale, place=quantity.place * scale, upper=upper)
 
 
-@dataclass(frozen=True, slots=True)
-class OrderedList:
-    """A list whose order counts.
-
-    Attributes:
-        items: In their order, each as its words.
-    """
-
-    items: tuple[str, ...]
-
-
-def ordered_list(reference: str, question: str) -> OrderedList | None:
-    """The list that a reference as a whole is, None where it is none or its order does not count.
+def ordered_list(reference: str, question: str) -> tuple[str, ...] | None:
+    """Return the items of a list, each as its words, in their order; None for no list, or whose order does not count.
 
     Args:
         reference: In plain form.
@@ -247,26 +206,26 @@ def ordered_list(reference: str, question: str) -> OrderedList | None:
     return _list_of(_COMMAS.split(reference)) if asked and len(_COMMAS.split(reference)) > 1 else None
 
 
-def _list_of(parts: Sequence[str]) -> OrderedList | None:
+def _list_of(parts: Sequence[str]) -> tuple[str, ...] | None:
     items = tuple(" ".join(_words(_ARTICLE.sub("", part.strip(" .;,[]()")))) for part in parts if part.strip(" .;,"))
     if not 2 <= len(items) <= MAX_ITEMS or any(not item or len(item) > _MAX_ITEM for item in items):
         return None
-    return OrderedList(items) if len(set(items)) == len(items) else None
+    return items if len(set(items)) == len(items) else None
 
 
 def _words(text: str) -> list[str]:
-    """Words and numbers; single letters keep their case, for "a" is an article."""
+    """Return words and numbers; single letters keep their case, for "a" is an article."""
     return [word if len(word) == 1 else word.lower() for word in _WORD.findall(text)]
 
 
-def in_order(ordered: OrderedList, answer: str) -> bool | None:
+def in_order(items: Sequence[str], answer: str) -> bool | None:
     """Whether an answer names all items in their order; False in another one, None where it does not name all."""
     said = f" {' '.join(_words(answer))} "
-    places = [said.find(f" {item} ") for item in ordered.items]
+    places = [said.find(f" {item} ") for item in items]
     if min(places) < 0:
         return None
     descending = "<" in answer and ">" not in answer and "->" not in answer
-    numbers = all(item.lstrip("-").replace(".", "").isdigit() for item in ordered.items)
+    numbers = all(item.lstrip("-").replace(".", "").isdigit() for item in items)
     rising = all(first < second for first, second in pairwise(places))
     return rising and (numbers or not descending)
 
@@ -276,36 +235,59 @@ class ValueMatch:
     """What an answer has of a reference's values.
 
     Attributes:
-        wanted: Values of the reference that the question does not say already; all of its values where the question
-            says every one of them. 0: the reference has none, and there is nothing to compare.
-        found: How many of them the answer has.
-        contradicted: How many it has another value of the same kind and unit in place of, denies, or says of another
-            thing than is asked.
-        missing: How many it has neither way; `wanted` is the sum of the three.
-        coarser: How many of the missing ones are dates that it has less exactly: the year of a day.
-        kinds: Kinds of the wanted values, each with the worst that became of one: CONTRADICTED, MISSING, else FOUND.
-        extra: Values of the answer, of those kinds, that neither question nor reference has.
+        outcomes: Of the values of the reference that the question does not say already (all of its values where the
+            question says every one of them), each with its kind. Empty: the reference has none, and there is nothing
+            to compare.
+        coarser: How many of the missing ones are dates that the answer has less exactly: the year of a day.
+        extra: Values of the answer, of the same kinds, that neither question nor reference has.
     """
 
-    wanted: int
-    found: int
-    contradicted: int
-    missing: int
-    coarser: int
-    kinds: Mapping[Kind, Outcome]
-    extra: int
+    outcomes: tuple[tuple[Kind, Outcome], ...] = ()
+    coarser: int = 0
+    extra: int = 0
+
+    @property
+    def wanted(self) -> int:
+        """Return how many values are looked for."""
+        return len(self.outcomes)
+
+    @property
+    def found(self) -> int:
+        """Return how many of them the answer has."""
+        return self._count(Outcome.FOUND)
+
+    @property
+    def contradicted(self) -> int:
+        """Return of how many it has another one of kind and unit, which it denies or says of another thing."""
+        return self._count(Outcome.CONTRADICTED)
+
+    @property
+    def missing(self) -> int:
+        """Return how many it has neither way."""
+        return self._count(Outcome.MISSING)
+
+    @property
+    def kinds(self) -> dict[Kind, Outcome]:
+        """Return the kinds of the wanted values, each with the worst that became of one."""
+        worst: dict[Kind, Outcome] = {}
+        for kind, outcome in self.outcomes:
+            worst[kind] = max(worst.get(kind, Outcome.FOUND), outcome, key=_WORST.index)
+        return worst
 
     @property
     def outcome(self) -> Outcome | None:
-        """CONTRADICTED where one value is, FOUND where all are found, else MISSING; None where there is none."""
-        if not self.wanted:
+        """Return CONTRADICTED where one value is, FOUND where all are found, else MISSING; None where there is none."""
+        if not self.outcomes:
             return None
         if self.contradicted:
             return Outcome.CONTRADICTED
         return Outcome.FOUND if self.found == self.wanted else Outcome.MISSING
 
+    def _count(self, wanted: Outcome) -> int:
+        return sum(outcome is wanted for _, outcome in self.outcomes)
 
-NOTHING: Final = ValueMatch(0, 0, 0, 0, 0, {}, 0)
+
+NOTHING: Final = ValueMatch()
 """A reference without values."""
 
 
@@ -337,29 +319,25 @@ class ValueMatcher:
         return tuple(value for value in self._matched if not self._question_of.has(value))
 
     def match(self, reference: str) -> ValueMatch:
-        """What the answer has of a reference's values; of these the first MAX_WANTED count."""
+        """Return what the answer has of a reference's values; of these the first MAX_WANTED count."""
         ordered = ordered_list(plain(reference), self._question[:MAX_QUESTION])
         if ordered is not None:
-            return _match_list(ordered, self._answer)
+            kept = in_order(ordered, plain(self._answer))
+            outcome = Outcome.MISSING if kept is None else Outcome.FOUND if kept else Outcome.CONTRADICTED
+            return ValueMatch(((Kind.LIST, outcome),))
         of_reference = values_of(reference)[:MAX_WANTED]
         if not of_reference:
             return NOTHING
         wanted = tuple(value for value in of_reference if not self._question_of.has(value)) or of_reference
         wanted = tuple(value for value in wanted if not value.denied) or wanted  # "1912, not 1913" wants 1912
         outcomes = [self._outcome(value) for value in wanted]
-        kinds: dict[Kind, Outcome] = {}
-        for value, outcome in zip(wanted, outcomes, strict=True):
-            kinds[value.kind] = max(kinds.get(value.kind, Outcome.FOUND), outcome, key=_WORST.index)
+        kinds = {value.kind for value in wanted}
         return ValueMatch(
-            wanted=len(wanted),
-            found=outcomes.count(Outcome.FOUND),
-            contradicted=outcomes.count(Outcome.CONTRADICTED),
-            missing=outcomes.count(Outcome.MISSING),
+            tuple((value.kind, outcome) for value, outcome in zip(wanted, outcomes, strict=True)),
             coarser=sum(
                 outcome is Outcome.MISSING and any(coarser(each, value) for each in self._matched)
                 for value, outcome in zip(wanted, outcomes, strict=True)
             ),
-            kinds=kinds,
             extra=sum(
                 value.kind in kinds and not any(says(value, each, self._question_of) for each in of_reference)
                 for value in self._beyond
@@ -377,7 +355,7 @@ class ValueMatcher:
         return Outcome.MISSING
 
     def _replaces(self, value: Value, wanted: Value) -> bool:
-        """Whether an equal value is said of what is asked: not denied, no fall for a rise, of no other thing."""
+        """Return whether an equal value is said of what is asked: not denied, no fall for a rise, of no other thing."""
         if value.denied and not wanted.denied and not self._question_of.denies:
             return False
         if opposed(value, wanted, self._question_of):
@@ -395,7 +373,7 @@ class ValueMatcher:
 
 
 def match_values(question: str, reference: str, answer: str) -> ValueMatch:
-    """Compares the values of an answer with those of a reference.
+    """Compare the values of an answer with those of a reference.
 
     Args:
         question: May be empty. It tells which values go without saying, how fine a date is asked for, in what a number
@@ -404,18 +382,3 @@ def match_values(question: str, reference: str, answer: str) -> ValueMatch:
         answer: Not read where the reference has no values.
     """
     return ValueMatcher(question, answer).match(reference)
-
-
-def _match_list(ordered: OrderedList, answer: str) -> ValueMatch:
-    """A list is one value: all of its items, in their order."""
-    kept = in_order(ordered, plain(answer))
-    outcome = Outcome.MISSING if kept is None else Outcome.FOUND if kept else Outcome.CONTRADICTED
-    return ValueMatch(
-        wanted=1,
-        found=int(outcome is Outcome.FOUND),
-        contradicted=int(outcome is Outcome.CONTRADICTED),
-        missing=int(outcome is Outcome.MISSING),
-        coarser=0,
-        kinds={Kind.LIST: outcome},
-        extra=0,
-    )

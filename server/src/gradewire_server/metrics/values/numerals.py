@@ -5,98 +5,43 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
-from gradewire_server.metrics.values.tokens import Token
+from gradewire_server.metrics.values.tokens import VOCABULARY, Token, adjacent, lower_at, number_at, tokens_are
 
-_SMALL: Final = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-)
-_ORDINALS: Final = (
-    "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-    "fifteenth sixteenth seventeenth eighteenth nineteenth"
-)
-_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
+_WORDS: Final = VOCABULARY["numerals"]
 
-SMALL: Final = {word: value for value, word in enumerate(_SMALL.split())}
+SMALL: Final = {word: value for value, word in enumerate(_WORDS["small"].split())}
 """Zero to nineteen."""
-TENS: Final = {**{word: 10 * value for value, word in enumerate(_TENS.split(), 2)}, "fourty": 40}
+TENS: Final = {**{word: 10 * value for value, word in enumerate(_WORDS["tens"].split(), 2)}, "fourty": 40}
 """Twenty to ninety."""
-SCALES: Final = {
-    "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quadrillion": 1e15,
-    "dozen": 12.0, "lakh": 1e5, "crore": 1e7, "lac": 1e5,
-    **{f"{word}s": value for word, value in (("million", 1e6), ("billion", 1e9), ("trillion", 1e12), ("crore", 1e7),
-                                             ("lakh", 1e5))},
-}  # fmt: skip
+SCALES: Final = _WORDS["scales"] | {f"{word}s": _WORDS["scales"][word] for word in _WORDS["scales_with_plural"].split()}
 """What a number before it is multiplied by."""
-SHORT_SCALES: Final = {
-    "k": 1e3, "m": 1e6, "mn": 1e6, "mio": 1e6, "mln": 1e6, "mm": 1e6, "b": 1e9, "bn": 1e9, "bln": 1e9, "tn": 1e12,
-    "trn": 1e12,
-}  # fmt: skip
-"""Behind an amount of money; "m" and "b" are units elsewhere."""
-PLAIN_SCALES: Final = {"k": 1e3, "bn": 1e9, "mn": 1e6, "mln": 1e6}
-"""Behind any number."""
-TIMES: Final = {"once": 1.0, "twice": 2.0, "thrice": 3.0, "none": 0.0, "nil": 0.0}
-"""Words that are a number by themselves."""
 ORDINALS: Final = {
-    **{word: value for value, word in enumerate(_ORDINALS.split())},
+    **{word: value for value, word in enumerate(_WORDS["small_ordinals"].split())},
     **{f"{word[:-1]}ieth": value for word, value in TENS.items()},
     "hundredth": 100,
     "thousandth": 1000,
     "millionth": 1_000_000,
 }
 """Zeroth to millionth; tens and what follows them are two words."""
-PARTS: Final = {
-    "half": 2, "halves": 2, "quarter": 4, "quarters": 4,
-    **{word: value for word, value in ORDINALS.items() if value > 2},
-    **{f"{word}s": value for word, value in ORDINALS.items() if value > 2},
-}  # fmt: skip
-"""Names of fractions to their denominators: "two thirds", "a quarter"."""
-ORDINAL_ENDINGS: Final = frozenset({"st", "nd", "rd", "th"})
+ORDINAL_ENDINGS: Final = frozenset(_WORDS["ordinal_endings"].split())
 """Behind the digits of an ordinal."""
+NUMBERS_ALONE: Final = _WORDS["numbers_alone"]
+"""Words that are a number by themselves, and what they are: "twice", "none"."""
+DURATIONS: Final = frozenset(_WORDS["durations"].split())
+"""Units that an article before them may count: "an hour"."""
 
-
+_PLAIN_SCALES: Final = _WORDS["plain_scales"]
+_PARTS: Final = {"half": 2, "halves": 2, "quarter": 4, "quarters": 4} | {
+    f"{word}{plural}": value for word, value in ORDINALS.items() if value > 2 for plural in ("", "s")
+}
+"""Names of fractions to their denominators: "two thirds", "a quarter"."""
+_BEFORE_DURATIONS: Final = frozenset({"", *_WORDS["before_durations"].split()})
+_BEFORE_PRONOUN: Final = frozenset(_WORDS["before_pronoun"].split())
 _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
 _MAX_WORDS: Final = 32
 """Number words in a row that are one number."""
-DURATIONS: Final = frozenset({
-    "second", "minute", "hour", "day", "week", "fortnight", "month", "year", "decade", "century", "millennium",
-})  # fmt: skip
-"""Units that an article before them may count: "an hour"."""
-# Before "an hour" they make it a length of time; "twice an hour" and "an hour late" are none.
-_LASTING: Final = frozenset({
-    "", "for", "took", "take", "takes", "last", "lasts", "lasted", "within", "about", "nearly", "almost", "over",
-    "than", "least", "most",
-})  # fmt: skip
 _YEARS: Final = range(1000, 2100)
-# Before "one" they make a pronoun of it.
-_PRONOUN: Final = frozenset(
-    {
-        "no",
-        "any",
-        "every",
-        "some",
-        "each",
-        "the",
-        "this",
-        "that",
-        "which",
-        "another",
-        "first",
-        "other",
-        "last",
-        "next",
-        "same",
-        "right",
-        "wrong",
-        "good",
-        "bad",
-        "new",
-        "old",
-        "who",
-        "whom",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,25 +64,10 @@ class Numeral:
 
 
 def numeral_at(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """The number that begins at a token, None where none does."""
+    """Return the number that begins at a token, None where none does."""
     token = tokens[at]
     found = _digits(tokens, at) if token.number is not None else _words(tokens, at) if token.word else None
     return found if found is None or (isfinite(found.value) and found.value <= _MAX_VALUE) else None
-
-
-def lower_at(tokens: Sequence[Token], at: int) -> str:
-    """The token in small letters; empty beyond the ends."""
-    return tokens[at].lower if 0 <= at < len(tokens) else ""
-
-
-def number_at(tokens: Sequence[Token], at: int) -> float | None:
-    """The value of a token in digits, None for others and beyond the ends."""
-    return tokens[at].number if 0 <= at < len(tokens) else None
-
-
-def adjacent(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a token stands right behind the one before it."""
-    return 0 < at < len(tokens) and tokens[at - 1].end == tokens[at].start
 
 
 def _digits(tokens: Sequence[Token], at: int) -> Numeral | None:
@@ -153,7 +83,7 @@ def _digits(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _fraction(tokens: Sequence[Token], end: int, value: float) -> Numeral | None:
-    """The rest of "3/4" and of "3 1/2"; dates have two bars."""
+    """Return the rest of "3/4" and of "3 1/2"; dates have two bars."""
     if lower_at(tokens, end) == "/" and (below := number_at(tokens, end + 1)) and lower_at(tokens, end + 2) != "/":
         return Numeral(value / below, 0.0, end + 2, fraction=True)
     above, below = number_at(tokens, end), number_at(tokens, end + 2)
@@ -167,13 +97,8 @@ def _scaled(tokens: Sequence[Token], end: int, value: float, place: float) -> Nu
     return _with_half(tokens, end, Numeral(value * scale, place * scale, end), scale)
 
 
-def tokens_are(tokens: Sequence[Token], at: int, *texts: str) -> bool:
-    """Whether these texts, in small letters, stand from a place on."""
-    return all(lower_at(tokens, at + index) == text for index, text in enumerate(texts))
-
-
 def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """A number to a whole power: "10^8", "10^(-3)", "2^10"."""
+    """Return a number to a whole power: "10^8", "10^(-3)", "2^10"."""
     end = at + 2
     bracket = lower_at(tokens, end) == "("
     end += bracket
@@ -182,11 +107,9 @@ def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
     base, power = tokens[at].number, number_at(tokens, end)
     if base is None or power is None or power % 1 or power > _MAX_POWER:
         return None
-    end += 1
-    if bracket:
-        if lower_at(tokens, end) != ")":
-            return None
-        end += 1
+    if bracket and lower_at(tokens, end + 1) != ")":
+        return None
+    end += 1 + bracket
     try:
         value = base ** (sign * power)
     except (OverflowError, ZeroDivisionError):
@@ -195,18 +118,18 @@ def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """What a number is multiplied by ("million", "k"), and the place behind it."""
+    """Return what a number is multiplied by ("million", "k"), and the place behind it."""
     scale = 1.0
     while (factor := SCALES.get(lower_at(tokens, at))) is not None and scale * factor <= _MAX_VALUE:
         scale, at = scale * factor, at + 1
-    if scale == 1 and adjacent(tokens, at) and (factor := PLAIN_SCALES.get(lower_at(tokens, at))) is not None:
+    if scale == 1 and adjacent(tokens, at) and (factor := _PLAIN_SCALES.get(lower_at(tokens, at))) is not None:
         kelvin = tokens[at].text == "K" and "." in tokens[at - 1].text
         return (scale, at) if kelvin else (factor, at + 1)
     return scale, at
 
 
 def _chance(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """The rest of "1 in 5", "3 out of 4"."""
+    """Return the rest of "1 in 5", "3 out of 4"."""
     end = at + 1 if lower_at(tokens, at) == "in" else at + 2 if tokens_are(tokens, at, "out", "of") else 0
     if not end or end >= len(tokens):
         return None
@@ -225,10 +148,10 @@ def _chance(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
 def _words(tokens: Sequence[Token], at: int) -> Numeral | None:
     lower = tokens[at].lower
     if lower in SMALL or lower in TENS:
-        pronoun = lower == "one" and lower_at(tokens, at - 1) in _PRONOUN
+        pronoun = lower == "one" and lower_at(tokens, at - 1) in _BEFORE_PRONOUN
         return None if pronoun else _cardinal(tokens, at)
-    if lower in TIMES:
-        return Numeral(TIMES[lower], 1.0, at + 1, words=True)
+    if lower in NUMBERS_ALONE:
+        return Numeral(NUMBERS_ALONE[lower], 1.0, at + 1, words=True)
     if lower in {"a", "an"}:
         return _article(tokens, at)
     return _half(tokens, at) if lower == "half" else None
@@ -258,7 +181,7 @@ def _half(tokens: Sequence[Token], at: int) -> Numeral:
 
 
 def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """As in "A dozen", "a hundred and five", "a third of it", "for an hour"; no other article is a number."""
+    """Read "A dozen", "a hundred and five", "a third of it", "for an hour"; no other article is a number."""
     following = lower_at(tokens, at + 1)
     if following in SCALES:
         value, end = _counted(tokens, at)
@@ -267,25 +190,25 @@ def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
         return Numeral(2.0, 1.0, at + 2 + (lower_at(tokens, at + 2) == "of"), words=True)
     behind = at + 2
     title = at == 0 and behind < len(tokens) and tokens[behind].word  # "A Day in the Life"
-    if following in DURATIONS and lower_at(tokens, at - 1) in _LASTING and not title:
+    if following in DURATIONS and lower_at(tokens, at - 1) in _BEFORE_DURATIONS and not title:
         return Numeral(1.0, 1.0, at + 1, words=True)
     alone = behind >= len(tokens) or not tokens[behind].word or tokens[behind].lower in {"of", "percent"}
-    if following in {"half", "quarter"} or (following in PARTS and alone):
-        return Numeral(1 / PARTS[following], 0.0, behind, words=True, fraction=True)
+    if following in {"half", "quarter"} or (following in _PARTS and alone):
+        return Numeral(1 / _PARTS[following], 0.0, behind, words=True, fraction=True)
     return None
 
 
 def _part(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """The rest of "three quarters", "two-thirds"."""
+    """Return the rest of "three quarters", "two-thirds"."""
     at += lower_at(tokens, at) == "-"
-    denominator = PARTS.get(lower_at(tokens, at))
+    denominator = _PARTS.get(lower_at(tokens, at))
     if denominator is None or (lower_at(tokens, at) in ORDINALS and value != 1) or value >= denominator * 10:
         return None
     return Numeral(value / denominator, 0.0, at + 1, words=True, fraction=True)
 
 
 def _with_half(tokens: Sequence[Token], at: int, numeral: Numeral, scale: float) -> Numeral:
-    """The number with "and a half" behind it, and what that is a half of ("two and a half million")."""
+    """Return the number with "and a half" behind it, and what that is a half of ("two and a half million")."""
     if not (tokens_are(tokens, at, "and", "a") or tokens_are(tokens, at, "and", "one")):
         return numeral
     denominator = {"half": 2, "quarter": 4, "third": 3}.get(lower_at(tokens, at + 2))

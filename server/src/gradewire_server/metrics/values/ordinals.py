@@ -4,51 +4,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.values.numerals import (
-    ORDINAL_ENDINGS,
-    ORDINALS,
-    SMALL,
-    TENS,
+from gradewire_server.metrics.values.numerals import ORDINAL_ENDINGS, ORDINALS, SMALL, TENS
+from gradewire_server.metrics.values.tokens import (
+    VOCABULARY,
+    Token,
     adjacent,
     lower_at,
     number_at,
+    phrase_at,
+    phrases,
+    roman_value,
     tokens_are,
 )
-from gradewire_server.metrics.values.tokens import Token, roman_value
 from gradewire_server.metrics.values.units import unit_at
 
-# Nouns that a number follows even in small letters.
-_LABELS: Final = frozenset({
-    "chapter", "part", "type", "row", "route", "section", "figure", "page", "step", "level", "grade", "class", "phase",
-    "stage", "room", "act", "scene", "volume", "article", "table", "question", "number", "no", "group", "highway",
-    "channel", "gate", "platform", "category", "episode", "season", "version",
-    "sample", "trial", "experiment", "lane", "exit",
-})  # fmt: skip
-# A capital at the beginning of a sentence makes no name of these.
-_NO_NAMES: Final = frozenset({
-    "in", "about", "the", "at", "on", "by", "from", "there", "it", "she", "he", "they", "we", "you", "around", "over",
-    "only", "all", "with", "and", "for", "since", "between", "until", "approximately", "roughly", "nearly", "under",
-    "total", "some", "just", "answer", "is", "are", "was", "were", "of", "to", "these", "those", "this", "that", "but",
-    "or", "if", "after", "before", "during", "exactly", "almost", "more", "less", "up", "as", "a", "an", "i", "yes",
-    "population", "sorted", "call", "no", "then", "when", "circa", "not", "than", "its", "his", "her", "their", "has",
-    "had", "have", "age", "aged", "least", "most", "another", "first", "sum", "mean", "value", "plus", "minus", "us",
-    "usd", "eur", "gbp", "rs", "inr", "ad", "ce", "bc", "bce", "am", "pm", "each", "both", "every", "any", "well",
-})  # fmt: skip
-_NO_NOUNS: Final = _NO_NAMES | {"behind", "place", "ahead", "later", "earlier", "ago", "who", "which", "into", "out"}
-_UNITS_BEFORE: Final = frozenset({"one", "per", "each", "every", "a", "split"})
-# What follows a king's "I" and hardly ever the pronoun.
-_AFTER_KINGS: Final = frozenset({
-    "of", "was", "is", "and", "in", "to", "who", "became", "at", "on", "from", "by", "the", "died", "reigned", "ruled",
-    "or", "for", "began", "ended", "started", "took", "were", "had", "has", "as", "with", "after", "until", "during",
-})  # fmt: skip
-_NO_PREFIXES: Final = frozenset({"pre", "post", "mid", "sub", "under", "over", "top", "non", "early", "late", "of"})
-# "Second to last": counted from the end.
-_LAST: Final = (("to", "last"), ("-", "to", "-", "last"), ("from", "last"), ("last",), ("-", "last"))
-_MAX_NAME: Final = 3
+_WORDS: Final = VOCABULARY["ordinals"]
+_LABELS: Final = frozenset(_WORDS["labels"].split())
+"""Nouns that a number follows even in small letters."""
+_NO_NAMES: Final = frozenset(_WORDS["no_names"].split())
+_NO_NOUNS: Final = _NO_NAMES.union(_WORDS["no_nouns"].split())
+_BEFORE_SECONDS: Final = frozenset(_WORDS["before_seconds"].split())
+_AFTER_KINGS: Final = frozenset(_WORDS["after_kings"].split())
+_NO_PREFIXES: Final = frozenset({*_WORDS["no_prefixes"].split(), *SMALL, *TENS})
+_FROM_THE_END: Final = phrases(dict.fromkeys(_WORDS["from_the_end"], True))
 _NUMBERS: Final = frozenset({"no", "number"})
+_MAX_NAME: Final = 3
 _MAX_DIGITS: Final = 4
-_NUMBER_WORDS: Final = frozenset(SMALL) | set(TENS)
-_ABBREVIATIONS: Final = {"ww": "war", "wwi": "war", "wwii": "war"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +47,16 @@ class Ordinal:
     named: bool = False
 
     def equals(self, reference: "Ordinal") -> bool:
-        """Whether an answer's, this one, is the reference's; who leaves out the noun says the same."""
-        return self.number == reference.number and self.alike(reference)
+        """Return whether an answer's, this one, is the reference's; who leaves out the noun says the same."""
+        return self.number == reference.number and self.contradicts(reference)
 
-    def alike(self, reference: "Ordinal") -> bool:
-        """Whether both can be of the same thing."""
+    def contradicts(self, reference: "Ordinal") -> bool:
+        """Return whether another number may be said of the same thing."""
         return not self.noun or not reference.noun or self.noun == reference.noun
 
 
 def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
-    """Value and end of "3rd", "third", "forty-fourth", None for all else."""
+    """Return value and end of "3rd", "third", "forty-fourth", None for all else."""
     if at >= len(tokens):
         return None
     token = tokens[at]
@@ -95,20 +76,20 @@ def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | Non
 
 
 def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """The place in an order that begins at a token, with the noun behind it: "the third floor"."""
+    """Return the place in an order that begins at a token, with the noun behind it: "the third floor"."""
     found = ordinal_number_at(tokens, at)
     if found is None:
         return None
     number, end = found
-    last = next((len(words) for words in _LAST if tokens_are(tokens, end, *words)), 0)
-    if last:
-        return Ordinal(f"-{number}", ""), end + last
+    last = phrase_at(tokens, end, _FROM_THE_END)
+    if last is not None:
+        return Ordinal(f"-{number}", ""), last[1]
     before = lower_at(tokens, at - 1)
     if before == "the" and (named := _name(tokens, at - 2)) and tokens[at - 2].end + 1 == tokens[at - 1].start:
         return Ordinal(str(number), named, named=True), end
     noun, behind = _noun(tokens, end)
     if lower_at(tokens, at) == "second" and (
-        (before in _UNITS_BEFORE and not noun) or number_at(tokens, at - 1) is not None or before in {"one", "per"}
+        (before in _BEFORE_SECONDS and not noun) or number_at(tokens, at - 1) is not None or before in {"one", "per"}
     ):
         return None
     return Ordinal(str(number), noun), behind
@@ -117,20 +98,24 @@ def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
     """The number of a name that stands at a token: "Apollo 11", "World War Two", "Part III"; "WWII" as a whole."""
     token = tokens[at]
-    if token.lower in _ABBREVIATIONS:
-        return _abbreviated(tokens, at)
+    war = _WORDS["abbreviated_wars"].get(token.lower)
+    if war:
+        return Ordinal(war, "war", named=True), at + 1
+    if war is not None:
+        number = number_at(tokens, at + 1)
+        return None if number not in {1.0, 2.0} else (Ordinal(f"{number:.0f}", "war", named=True), at + 2)
     name = _hyphened(tokens, at) or _name(tokens, at - 1)
     if name in _NUMBERS or (at > 1 and tokens_are(tokens, at - 2, "no", ".")):
         return _numbered(tokens, at, name)
     roman = roman_value(token.text) if token.word else None
     if roman is not None:
         return _roman(tokens, at, name, roman)
-    number = _number_of_name(tokens, at, name) if name else None
-    return None if number is None else (Ordinal(number, name, named=True), at + 1)
+    numbered = _number_of_name(tokens, at, name) if name else None
+    return None if numbered is None else (Ordinal(numbered, name, named=True), at + 1)
 
 
 def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
-    """In digits, None for what is an amount: "Weight 60 kg", "ROA 12.4%"."""
+    """Return in digits, None for what is an amount: "Weight 60 kg", "ROA 12.4%"."""
     token = tokens[at]
     if token.number is not None:
         unit = unit_at(tokens, at + 1)
@@ -142,7 +127,7 @@ def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
 
 
 def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int] | None:
-    """As in "No. 1", "number one": a place without a name; "no one" and "number" before a length are none."""
+    """Read "No. 1", "number one": a place without a name; "no one" and "number" before a length are none."""
     token = tokens[at]
     value = token.whole
     if token.number is None and name != "no":
@@ -151,23 +136,15 @@ def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int
 
 
 def _hyphened(tokens: Sequence[Token], at: int) -> str:
-    """The word that a number belongs to by a hyphen, "covid" of "COVID-19"; empty for none."""
+    """Return the word that a number belongs to by a hyphen, "covid" of "COVID-19"; empty for none."""
     if lower_at(tokens, at - 1) != "-" or not adjacent(tokens, at) or not adjacent(tokens, at - 1) or at < 2:
         return ""
     word = tokens[at - 2]
-    return word.lower if word.word and word.lower not in _NO_PREFIXES and word.lower not in _NUMBER_WORDS else ""
-
-
-def _abbreviated(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    lower = tokens[at].lower
-    if lower != "ww":
-        return Ordinal("1" if lower == "wwi" else "2", "war", named=True), at + 1
-    number = number_at(tokens, at + 1)
-    return None if number not in {1.0, 2.0} else (Ordinal(f"{number:.0f}", "war", named=True), at + 2)
+    return word.lower if word.word and word.lower not in _NO_PREFIXES else ""
 
 
 def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ordinal, int] | None:
-    """A Roman numeral: of a name, or by itself where it is no word and no letter."""
+    """Return a Roman numeral: of a name, or by itself where it is no word and no letter."""
     text = tokens[at].text
     if len(text) == 1:
         following = tokens[at + 1] if at + 1 < len(tokens) else None
@@ -181,7 +158,7 @@ def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ord
 
 
 def _name(tokens: Sequence[Token], at: int) -> str:
-    """The word that a number behind it is of, in small letters; empty for none."""
+    """Return the word that a number behind it is of, in small letters; empty for none."""
     if not 0 <= at < len(tokens) - 1 or not tokens[at].word or tokens[at + 1].start - tokens[at].end > 1:
         return ""
     token = tokens[at]
@@ -192,7 +169,7 @@ def _name(tokens: Sequence[Token], at: int) -> str:
 
 
 def _noun(tokens: Sequence[Token], at: int) -> tuple[str, int]:
-    """The noun behind an ordinal, the last of a name in capitals, and the place behind it."""
+    """Return the noun behind an ordinal, the last of a name in capitals, and the place behind it."""
     if at >= len(tokens) or not tokens[at].word or tokens[at].lower in _NO_NOUNS:
         return "", at
     end = at + 1

@@ -1,12 +1,12 @@
 """Quantities: numbers with units, read from tokens with words around them ("about", "at least"), and compared."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor, isclose, log10
 from typing import Final
 
-from gradewire_server.metrics.values.numerals import SHORT_SCALES, Numeral, adjacent, lower_at, numeral_at, tokens_are
-from gradewire_server.metrics.values.tokens import Token
+from gradewire_server.metrics.values.numerals import Numeral, numeral_at
+from gradewire_server.metrics.values.tokens import VOCABULARY, Token, adjacent, lower_at, tokens_are
 from gradewire_server.metrics.values.units import (
     CURRENCIES,
     CURRENCY_SIGNS,
@@ -19,6 +19,22 @@ from gradewire_server.metrics.values.units import (
     UnitFound,
     unit_at,
 )
+
+_WORDS: Final = VOCABULARY["quantities"]
+_HEDGES: Final = frozenset(_WORDS["hedges"].split())
+_FALLS: Final = frozenset(_WORDS["falls"].split())
+_RISES: Final = frozenset(_WORDS["rises"].split())
+_DIRECTION_LINKS: Final = frozenset(_WORDS["links"].split())
+"""Words between a direction and its amount: "a loss of 5"."""
+_MAX_LINKS: Final = 3
+_BOUNDS_BEFORE: Final[Mapping[tuple[str, ...], str]] = {
+    tuple(phrase.split()): bound for bound, phrases in _WORDS["bounds_before"].items() for phrase in phrases
+}
+_BOUNDS_BEHIND: Final[Mapping[str, str]] = {
+    word: bound for bound, words in _WORDS["bounds_behind"].items() for word in words.split()
+}
+_CURRENCIES_BEFORE: Final = frozenset(_WORDS["currencies_before"].split())
+_MONEY_SCALES: Final = VOCABULARY["numerals"]["money_scales"]
 
 _EXACT: Final = 1e-6
 _SAME_UNIT_TOLERANCE: Final = 0.01
@@ -64,29 +80,33 @@ class Quantity:
 
     @property
     def dimension(self) -> Dimension:
-        """What it measures; () of a plain number, a share and a percentage."""
+        """Return what it measures; () of a plain number, a share and a percentage."""
         return self.unit.dimension if self.unit else ()
 
     @property
     def family(self) -> str:
-        """What values are alternatives to each other: "money" for all currencies."""
+        """Return what values are alternatives to each other: "money" for all currencies."""
         base = self.dimension[0][0] if self.dimension else ""
         return "money" if base.startswith("money") else str(self.dimension) if self.dimension else ""
 
     def in_base(self, value: float) -> float:
-        """A number of its unit in base units."""
+        """Return a number of its unit in base units."""
         return value if self.unit is None else value * self.unit.factor + self.unit.offset
 
     def equals(self, reference: "Quantity") -> bool:
-        """Whether an answer's quantity, this one, is the reference's."""
+        """Return whether an answer's quantity, this one, is the reference's."""
         if not _bounds_agree(reference, self) or (reference.ratio is None) != (self.ratio is None):
             return False
         if reference.ratio is not None and self.ratio is not None:
             return isclose(reference.ratio[0] * self.ratio[1], reference.ratio[1] * self.ratio[0])
         return any(_same(reference, reading) for reading in self._readings(reference))
 
+    def contradicts(self, reference: "Quantity") -> bool:
+        """Return whether an answer's quantity stands where the reference's should: of its family, and another one."""
+        return reference.family == self.family and not self.equals(reference)
+
     def _readings(self, reference: "Quantity") -> "list[Quantity]":
-        """This quantity as it may be meant beside the reference: with its own unit, or with the reference's."""
+        """Return this quantity as it may be meant beside the reference: with its own unit, or with the reference's."""
         readings = []
         if self.dimension == reference.dimension and (self.unit is not None) == (reference.unit is not None):
             readings.append(self)
@@ -107,11 +127,6 @@ class Quantity:
         return readings
 
 
-def contradicts(reference: Quantity, answer: Quantity) -> bool:
-    """Whether an answer's quantity stands where the reference's should: of the same family, and another one."""
-    return reference.family == answer.family and not answer.equals(reference)
-
-
 def _pounds(one: Quantity, other: Quantity) -> bool:
     names = {one.unit_name, other.unit_name}
     return bool(names & {"pound", "pounds"}) and "money GBP" in {
@@ -120,7 +135,7 @@ def _pounds(one: Quantity, other: Quantity) -> bool:
 
 
 def _degrees(one: Quantity, other: Quantity) -> bool:
-    """Whether one counts degrees of temperature and the other plain ones: "32 degrees" beside 32 °F."""
+    """Return whether one counts degrees of temperature and the other plain ones: "32 degrees" beside 32 °F."""
     return {one.unit_name, other.unit_name} & {"degree"} != set() and (_temperatures(one) or _temperatures(other))
 
 
@@ -148,7 +163,7 @@ def _same(reference: Quantity, answer: Quantity) -> bool:
 
 
 def _in_range(reference: Quantity, upper: float, answer: Quantity) -> bool:
-    """Whether an answer is the reference's range, or lies in it."""
+    """Return whether an answer is the reference's range, or lies in it."""
     first, last = reference.in_base(reference.value), reference.in_base(upper)
     begin = answer.in_base(answer.value)
     if answer.upper is None:
@@ -201,36 +216,8 @@ def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, 
     return abs(coarse) >= _MANY and apart <= _ROUND_TOLERANCE
 
 
-_HEDGES: Final = frozenset({
-    "about", "approximately", "approx", "around", "roughly", "nearly", "almost", "some", "circa", "ca", "~", "c",
-    "estimated", "close",
-})  # fmt: skip
-_BEFORE: Final = {
-    ("more", "than"): ">", ("greater", "than"): ">", ("over",): ">", ("above",): ">", ("exceeding",): ">",
-    ("less", "than"): "<", ("fewer", "than"): "<", ("under",): "<", ("below",): "<", ("lower", "than"): "<",
-    ("at", "least"): ">=", ("minimum", "of"): ">=", ("no", "less", "than"): ">=", ("no", "fewer", "than"): ">=",
-    ("at", "most"): "<=", ("maximum", "of"): "<=", ("no", "more", "than"): "<=", ("up", "to"): "<=",
-    ("not", "more", "than"): "<=", ("not", "less", "than"): ">=", (">",): ">",
-    ("<",): "<", (">=",): ">=", ("<=",): "<=",
-}  # fmt: skip
-_BEHIND: Final = {
-    "more": ">=", "older": ">=", "above": ">=", "greater": ">=", "higher": ">=", "over": ">=", "up": ">=",
-    "less": "<=", "fewer": "<=", "younger": "<=", "below": "<=", "under": "<=", "lower": "<=",
-}  # fmt: skip
-_FALLS: Final = frozenset({
-    "loss", "decrease", "decline", "drop", "fall", "reduction", "dropped", "fell", "declined", "decreased", "lost",
-    "reduced", "down", "deficit", "losses",
-})  # fmt: skip
-_RISES: Final = frozenset({
-    "increase", "rise", "gain", "growth", "rose", "grew", "increased", "gained", "climbed", "up", "raised",
-})  # fmt: skip
-_LINKS: Final = frozenset({"of", "by", "in", "was", "is"})
-_COMPOUND: Final = frozenset({"and", ","})
-_MAX_LINKS: Final = 3
-
-
 def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] | None:
-    """The quantity whose number begins at a token, with indices of its first token and the one behind it."""
+    """Return the quantity whose number begins at a token, with indices of its first token and the one behind it."""
     clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
     if clock is not None:
         return clock[0], at, clock[1]
@@ -250,7 +237,7 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
     value, place, end = numeral.value, numeral.place, numeral.end
     found = currency
     if currency is not None:
-        factor = SHORT_SCALES.get(lower_at(tokens, end), 1.0)
+        factor = _MONEY_SCALES.get(lower_at(tokens, end), 1.0)
         value, place, end = value * factor, place * factor, end + (factor > 1)
     elif (found := unit_at(tokens, end)) is not None:
         value *= found.sign
@@ -269,13 +256,13 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
 
 
 def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound | None]:
-    """The index from which an amount of money counts, and its currency, where one stands before the number."""
+    """Return the index from which an amount of money counts, and its currency, where one stands before the number."""
     before = at - 1
     before -= lower_at(tokens, before) == "-" and lower_at(tokens, before - 1) in CURRENCY_SIGNS  # "$-5"
     bracket = lower_at(tokens, before) == "("
     before -= bracket
     lower = lower_at(tokens, before)
-    unit = CURRENCY_SIGNS.get(lower) or (CURRENCIES.get(lower) if lower in {"usd", "eur", "gbp", "rs", "inr"} else None)
+    unit = CURRENCY_SIGNS.get(lower) or (CURRENCIES.get(lower) if lower in _CURRENCIES_BEFORE else None)
     if unit is None:
         return at, None
     before -= lower == "$" and lower_at(tokens, before - 1) == "us"
@@ -283,11 +270,11 @@ def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound |
 
 
 def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Quantity, int]:
-    """As in "2 h 15 min", "5 feet, 11 inches": the same dimension again, in a smaller unit."""
+    """Read "2 h 15 min", "5 feet, 11 inches": the same dimension again, in a smaller unit."""
     while (
         quantity.unit is not None and quantity.unit.dimension and not quantity.unit.offset and quantity.value % 1 == 0
     ):
-        start = end + (lower_at(tokens, end) in _COMPOUND)
+        start = end + (lower_at(tokens, end) in {"and", ","})
         if start >= len(tokens):
             break
         numeral = numeral_at(tokens, start)
@@ -305,9 +292,10 @@ def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Qu
 
 
 def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: UnitFound | None) -> tuple[Quantity, int]:
-    """As in "10-12 metres", "between 10 and 12", "3:2": two numbers that belong together."""
+    """Read "10-12 metres", "between 10 and 12", "3:2": two numbers that belong together."""
     link = lower_at(tokens, end)
-    if link not in {"-", "to", ":"} and not (link == "and" and _has_before(tokens, end, "between")):
+    between = any(lower_at(tokens, index) == "between" for index in range(max(0, end - 6), end))
+    if link not in {"-", "to", ":"} and not (link == "and" and between):
         return quantity, end
     start = end + 1 + (lower_at(tokens, end + 1) in CURRENCY_SIGNS)
     numeral = numeral_at(tokens, start) if start < len(tokens) else None
@@ -319,7 +307,7 @@ def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: Unit
 
 
 def _moved(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> bool:
-    """Whether two amounts are a change and what it comes to: "by 1.7% to 19.1%", "rose $5 to $9"."""
+    """Return whether two amounts are a change and what it comes to: "by 1.7% to 19.1%", "rose $5 to $9"."""
     if lower_at(tokens, end) != "to" or quantity.unit is None:
         return False
     before = lower_at(tokens, first - 1 - (lower_at(tokens, first - 1) in _HEDGES))
@@ -327,7 +315,7 @@ def _moved(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) ->
 
 
 def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
-    """A range or a ratio of two quantities; None where they are two."""
+    """Return a range or a ratio of two quantities; None where they are two."""
     unit = quantity.unit or other.unit
     falls = other.value <= quantity.value
     if unit is None and (link == ":" or (link == "to" and falls)):
@@ -341,12 +329,8 @@ def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
     return replace(quantity, unit=unit, unit_name=quantity.unit_name or other.unit_name, upper=upper)
 
 
-def _has_before(tokens: Sequence[Token], end: int, word: str) -> bool:
-    return any(lower_at(tokens, index) == word for index in range(max(0, end - 6), end))
-
-
 def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """As in "An hour and a half"."""
+    """Read "An hour and a half"."""
     if lower_at(tokens, at) not in {"a", "an", "one"}:
         return None
     found = unit_at(tokens, at + 1)
@@ -356,7 +340,7 @@ def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """Feet and inches by their marks."""
+    """Return feet and inches by their marks."""
     feet = tokens[at].whole
     if feet is None or lower_at(tokens, at + 1) != "'" or at + 2 >= len(tokens):
         return None
@@ -368,7 +352,7 @@ def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> tuple[Quantity, int, int]:
-    """The quantity with sign, hedge, bound and direction from the words around it."""
+    """Return the quantity with sign, hedge, bound and direction from the words around it."""
     start, sign = _sign_before(tokens, first)
     if lower_at(tokens, first) in CURRENCY_SIGNS and lower_at(tokens, first + 1) == "-":
         sign = -1
@@ -379,11 +363,12 @@ def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: in
         quantity = replace(quantity, unit=PERCENT, unit_name="%")
     below_zero = tokens_are(tokens, end, "below", "zero")
     end += 2 * below_zero
-    scale, behind = _scale_after(tokens, end) if bracketed else (1.0, end)
+    scale = _WORDS["bracketed_scales"].get(lower_at(tokens, end)) if bracketed else None
+    end += scale is not None
+    scale = scale or 1.0
     value = quantity.value * scale
     if sign < 0 or bracketed or below_zero:
         value = -abs(value)
-    end = behind
     bound, start = _bound_before(tokens, start)
     hedged = lower_at(tokens, start - 1) in _HEDGES or (lower_at(tokens, start - 2) in _HEDGES and bool(bound))
     bound = bound or _bound_after(tokens, end)
@@ -402,11 +387,6 @@ def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: in
     )
 
 
-def _scale_after(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    from_words = {"million": 1e6, "billion": 1e9, "thousand": 1e3}.get(lower_at(tokens, at))
-    return (1.0, at) if from_words is None else (from_words, at + 1)
-
-
 def _opened(tokens: Sequence[Token], first: int) -> bool:
     return lower_at(tokens, first) == "(" or lower_at(tokens, first + 1) == "(" or lower_at(tokens, first - 1) == "("
 
@@ -415,18 +395,18 @@ def _sign_before(tokens: Sequence[Token], first: int) -> tuple[int, int]:
     before = lower_at(tokens, first - 1)
     if before in {"minus", "negative"}:
         return first - 1, -1
-    if before in {"-", "+"} and adjacent(tokens, first) and not adjacent(tokens, first - 1):
-        return first - 1, -1 if before == "-" else 1
-    if before in {"-", "+"} and adjacent(tokens, first) and lower_at(tokens, first - 2) in {"(", "=", "[", ","}:
-        return first - 1, -1 if before == "-" else 1
+    if before in {"-", "+"} and adjacent(tokens, first):
+        apart = not adjacent(tokens, first - 1) or lower_at(tokens, first - 2) in {"(", "=", "[", ","}
+        if apart:
+            return first - 1, -1 if before == "-" else 1
     return first, 0
 
 
 def _bound_before(tokens: Sequence[Token], start: int) -> tuple[str, int]:
     for length in (3, 2, 1):
         words = tuple(lower_at(tokens, index) for index in range(start - length, start))
-        if words in _BEFORE:
-            return _BEFORE[words], start - length
+        if words in _BOUNDS_BEFORE:
+            return _BOUNDS_BEFORE[words], start - length
     return "", start
 
 
@@ -435,7 +415,7 @@ def _bound_after(tokens: Sequence[Token], end: int) -> str:
         return ">="
     for link in (end, end + 1, end + 2):  # "18 years or more"
         if lower_at(tokens, link) in {"or", "and"}:
-            return _BEHIND.get(lower_at(tokens, link + 1), "")
+            return _BOUNDS_BEHIND.get(lower_at(tokens, link + 1), "")
         if link >= len(tokens) or not tokens[link].word:
             break
     return ""
@@ -444,7 +424,7 @@ def _bound_after(tokens: Sequence[Token], end: int) -> str:
 def _direction(tokens: Sequence[Token], start: int, end: int) -> int:
     at = start - 1
     links = 0
-    while lower_at(tokens, at) in _LINKS and links < _MAX_LINKS:
+    while lower_at(tokens, at) in _DIRECTION_LINKS and links < _MAX_LINKS:
         at, links = at - 1, links + 1
     word = lower_at(tokens, at)
     if word in _FALLS:

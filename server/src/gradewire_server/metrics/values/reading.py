@@ -10,14 +10,16 @@ from itertools import islice
 from operator import itemgetter
 from typing import Final
 
-from gradewire_server.metrics.values.date_reading import date_at
-from gradewire_server.metrics.values.dates import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, Date, Time, time_at
+from gradewire_server.metrics.values.date_reading import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, date_at
+from gradewire_server.metrics.values.dates import Date, Time, time_at
 from gradewire_server.metrics.values.formulas import Formula, Relation, formulas_of
-from gradewire_server.metrics.values.numerals import DURATIONS, ORDINALS, SCALES, SMALL, TENS, TIMES
+from gradewire_server.metrics.values.numerals import DURATIONS, NUMBERS_ALONE, ORDINALS, SCALES, SMALL, TENS
 from gradewire_server.metrics.values.ordinals import Ordinal, label_at, ordinal_at
 from gradewire_server.metrics.values.quantities import Quantity, quantity_at
 from gradewire_server.metrics.values.symbols import Locant, Symbol, locants_of, symbols_of
-from gradewire_server.metrics.values.tokens import DIGITS, Token, plain, roman_value, tokens_of
+from gradewire_server.metrics.values.tokens import DIGITS, VOCABULARY, Token, plain, roman_value, tokens_of
+
+_WORDS: Final = VOCABULARY["reading"]
 
 
 class Kind(StrEnum):
@@ -51,9 +53,9 @@ class Outcome(StrEnum):
     MISSING = "missing"
 
 
-_REACH: Final = 64
+_DENIAL_CHARACTERS: Final = 64
 """Characters before a value in which it can be denied."""
-_CLAUSE: Final = 96
+_CLAUSE_CHARACTERS: Final = 96
 """Characters on either side of a value that its clause is looked for in."""
 DENIES: Final = re.compile(
     r"(?:\b(?:not|never|neither|nor|cannot)|n't|\b(?:rather than|instead of|as opposed to))\b"
@@ -61,43 +63,43 @@ DENIES: Final = re.compile(
     re.IGNORECASE,
 )
 """What denies a value behind it; "not only 5" and "no less than 5" deny nothing."""
-_ENDS: Final = re.compile(
+_DENIAL_END: Final = re.compile(
     r"[.;:!?,()\n]|\b(?:but|until|till|before|after|since|than|later|because|although|though|while|is|was|are|were)\b",
     re.IGNORECASE,
 )
 """What ends the reach of a denial: the clause, another verb, "did not end until"."""
-_SIDE_REACH: Final = 24
+_SIDE_CHARACTERS: Final = 24
 _SIDES: Final = re.compile(r"\b(?:(before|prior to|earlier than)|after|later than)(?: the)?\s+$", re.IGNORECASE)
 _OR: Final = re.compile(r"\b(?:or|nor)\b", re.IGNORECASE)
 _DIGIT: Final = re.compile(r"\d")
-_ON_TOP: Final = re.compile(r"\b(?:another|an? (?:additional|extra|further))\s+\S?$", re.IGNORECASE)
-_CLAUSES: Final = re.compile(r"[.,;:!?()\n]\s|\band\b", re.IGNORECASE)
+_ADDITION: Final = re.compile(r"\b(?:another|an? (?:additional|extra|further))\s+\S?$", re.IGNORECASE)
+_CLAUSE_END: Final = re.compile(r"[.,;:!?()\n]\s|\band\b", re.IGNORECASE)
 WORD: Final = re.compile(r"[^\W\d_]{4,}")
 """Words that may tell one thing from another."""
 
 
 def denied(text: str, start: int) -> bool:
-    """Whether the value that begins at a place is denied: "not in 1999", "rather than seven"."""
-    before = text[max(0, start - _REACH) : start]
+    """Return whether the value that begins at a place is denied: "not in 1999", "rather than seven"."""
+    before = text[max(0, start - _DENIAL_CHARACTERS) : start]
     cues = list(DENIES.finditer(before))
     if not cues:
         return False
     between = before[cues[-1].end() :]
-    return _ENDS.search(between) is None and (_DIGIT.search(between) is None or _OR.search(between) is not None)
+    return _DENIAL_END.search(between) is None and (_DIGIT.search(between) is None or _OR.search(between) is not None)
 
 
 def side(text: str, start: int) -> int:
     """-1 where what is said lies before the date that begins at a place, 1 where behind it, else 0."""
-    found = _SIDES.search(text[max(0, start - _SIDE_REACH) : start])
+    found = _SIDES.search(text[max(0, start - _SIDE_CHARACTERS) : start])
     return 0 if found is None else -1 if found[1] else 1
 
 
 def on_top(text: str, start: int, end: int) -> frozenset[str] | None:
     """Words of a value's clause, in small letters, where it comes on top of another ("another £5"), else None."""
-    before = text[max(0, start - _CLAUSE) : start]
-    if _ON_TOP.search(before) is None:
+    before = text[max(0, start - _CLAUSE_CHARACTERS) : start]
+    if _ADDITION.search(before) is None:
         return None
-    clause = _CLAUSES.split(before)[-1] + " " + _CLAUSES.split(text[end : end + _CLAUSE])[0]
+    clause = _CLAUSE_END.split(before)[-1] + " " + _CLAUSE_END.split(text[end : end + _CLAUSE_CHARACTERS])[0]
     return frozenset(word.lower() for word in WORD.findall(clause))
 
 
@@ -133,20 +135,15 @@ MAX_VALUES: Final = 64
 """Values of a text that are compared: where it has more, half of them are its first and half its last ones."""
 
 _BEGINNERS: Final = frozenset({
-    *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *TIMES, "ad", "ce", "q", "noon", "midday",
-    "midnight", "half", "quarter", "a", "an", "ww", "wwi", "wwii",
+    *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *NUMBERS_ALONE,
+    *VOCABULARY["dates"]["named_times"], *_WORDS["beginners"].split(), "a", "an",
 })  # fmt: skip
 """Words that a value may begin with."""
-_ALL_BEGINNERS: Final = (
-    (_BEGINNERS - {"a", "an"}) | set(SCALES) | {"couple", "alpha", "beta", "gamma", "delta", "omega", "sqrt", "pi"}
-)
+_ALL_BEGINNERS: Final = (_BEGINNERS - {"a", "an"}).union(SCALES, _WORDS["beginners_without_digits"].split())
 """One of which a text without digits has, where it has a value: an article alone begins none."""
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
 _LASTING: Final = re.compile(rf"\ban? (?:{'|'.join(sorted(DURATIONS))})\b")
 _WORD: Final = re.compile(r"[a-z]+")
-_CUES: Final = ("not", "n't", "never", "neither", "nor", "rather than", "instead of", "as opposed to")
-"""One of which every denial has."""
-_ON_TOP_CUES: Final = ("another", "additional", "extra", "further")
 _ROMAN_WORD: Final = re.compile(r"\b[IVXLCDM]+\b")
 _ROMAN: Final = frozenset("IVXLCDM")
 _KINDS: Final[Mapping[type[Content], Kind]] = {
@@ -160,28 +157,21 @@ _KINDS: Final[Mapping[type[Content], Kind]] = {
 
 _RELATED: Final = ("than ", "at least ", "at most ", " below ", " above ", " under ", " over ", "equal to ")
 _SPOKEN: Final = re.compile(
-    r"(?<![\w'])([a-zA-Z\u03b1-\u03c9]) (?:is|must be|has to be|should be) (not equal to|less than or equal to|"
-    r"greater than or equal to|less than|smaller than|below|under|greater than|more than|larger than|above|over|"
-    r"at least|at most|no more than|no less than|equal to) (?=-?\.?\d|[a-z](?![a-z]))"
+    rf"(?<![\w'])([a-zA-Z\u03b1-\u03c9]) (?:is|must be|has to be|should be) ({'|'.join(_WORDS['relations'])}) "
+    r"(?=-?\.?\d|[a-z](?![a-z]))"
 )
-_SPOKEN_SIGNS: Final = {
-    "not equal to": "!=", "less than or equal to": "<=", "greater than or equal to": ">=", "less than": "<",
-    "smaller than": "<", "below": "<", "under": "<", "greater than": ">", "more than": ">", "larger than": ">",
-    "above": ">", "over": ">", "at least": ">=", "at most": "<=", "no more than": "<=", "no less than": ">=",
-    "equal to": "=",
-}  # fmt: skip
 
 
 def with_signs(text: str) -> str:
-    """The text with "x is at least 3" as "x >= 3"."""
+    """Return the text with "x is at least 3" as "x >= 3"."""
     if not any(word in text for word in _RELATED):
         return text
-    return _SPOKEN.sub(lambda found: f"{found[1]} {_SPOKEN_SIGNS[found[2]]} ", text)
+    return _SPOKEN.sub(lambda found: f"{found[1]} {_WORDS['relations'][found[2]]} ", text)
 
 
 @lru_cache(maxsize=128)
 def values_of(text: str) -> tuple[Value, ...]:
-    """The values that a text names, in their order.
+    """Return the values that a text names, in their order.
 
     Args:
         text: Any text; what is beyond the bounds of this module is left out.
@@ -212,24 +202,24 @@ def values_of(text: str) -> tuple[Value, ...]:
 
 
 def _standing(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
-    """The values, with what the text around them makes of them where it has a word that may."""
-    values = [value for _, value in found]
+    """Return the values, with what the text around them makes of them where it has a word that may."""
     lower = written.lower() if found else ""
-    if any(cue in lower for cue in _CUES) and DENIES.search(written) is not None:
-        values = [
-            replace(value, denied=True) if denied(written, start) else value
-            for (start, _), value in zip(found, values, strict=True)
-        ]
-    if any(cue in lower for cue in _ON_TOP_CUES):
-        values = [
-            replace(value, on_top=on_top(written, start, start + len(value.text)))
-            for (start, _), value in zip(found, values, strict=True)
-        ]
-    return values
+    denies = any(cue in lower for cue in _WORDS["denials"]) and DENIES.search(written) is not None
+    adds = any(cue in lower for cue in _WORDS["additions"])
+    if not denies and not adds:
+        return [value for _, value in found]
+    return [
+        replace(
+            value,
+            denied=denies and denied(written, start),
+            on_top=on_top(written, start, start + len(value.text)) if adds else None,
+        )
+        for start, value in found
+    ]
 
 
 def _begins_in_words(written: str) -> bool:
-    """Whether a text without digits may have a value: a word that begins one, or a Roman numeral."""
+    """Return whether a text without digits may have a value: a word that begins one, or a Roman numeral."""
     lower = written.lower()
     if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(lower)) or _LASTING.search(lower) is not None:
         return True
@@ -258,7 +248,7 @@ def _by_signs(written: str, characters: AbstractSet[str]) -> Iterator[tuple[int,
 
 
 def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
-    """The text with a mark and blanks for what is claimed, so that places stay."""
+    """Return the text with a mark and blanks for what is claimed, so that places stay."""
     pieces: list[str] = []
     at = 0
     for start, end, _ in claims:
@@ -268,7 +258,7 @@ def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
 
 
 def _value_at(written: str, tokens: Sequence[Token], at: int) -> tuple[Value | None, int]:
-    """The value that begins at a token, if there is one, and the place to go on from."""
+    """Return the value that begins at a token, if there is one, and the place to go on from."""
     if (date := date_at(tokens, at)) is not None:
         lies = side(written, tokens[max(0, date[1])].start)
         return Value(Kind.DATE, _text(written, tokens, date[1], date[2]), date[0], side=lies), date[2]

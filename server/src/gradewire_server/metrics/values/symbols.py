@@ -1,50 +1,31 @@
 """Chemical names with locants, and signs with an index or a charge: "x_3", "H2O", "Na+"."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from gradewire_server.metrics.values.tokens import DIGITS
+from gradewire_server.metrics.values.tokens import DIGITS, VOCABULARY
 
-_GREEK_WORDS: Final = ("alpha", "beta", "gamma", "delta", "omega", "Alpha", "Beta", "Gamma", "Delta", "Omega")
-_GREEK_LETTERS: Final = frozenset("\u03b1\u03b2\u03b3\u03c9")
-_ROOTS: Final = (
-    "meth|eth|prop|but|pent|hex|hept|oct|non|dec|benz|phen|tolu|xyl|naphth|furan|pyr|amin|chlor|brom|fluor|iod|nitr|"
-    "hydrox|cycl|gluc|fruct|lact|cresol|anis|acet|ibuprofen|naproxen|carvone|limonene|alanine|serine|valine|leucine|"
-    "lysine|proline|tyrosine|cysteine|glutam|aspart|arginine|carot|tartar|malic|dopa|amphetamine|thalidomide|galact"
-)
-_END: Final = (
-    "(?:ane|ene|yne|ol|al|one|oic|ate|ide|ine|yl|amine|ose|acid|diene|triene|thiol|ether|ester|benzene|toluene|phenol|"
-    "fen|in|oxen|pa)"
-)
-_STEREO: Final = (
-    r"(?:cis|trans|ortho|meta|para|alpha|beta|gamma|delta|[\u03b1\u03b2\u03b3]|[DLdlompnERSZ]|tert|sec|iso|neo)"
-)
-_STEREO_NAMES: Final = {
-    "\u03b1": "alpha", "\u03b2": "beta", "\u03b3": "gamma", "\u03c9": "omega", "o": "ortho", "m": "meta", "p": "para",
-    "d": "D", "l": "L",
-}  # fmt: skip
-_PREFIXES: Final = frozenset({
-    "cis", "trans", "ortho", "meta", "para", "tert", "sec", "iso", "neo", "alpha", "beta", "gamma", "delta",
-})  # fmt: skip
+_WORDS: Final = VOCABULARY["symbols"]
+
+_PREFIXES: Final = frozenset(_WORDS["isomers"].split())
+_STEREO_NAMES: Final[Mapping[str, str]] = _WORDS["isomer_signs"]
+_STEREO: Final = rf"(?:{_WORDS['isomers'].replace(' ', '|')}|[\u03b1\u03b2\u03b3]|[DLdlompnERSZ])"
 _NAME: Final = re.compile(
     rf"(?<![\w-])((?:\(?{_STEREO}\)?-){{0,3}}(?:(?:\d{{1,2}}'?(?:,\d{{1,2}}'?){{0,5}})-)?[A-Za-z]{{3,30}}"
     r"(?:-\d{1,2}(?:,\d{1,2}){0,5}-[a-z]{2,30}){0,4})(?![\w])"
 )
-_ROOT: Final = re.compile(rf"(?:di|tri|tetra|penta|hexa)?(?:{_ROOTS})", re.IGNORECASE)
-_ENDING: Final = re.compile(rf"[a-z]*{_END}", re.IGNORECASE)
+_ROOT: Final = re.compile(rf"(?:di|tri|tetra|penta|hexa)?(?:{'|'.join(_WORDS['roots'].split())})", re.IGNORECASE)
+_ENDING: Final = re.compile(rf"[a-z]*(?:{'|'.join(_WORDS['endings'].split())})", re.IGNORECASE)
 _NUMBERS: Final = re.compile(r"\d+(?:,\d+)*")
 _OXIDATION: Final = re.compile(r"(?<!\w)([a-z]{3,12}) ?\((I{1,3}|IV|VI{0,3}|V)\)(?: ([a-z]{3,14}))?", re.IGNORECASE)
-_ELEMENTS: Final = {
-    "hydrogen": "h", "helium": "he", "lithium": "li", "carbon": "c", "nitrogen": "n", "oxygen": "o", "sodium": "na",
-    "phosphorus": "p", "potassium": "k", "calcium": "ca", "cobalt": "co", "strontium": "sr", "technetium": "tc",
-    "iodine": "i", "caesium": "cs", "cesium": "cs", "radon": "rn", "radium": "ra", "thorium": "th", "uranium": "u",
-    "plutonium": "pu", "americium": "am", "polonium": "po", "iron": "fe", "lead": "pb", "chlorine": "cl",
-}  # fmt: skip
-_SYMBOLS: Final = frozenset(_ELEMENTS.values())
+_ELEMENTS: Final[Mapping[str, str]] = _WORDS["elements"]
+_ELEMENT_SIGNS: Final = frozenset(_ELEMENTS.values())
 _ISOTOPE: Final = re.compile(r"(?<![\w-])([A-Za-z]{1,11})([ -])(\d{1,3})(?![\w.])")
+_GREEK_LETTERS: Final = frozenset("\u03b1\u03b2\u03b3\u03c9")
+_GREEK_WORDS: Final = ("alpha", "beta", "gamma", "delta", "omega", "Alpha", "Beta", "Gamma", "Delta", "Omega")
 _GREEK: Final = re.compile(
     r"(?<![\w-])(alpha|beta|gamma|delta|omega|[\u03b1\u03b2\u03b3\u03c9])[- ]([a-z]{4,12}|\d{1,2})(?!\w)", re.IGNORECASE
 )
@@ -62,14 +43,18 @@ class Locant:
     stem: str
     marks: tuple[str, ...]
 
+    def equals(self, reference: "Locant") -> bool:
+        """Return whether both are the same substance."""
+        return self == reference
+
     def contradicts(self, reference: "Locant") -> bool:
-        """Whether both are substances and two; of "2-methyl propane" the name is not read to its end."""
+        """Return whether both are substances and two; of "2-methyl propane" the name is not read to its end."""
         begun = self.stem.startswith(reference.stem) or reference.stem.startswith(self.stem)
         return self != reference and (self.marks != reference.marks or not begun)
 
 
 def locants_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Locant]]:
-    """Where chemical names stand in a text in plain form, and what they are; `characters` are the text's."""
+    """Return where chemical names stand in a text in plain form, and what they are; `characters` are the text's."""
     if "(" in characters:
         for match in _OXIDATION.finditer(text):
             yield match.start(), match.end(), Locant(f"{match[1]} {match[3] or ''}".lower(), (match[2],))
@@ -90,7 +75,7 @@ def _isotopes(text: str) -> Iterator[tuple[int, int, Locant]]:
     for match in _ISOTOPE.finditer(text):
         name = match[1].lower()
         element = _ELEMENTS.get(name)
-        if element is None and match[2] == "-" and name in _SYMBOLS and match[1][0].isupper():
+        if element is None and match[2] == "-" and name in _ELEMENT_SIGNS and match[1][0].isupper():
             element = name
         if element is not None:
             yield match.start(), match.end(), Locant(element, (match[3],))
@@ -121,16 +106,13 @@ def _locant(name: str) -> Locant | None:
 
 
 def _plain_vowels(stem: str) -> str:
-    """One form of "butadiene" and "buta-1,3-diene", "propane-2-ol" and "propan-2-ol"."""
+    """Return one form of "butadiene" and "buta-1,3-diene", "propane-2-ol" and "propan-2-ol"."""
     return stem.replace("aneol", "anol").replace("adiene", "diene").replace("atriene", "triene")
 
 
 # An index is no unit: "m2" behind a number. Words with a digit at their end are names: "iPhone4".
 _INDEXED: Final = re.compile(r"(?<![\w.'])(?<!\d )([^\W\d_]{1,4})_?(\d{1,3})(?![\w%]|[.,]\d|-\d)")
-_GREEK_SIGNS: Final = {
-    "alpha": "\u03b1", "beta": "\u03b2", "gamma": "\u03b3", "delta": "\u03b4", "lambda": "\u03bb", "mu": "\u03bc",
-    "theta": "\u03b8", "sigma": "\u03c3", "omega": "\u03c9",
-}  # fmt: skip
+_GREEK_SIGNS: Final[Mapping[str, str]] = VOCABULARY["greek"]
 _GREEK_INDEXED: Final = re.compile(rf"(?<![\w.'])({'|'.join(_GREEK_SIGNS)})_?(\d{{1,3}})(?![\w%]|[.,]\d|-\d)")
 # Elements with counts: "H2O", "C6H12O6"; "CO2" comes here too.
 _COMPOUND: Final = re.compile(r"(?<![\w.])((?:[A-Z][a-z]?\d{0,3}){2,12})(?![\w])")
@@ -139,8 +121,7 @@ _DIGITED: Final = re.compile(
     r"(?<![\w.-])(?:v(?:ersion)?\.? ?)?(\d{1,4}(?:\.\d{1,4}){2,4})(?![\w]|\.\d)|"
     r"(?<![\w.-])(\+?\d{1,4}[- ])?((?:\d{3}-)?\d{3}-\d{4})(?![\w-])"
 )
-# Quarters of a year, years of a budget, the wars.
-_NO_SIGNS: Final = frozenset({"Q", "q", "FY", "WW"})
+_NO_SIGNS: Final = frozenset(_WORDS["no_signs"].split())
 _THOUSANDS: Final = re.compile(r"\d{1,3}(?:\.\d{3})+")
 
 
@@ -157,16 +138,16 @@ class Symbol:
     key: str
 
     def equals(self, reference: "Symbol") -> bool:
-        """Whether both are the same sign."""
+        """Return whether both are the same sign."""
         return self.key == reference.key
 
     def contradicts(self, reference: "Symbol") -> bool:
-        """Whether both are signs of the same family."""
+        """Return whether both are signs of the same family."""
         return self.stem == reference.stem and self.key != reference.key
 
 
 def symbols_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Symbol]]:
-    """Where signs stand in a text in plain form, and what they are; `characters` are the text's."""
+    """Return where signs stand in a text in plain form, and what they are; `characters` are the text's."""
     digits = not DIGITS.isdisjoint(characters)
     if digits and ("." in characters or "-" in characters):
         yield from _digit_by_digit(text)
@@ -200,5 +181,5 @@ def _indexed(text: str) -> Iterator[tuple[int, int, Symbol]]:
 
 
 def _is_sign(letters: str) -> bool:
-    """Whether letters before digits are a sign of their own and no word: "x", "CD", "\u03bb"."""
+    """Return whether letters before digits are a sign of their own and no word: "x", "CD", "\u03bb"."""
     return letters not in _NO_SIGNS and (len(letters) == 1 or letters.isupper())

@@ -1,54 +1,66 @@
 """A text as words, numbers and signs, each with its place, in one plain form of characters."""
 
 import re
+import tomllib
 import unicodedata
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from itertools import islice
 from math import isfinite
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 16_384
 """Characters of a text that values are read from; of a longer one the first three quarters of them and its last."""
+MAX_TOKENS: Final = 8_192
+"""Words, numbers and signs of a text that values are read from."""
+DIGITS: Final = frozenset("0123456789")
+"""The digits of a text in plain form."""
+VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
+"""Words, signs and units by which values are written, by the module that reads them."""
 
+_WORDS: Final = VOCABULARY["tokens"]
 _TAIL: Final = MAX_CHARACTERS // 4
 _LAST_PIECE: Final = re.compile(r"(?<!\S)\S{1,64}\Z")
 _FIRST_PIECE: Final = re.compile(r"\A\S{1,64}(?!\S)")
 _MOST_EXPANSION: Final = 4
-_NESTING: Final = 4
-"""Fractions within fractions that are unfolded."""
+_DOTTED_DATE: Final = re.compile(r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.([12]\d{3})(?![\w]|\.\d)")
+_APOSTROPHES: Final = re.compile(r"(?<![\w.,'])\d{1,3}(?:'\d{3}){1,5}(?![\w'\"])")
+_PI: Final = re.compile(r"(?<=\d)pi\b")
 
-_SUPERSCRIPTS: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ", "0123456789+-()ni")
-_SUBSCRIPTS: Final = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋ₙᵢⱼₖ", "0123456789+-nijk")
-_SUPERSCRIPT: Final = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
-_SUBSCRIPT: Final = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋ₙᵢⱼₖ]+")
+_SUPERSCRIPTS: Final = str.maketrans(_WORDS["raised"]["from"], _WORDS["raised"]["to"])
+_SUBSCRIPTS: Final = str.maketrans(_WORDS["lowered"]["from"], _WORDS["lowered"]["to"])
+_SUPERSCRIPT: Final = re.compile(f"[{_WORDS['raised']['from']}]+")
+_SUBSCRIPT: Final = re.compile(f"[{_WORDS['lowered']['from']}]+")
 _CHARGE: Final = re.compile(r"\d?[+-]")
-_SIGNS: Final = str.maketrans({
-    "\u2212": "-", "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": " - ", "\ufe63": "-",
-    "\u2044": "/", "\u2215": "/", "\u00f7": "/", "\u00d7": "*", "\u00b7": "*", "\u22c5": "*", "\u2217": "*",
-    "\u2264": "<=", "\u2a7d": "<=", "\u2265": ">=", "\u2a7e": ">=", "\u2260": "!=", "\u2248": "~", "\u2243": "~",
-    "\u2192": "->", "\u21d2": "->", "\u27f6": "->", "\u221a": "sqrt", "\u03c0": " pi ", "\u00b1": "+/-",
-    "\u2018": "'", "\u2019": "'", "\u2032": "'", "\u201c": '"', "\u201d": '"', "\u2033": '"', "\u00a0": " ",
-    "\u202f": " ", "\u2009": " ", "\u00ba": "°",
-})  # fmt: skip
+_SIGNS: Final = str.maketrans({sign: plain for plain, signs in _WORDS["signs"].items() for sign in signs})
 _VULGAR: Final = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
 _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 
-_DOTTED_DATE: Final = re.compile(r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.([12]\d{3})(?![\w]|\.\d)")
-_APOSTROPHES: Final = re.compile(r"(?<![\w.,'])\d{1,3}(?:'\d{3}){1,5}(?![\w'\"])")
-
-_PI: Final = re.compile(r"(?<=\d)pi\b")
-
+_NESTING: Final = 4
+"""Fractions within fractions that are unfolded."""
 _FRACTION: Final = re.compile(r"\\[dt]?frac\s{0,9}\{([^{}]{1,200})\}\s{0,9}\{([^{}]{1,200})\}")
 _ROOT: Final = re.compile(r"\\sqrt\s{0,9}\{([^{}]{1,200})\}")
 _TEXT: Final = re.compile(r"\\(?:text|mathrm|mathbf|boxed|operatorname)\s{0,9}\{([^{}]{0,200})\}")
 _COMMANDS: Final = {
-    "times": "*", "cdot": "*", "div": "/", "pi": " pi ", "le": "<=", "leq": "<=", "ge": ">=", "geq": ">=", "ne": "!=",
-    "neq": "!=", "lt": "<", "gt": ">", "to": "->", "rightarrow": "->", "approx": "~", "pm": "+/-", "circ": "°",
-    "alpha": "\u03b1", "beta": "\u03b2", "gamma": "\u03b3", "delta": "\u03b4", "lambda": "\u03bb", "mu": "\u03bc",
-    "theta": "\u03b8", "sigma": "\u03c3", "omega": "\u03c9", "left": "", "right": "", "quad": " ", "sqrt": "sqrt",
-    "sin": "sin", "cos": "cos", "tan": "tan",
-    "ln": "ln", "log": "log", "exp": "exp", "infty": "∞", "degree": "°",
-}  # fmt: skip
+    **{name: plain for plain, names in _WORDS["latex"].items() for name in names.split()},
+    **VOCABULARY["greek"],
+}
 _COMMAND: Final = re.compile(r"\\([A-Za-z]{1,20})|\\[,;:! ()\[\]]")
+
+# Commas, blanks or points part thousands; a point with one group behind it is a decimal point.
+_NUMBER: Final = (
+    r"\d{1,3}(?:,\d{3}){1,9}(?![\d,]\d)(?:\.\d+)?|\d{1,2}(?:,\d{2}){1,4},\d{3}(?!\d)|\d{1,3}(?:\.\d{3}){2,9}(?![\d.])"
+    r"|(?<![\d.])\d{1,3}(?: \d{3}){1,9}(?![\d.])|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?![\w.]))?|(?<![\w.])\.\d+"
+)
+_TOKEN: Final = re.compile(
+    rf"(?P<number>{_NUMBER})|(?P<word>[^\W\d_]+(?:'[^\W\d_]+)?|\u00b0)|(?P<sign><=|>=|!=|->|\+/-|\*\*|[^\w\s])"
+)
+_MAX_DIGITS: Final = 40
+_ROMAN_DIGITS: Final = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
+_ROMAN: Final = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
 
 
 def plain(text: str) -> str:
@@ -98,22 +110,6 @@ def _without_latex(text: str) -> str:
     return named.replace("$", "").replace("{", "(").replace("}", ")")
 
 
-MAX_TOKENS: Final = 8_192
-"""Words, numbers and signs of a text that values are read from."""
-_MAX_DIGITS: Final = 40
-DIGITS: Final = frozenset("0123456789")
-"""The digits of a text in plain form."""
-
-# Commas, blanks or points part thousands; a point with one group behind it is a decimal point.
-_NUMBER: Final = (
-    r"\d{1,3}(?:,\d{3}){1,9}(?![\d,]\d)(?:\.\d+)?|\d{1,2}(?:,\d{2}){1,4},\d{3}(?!\d)|\d{1,3}(?:\.\d{3}){2,9}(?![\d.])"
-    r"|(?<![\d.])\d{1,3}(?: \d{3}){1,9}(?![\d.])|\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3}(?![\w.]))?|(?<![\w.])\.\d+"
-)
-_TOKEN: Final = re.compile(
-    rf"(?P<number>{_NUMBER})|(?P<word>[^\W\d_]+(?:'[^\W\d_]+)?|\u00b0)|(?P<sign><=|>=|!=|->|\+/-|\*\*|[^\w\s])"
-)
-
-
 class Token(NamedTuple):
     """One word, number or sign.
 
@@ -155,7 +151,7 @@ def _token(match: re.Match[str]) -> Token:
 
 
 def read_number(text: str) -> tuple[float, float]:
-    """Value and place of a number in digits; points part thousands where there are several."""
+    """Return value and place of a number in digits; points part thousands where there are several."""
     digits = text.replace(",", "").replace(" ", "")
     if digits.count(".") > 1:
         digits = digits.replace(".", "")
@@ -170,13 +166,55 @@ def read_number(text: str) -> tuple[float, float]:
     return float(digits), scale * 10.0 ** min(zeros, len(whole) - 1)
 
 
-_DIGITS: Final = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
-_ROMAN: Final = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
-
-
 def roman_value(word: str) -> int | None:
     """1 to 3 999 for a numeral in capitals, as it is written by rule; None for all else ("IIX", "Mix", "")."""
     if not word or _ROMAN.fullmatch(word) is None:
         return None
-    values = [_DIGITS[letter] for letter in word]
+    values = [_ROMAN_DIGITS[letter] for letter in word]
     return sum(-value if value < behind else value for value, behind in zip(values, [*values[1:], 0], strict=True))
+
+
+def lower_at(tokens: Sequence[Token], at: int) -> str:
+    """Return the token in small letters; empty beyond the ends."""
+    return tokens[at].lower if 0 <= at < len(tokens) else ""
+
+
+def number_at(tokens: Sequence[Token], at: int) -> float | None:
+    """Return the value of a token in digits, None for others and beyond the ends."""
+    return tokens[at].number if 0 <= at < len(tokens) else None
+
+
+def integer_at(tokens: Sequence[Token], at: int) -> int | None:
+    """Return the number of a plain run of at most four digits, None for all else and beyond the ends."""
+    return tokens[at].whole if 0 <= at < len(tokens) else None
+
+
+def adjacent(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether a token stands right behind the one before it."""
+    return 0 < at < len(tokens) and tokens[at - 1].end == tokens[at].start
+
+
+def tokens_are(tokens: Sequence[Token], at: int, *texts: str) -> bool:
+    """Return whether these texts, in small letters, stand from a place on."""
+    return all(lower_at(tokens, at + index) == text for index, text in enumerate(texts))
+
+
+Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], T]]]
+"""Phrases and what they stand for, by their first word."""
+
+
+def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
+    """Return phrases, words with blanks between them, as `phrase_at` looks for them; the first that fits counts."""
+    found = defaultdict(list)
+    for phrase, meaning in meanings.items():
+        words = tuple(phrase.split())
+        found[words[0]].append((words, meaning))
+    return dict(found)
+
+
+def phrase_at(tokens: Sequence[Token], at: int, known: Phrases[T]) -> tuple[T, int] | None:
+    """Return what the phrase that begins at a token stands for, and the index behind it; None where none does."""
+    for words, meaning in known.get(lower_at(tokens, at), ()):
+        if tokens_are(tokens, at, *words):
+            return meaning, at + len(words)
+    return None

@@ -1,0 +1,224 @@
+"""Verdicts and denials: a yes where the reference says no, and a "not" before what an answer has of it."""
+
+import re
+from collections.abc import Sequence
+from math import nan
+from typing import Final
+
+from gradewire_server.metrics.correctness.contradictions import MAY_NEGATE, NEGATIONS, clause_words
+from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, VOCABULARY, FeatureText, plain
+from gradewire_server.metrics.text.normalise import opposites_of
+from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
+
+_MOST_REFERENCES: Final = 32
+_EITHER_WAY: Final = NEGATIONS | {"mind", "false"}
+_BEGIN: Final = 400
+"""Characters in which a text says yes or no."""
+_LED: Final = re.compile(
+    r"[\s'\"*_`\u2018\u201c-]*(?:(?:the |my )?answer(?: is)?\b[\s:*_'\"]*)?"
+    r"(?:(?P<yes>yes|yeah|yep|yup|true|correct|affirmative)|(?P<no>no|nope|nah|false|incorrect))\b"
+    r"(?:\s*(?:[.,;:!*'\"\n\u2013\u2014\u2019\u201d(-]|$)"
+    r"|\s+(?:because|since|as|it|they|he|she|this|that|there|we|you|i)\b)"
+)
+_FIRST_CLAUSE_END: Final = re.compile(r"[.,;:!?\n]|\b(?:because|since|but|although|however)\b")
+
+_NEAR: Final = 8
+"""Words before a match in which a negation counts."""
+_MOST_BETWEEN: Final = 1
+"""Words between negation and match that are neither small, nor the question's, nor of opinion.
+
+With more of them something else is negated: "He did not go to school to help his father".
+"""
+_HELD: Final = 2 / 3
+"""Share of a reference's words in a clause from which on the clause says, or denies, the reference."""
+_MOST_FRAME: Final = 32
+"""Words of a reference that may be said the other way round; what is longer is an essay."""
+_MOST_DENIED: Final = 8
+
+_DENIALS: Final = NEGATIONS | {"false", "incorrect"}
+_NO_DENIALS: Final = frozenset(VOCABULARY["words"]["no_denials"].split())
+"""In the clause of a negation they make it none: "not only", "not until 1989", "none other than", "no less than"."""
+_ASKS_FOR_WHAT_IS_NOT: Final = re.compile(
+    r"\b(?:forg[eo]t|miss(?:ing|es|ed)?\b|los[et]|afraid|fear|refus|reject|declin|unable|unwilling|forbid|forbade"
+    r"|bann?(?:s|ed)?\b|prohibit|illegal|avoid|hat(?:es?|ed)\b|dislik|absen|lack|stop|quit|cease|gives? up|gave up"
+    r"|exclud|omit|fail|prevent|without|except|unlike|impossible|den(?:y|ie)|doubt|wrong"
+    r"|rid\b|free of|remov|eliminat|abandon|instead)"
+)
+"""Behind such a question a negation says the same: "She had no passport", where it asks what was missing."""
+_OPINION: Final = frozenset({"think", "believe", "say", "true", "case", "likely", "right", "correct", "sure"})
+"""Behind a negation these deny the whole sentence: "I do not think that the largest city is Paris"."""
+_SMALL: Final = FUNCTION_WORDS | {"doe"}
+"""Small words, "does" as its lemma too: the dictionary reads it as a noun."""
+_IMPLIED: Final = frozenset({"without", "too", "against"})
+"""Small words that negate by themselves: "too hot to drink"."""
+_BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
+_FRAME_FOR_ANOTHER: Final = 6
+"""Words of a reference to one more that its opposite may have besides."""
+_CONVERSES: Final = frozenset(VOCABULARY["words"]["converses"].split())
+"""What they place changes sides with them: "B is below A" is "A is above B", "83 or more" is "at least 83"."""
+# A mark inside a number or a name ("10:30", "J.K. Rowling") ends nothing.
+_CLAUSE_END: Final = re.compile(
+    r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|so|since|although|while|which|who)\b"
+)
+
+
+def led_verdict(text: str) -> bool | None:
+    """Return the yes (True) or no (False) that a text begins with, or is; None where it begins with neither.
+
+    "No, it does not", "yes because", "False. The ..." begin with one; "No one knows", "no water is lost", "true love"
+    and "Yes Minister" do not.
+    """
+    begin = text[:_BEGIN].casefold()
+    led = _LED.match(begin)
+    return led["yes"] is not None if led else leading_verdict(begin)
+
+
+def verdict_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
+    """Return how the yes or no of an answer fits that of its references, of which the best one is the first.
+
+    Returns:
+        `verdict`: 1 where both say the same, 0 where they do not, NaN where one of them says neither; behind a question
+        that asks for yes or no, a first clause with a negation says no. `verdict_conflict`: 1 where a reference that
+        begins with yes or no meets an answer that begins with the other one, and no other reference begins as it does.
+        Behind a question with a negation, or with "mind", yes and no may mean the same, and nothing is in conflict.
+    """
+    best = references[0]
+    ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
+    if ours is None and not asks:
+        return {"verdict": nan, "verdict_conflict": 0.0}
+    theirs = led_verdict(answer.raw)
+    conflict = (
+        ours is not None
+        and theirs is (not ours)
+        and _EITHER_WAY.isdisjoint(clause_words(question.raw))
+        and all(led_verdict(other.raw) is not theirs for other in references[1:_MOST_REFERENCES])
+    )
+    if (ours is None) != (theirs is None) and asks:
+        ours = _verdict_of_negation(best.raw) if ours is None else ours
+        theirs = _verdict_of_negation(answer.raw) if theirs is None else theirs
+    return {
+        "verdict": nan if ours is None or theirs is None else float(ours == theirs),
+        "verdict_conflict": float(conflict),
+    }
+
+
+def _verdict_of_negation(text: str) -> bool | None:
+    """Return False where the first clause has a negation; else None."""
+    first = _FIRST_CLAUSE_END.split(text[:_BEGIN], 1)[0]
+    return None if NEGATIONS.isdisjoint(clause_words(first)) else False
+
+
+def denies(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> bool:
+    """Whether an answer denies what it has of its references, or says the opposite of the first one in its own words.
+
+    Denied is a reference with "not" or the like shortly before it in all of the clauses that have most of it, and
+    nothing is denied where another reference is said without. "Not only" and the like is no negation, and where
+    question or references have one themselves nothing is denied. The opposite is what differs from the reference by
+    nothing but an antonym or by a negation that it lacks.
+    """
+    references = references[:_MOST_DENIED]
+    if not _DENIALS.isdisjoint(clause_words(question.raw)) or _ASKS_FOR_WHAT_IS_NOT.search(plain(question.raw)):
+        return False
+    begin = plain(answer.raw)
+    if MAY_NEGATE.search(begin) or "false" in begin or "incorrect" in begin:
+        if any(not _DENIALS.isdisjoint(clause_words(reference.raw)) for reference in references):
+            return False
+        outcomes = [
+            _negates_inside(reference, answer) or _denied(question, reference, answer, begin)
+            for reference in references
+        ]
+        return True in outcomes and False not in outcomes
+    return _turned(references[0], question, answer) and not any(
+        answer.distinct.issuperset(other.content) for other in references[1:]
+    )
+
+
+def _negates_inside(reference: FeatureText, answer: FeatureText) -> bool:
+    """Return whether an answer is a reference's sentence with "not" or "never" inside: "The sky is not blue"."""
+    words = clause_words(answer.raw)
+    places = [place for place, word in enumerate(words) if word in NEGATIONS]
+    wanted = [word for word in clause_words(reference.raw) if word not in _SMALL]
+    if len(places) != 1 or words[places[0]] not in {"not", "never"} or not 2 <= len(wanted) <= _MOST_FRAME:
+        return False
+    before, behind = (
+        [word for word in part if word not in _SMALL] for part in (words[: places[0]], words[places[0] + 1 :])
+    )
+    return bool(before and behind) and before + behind == wanted and _NO_DENIALS.isdisjoint(words)
+
+
+def _denied(question: FeatureText, reference: FeatureText, answer: FeatureText, begin: str) -> bool | None:
+    """Return whether an answer denies a reference; None where it does not have it."""
+    named = frozenset(word for word in reference.content if word not in question.distinct)
+    named = named or frozenset(reference.content)
+    if len(named.intersection(answer.words)) < _HELD * len(named):
+        return None
+    # As words from here on: marks inside the reference ("St. Louis", "10, 200") would part it into clauses.
+    written = re.compile(rf"(?<!\w){re.escape(plain(reference.raw.strip()))}(?!\w)")
+    text = written.sub(lambda _: f" {' '.join(reference.words)} ", begin)
+    clauses = [(*clause_words(clause), "") for clause in _CLAUSE_END.split(text) if clause.strip()]
+    most = max((len(named.intersection(words)) for words in clauses), default=0)
+    if most < _HELD * len(named):
+        return None
+    return all(_is_denied(words, named, question) for words in clauses if len(named.intersection(words)) == most)
+
+
+def _is_denied(words: tuple[str, ...], named: frozenset[str], question: FeatureText) -> bool:
+    """Return whether a negation stands in the few words before the first of the `named` ones, and is said of them."""
+    place = next(place for place, word in enumerate(words) if word in named)
+    first = max(0, place - _NEAR)
+    return (
+        _NO_DENIALS.isdisjoint(words[:place])
+        and any(
+            word in _DENIALS
+            and not (word == "no" and words[position + 1].isdigit())  # a number: "No 10"
+            and _covers(words[position + 1 : place], question)
+            for position, word in enumerate(words[first:place], first)
+        )
+    )
+
+
+def _covers(between: Sequence[str], question: FeatureText) -> bool:
+    """Return whether a negation is said of what stands behind the words `between`, and not of these alone."""
+    if not _OPINION.isdisjoint(between):
+        return True
+    others = [word for word in between if word not in _SMALL and word not in question.distinct]
+    return len(others) <= _MOST_BETWEEN and not (others and "be" in between)
+
+
+def _turned(reference: FeatureText, question: FeatureText, answer: FeatureText) -> bool:
+    """Return whether an answer without any negation is a reference but for a negation, or for an antonym of one word.
+
+    Little else stands in it, and the shared words in the same order: "B is below A" is no opposite of "A is above B".
+    """
+    words = clause_words(reference.raw)[: _MOST_FRAME + 1]
+    wanted = frozenset(words).difference(_SMALL, NEGATIONS)
+    if not wanted or len(words) > _MOST_FRAME:
+        return False
+    shared = wanted.intersection(answer.words)
+    lacking = wanted - shared
+    others = answer.distinct.difference(wanted, _SMALL, question.words)
+    if shared == wanted:
+        return not others and _has_one_negation(reference, words) and _IMPLIED.isdisjoint(answer.words)
+    opposites = opposites_of(*lacking) if len(lacking) == 1 else frozenset[str]()
+    return (
+        bool(shared)
+        and (NEGATIONS | _CONVERSES).isdisjoint(words)
+        and _CONVERSES.isdisjoint(answer.words)
+        and not opposites.difference(wanted).isdisjoint(answer.words)
+        and len(others - opposites) <= 2 + len(wanted) // _FRAME_FOR_ANOTHER
+        and [word for word in dict.fromkeys(words) if word in shared]
+        == [word for word in dict.fromkeys(answer.words) if word in shared]
+    )
+
+
+def _has_one_negation(reference: FeatureText, words: Sequence[str]) -> bool:
+    """Return whether a reference has one negation, and it negates: "no longer lit", not "No, it is lit" or "No 10"."""
+    found = [(word, after) for word, after in zip(words, (*words[1:], ""), strict=True) if word in NEGATIONS]
+    return (
+        len(found) == 1
+        and found[0][0] in {"not", "no", "never"}
+        and found[0][1].isalpha()
+        and _NO_DENIALS.isdisjoint(words)
+        and _BARE_NO.search(reference.raw) is None
+        and led_verdict(reference.raw) is None
+    )
