@@ -1,5 +1,6 @@
 """Training examples of SFVE, and the JSON lines that they are read from."""
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -67,6 +68,14 @@ def answer_fields(found: Mapping[str, Any], where: str) -> tuple[str, tuple[str,
     for name in ("question", "prediction", "references"):
         require_well_formed(f"{where}: {name}", references if name == "references" else [found[name]])
     return found["question"], tuple(references), found["prediction"]
+
+
+def lines_digest(lines: Iterable[str]) -> str:
+    """Return the SHA-256 of lines in UTF-8, in hexadecimal."""
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(f"{line}\n".encode())
+    return digest.hexdigest()
 
 
 def require_well_formed(where: str, texts: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from gradewire_stats.calibration.labelled_rows import Half, half_of, question_key
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import answer_fields, json_objects
+from gradewire_train.examples import answer_fields, json_objects, lines_digest
 from gradewire_train.graded.wording import DrawnRow
 
 MOST_REFERENCES: Final = 3
@@ -100,10 +100,7 @@ def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
 
 def rows_digest(rows: Sequence[GraderRow]) -> str:
     """SHA-256 over all that is read of the rows, 64 hex characters."""
-    digest = hashlib.sha256()
-    for row in rows:
-        digest.update(json.dumps(asdict(row), sort_keys=True).encode("ascii") + b"\n")
-    return digest.hexdigest()
+    return lines_digest(json.dumps(asdict(row), sort_keys=True) for row in rows)
 
 
 def _row(found: Mapping[str, Any], where: str, file: str) -> GraderRow:

@@ -4,22 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gradewire_train.graded.material import PartRandom, words
+from gradewire_train.graded.parts import PartRandom
+from gradewire_train.material import GRADED
 from gradewire_train.texts.draw import Draw, normal
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.wording import answer_style, capitalised, contrast, filled, question_style, sentence
+from gradewire_train.texts.wording import answer_style, contrast, filled, question_style, sentence
 
 _BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
-_OTHERS = (
-    "An earlier source mentions {}.",
-    "Some confuse it with {}.",
-    "For another one it would be {}.",
-    "Next to it people often name {}.",
-    "A similar case elsewhere had {}.",
-    "The one before it had {}.",
-    "Elsewhere you may read about {}.",
-    "Its neighbour is said to have {}.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +83,7 @@ def wrapped(rng: PartRandom, statement: str, said: str) -> str:
 
 def remarks(rng: PartRandom, count: int) -> list[str]:
     """Sentences that say nothing about any answer."""
-    return rng.sample(words("remarks"), count) if count else []
-
-
-def long_answer(rng: PartRandom, statement: str, said: str, others: Sequence[str]) -> str:
-    """A text of 40 to 200 words that says `said` once and names `others` as something else."""
-    stated = filled(f"{statement}." if statement else sentence(rng, ""), said)
-    named = [capitalised(rng.choice(_OTHERS).format(other)) for other in others[:2]]
-    body = [*remarks(rng, rng.randrange(3, 13)), *named]
-    rng.shuffle(body)
-    body.insert(0 if rng.random() < 0.5 else rng.randrange(len(body) + 1), stated)
-    return " ".join(body)
+    return rng.sample(GRADED["remarks"], count) if count else []
 
 
 def references(rng: PartRandom, draw: Draw) -> tuple[str, ...]:

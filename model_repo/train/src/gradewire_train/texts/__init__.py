@@ -1,6 +1,5 @@
 """What encoders are trained on: examples from the user's files and from the built-in generator; no torch."""
 
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
@@ -8,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import TASKS, Example, Files
+from gradewire_train.examples import TASKS, Example, Files, lines_digest
 from gradewire_train.texts.files import user_examples
 from gradewire_train.texts.generate import Generator
 from gradewire_train.texts.lexicon import Lexicon
@@ -62,7 +61,4 @@ def make_examples(
 
 def examples_digest(examples: Iterable[Example]) -> str:
     """SHA-256 over all examples in their order, in hexadecimal; equal texts give equal digests anywhere."""
-    digest = hashlib.sha256()
-    for example in examples:
-        digest.update(json.dumps(asdict(example), ensure_ascii=True, sort_keys=True).encode("ascii") + b"\n")
-    return digest.hexdigest()
+    return lines_digest(json.dumps(asdict(example), sort_keys=True) for example in examples)

@@ -8,7 +8,8 @@ from random import Random
 from typing import TypeVar
 
 from gradewire_train.examples import Example
-from gradewire_train.texts.wording import REFUSALS, answer_style, contrast, filled, question_style, sentence
+from gradewire_train.material import ANSWERS
+from gradewire_train.texts.wording import answer_style, contrast, filled, question_style, sentence
 
 T = TypeVar("T")
 
@@ -164,6 +165,6 @@ def described(rng: Random, draw: Draw) -> Example:
         positive, turned = contrast(rng, said, wrong)
         negatives = (turned, wrong)
     elif drawn < 0.12:
-        negatives = (negatives[0], rng.choice(REFUSALS))
+        negatives = (negatives[0], rng.choice(ANSWERS["refusals"]))
     anchor = draw.answer if rng.random() < 0.9 else filled(sentence(rng, ""), draw.answer)
     return Example("descriptions", question_style(rng, draw.question), anchor, positive, negatives)

@@ -78,6 +78,11 @@ class Synset:
         return sum(word.met for word in self.words)
 
     @property
+    def gloss(self) -> str:
+        """The first definition, without what stands in brackets."""
+        return re.sub(r"\s*\([^)]*\)", "", self.definition).split(";")[0].strip()
+
+    @property
     def coarse(self) -> bool:
         """Whether WordNet says that its words insult; they are not trained on."""
         return _COARSE.search(self.definition) is not None

@@ -1,46 +1,16 @@
-"""Rows about days and dates, and about school subjects."""
+"""Rows about days and dates."""
 
 import datetime as dt
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from gradewire_train.graded.material import PartRandom, entries
+from gradewire_train.graded.parts import PartRandom
 from gradewire_train.graded.wording import Drawn, remarks, wrapped
-from gradewire_train.texts.values.names import person_name, title
-from gradewire_train.texts.values.numbers import ordinal, ordinal_in_words
-from gradewire_train.texts.wording import capitalised, misspelt, question_style, word_list
+from gradewire_train.material import GRADED, WORDS
+from gradewire_train.texts.names import person_name, title
+from gradewire_train.texts.numbers import ordinal, ordinal_in_words
+from gradewire_train.texts.wording import question_style
 
-_MONTHS: Final = word_list("months")
-_EVENTS: Final = (
-    ("when did {who} sign the agreement", "{who} signed the agreement {}"),
-    ("when was {what} first performed", "{what} was first performed {}"),
-    ("on which day did {who} arrive", "{who} arrived {}"),
-    ("when did {who} retire", "{who} retired {}"),
-    ("when was {what} sold", "{what} was sold {}"),
-    ("when did the excavation begin", "The excavation began {}"),
-    ("when did {who} move to the coast", "{who} moved to the coast {}"),
-    ("when was the station closed", "The station was closed {}"),
-    ("date of the premiere of {what}", "The premiere of {what} took place {}"),
-    ("when did {who} receive the medal", "{who} received the medal {}"),
-    ("when was the tower struck by lightning", "The tower was struck by lightning {}"),
-    ("when did {who} start at the university", "{who} started at the university {}"),
-)
-
-_SCIENCE_LEADS = (
-    "I think {}",
-    "{}",
-    "{}",
-    "because {}",
-    "It is like this: {}",
-    "My answer: {}",
-    "we learned that {}",
-    "Well, {}",
-    "{} I guess",
-)
-_YES, _NO = (
-    ("Yes", "Yes, that is so", "Yes indeed", "Correct"),
-    ("No", "No, it is not so", "Not at all", "Certainly not"),
-)
+_MONTHS: Final = WORDS["months"]
 
 
 def dated_sentence(rng: PartRandom, *, right: bool) -> Drawn:
@@ -114,7 +84,7 @@ def part_of_date(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def _asked(rng: PartRandom) -> tuple[str, str]:
-    question, statement = rng.choice(_EVENTS)
+    question, statement = rng.choice(GRADED["events"])
     blanks = {"who": person_name(rng).usual, "what": title(rng)}
     return question.format(**blanks), statement.format("{}", **blanks)
 
@@ -141,55 +111,3 @@ def _row(
     if rng.random() < 0.15:
         prediction = " ".join([prediction, *remarks(rng, rng.randrange(1, 3))])
     return Drawn(question_style(rng, question), (reference,), prediction, *meant_and_said)
-
-
-def science(rng: PartRandom, *, right: bool) -> Drawn:
-    """What is expected, in a pupil's words; wrong: a wrong mechanism, the opposite, or another question's answer."""
-    by_question = {entry["question"]: entry for entry in entries("science")}
-    asked = rng.choice(tuple(by_question))
-    entry = by_question[asked]
-    if right:
-        forms = [entry["expected"], *entry["right"], *entry["right"]]
-        said = forms[rng.randrange(len(forms))]
-    elif rng.random() < 0.8:
-        said = entry["wrong"][rng.randrange(len(entry["wrong"]))]
-    else:
-        other = rng.choice([each for each in by_question if each != asked])
-        said = by_question[other]["right"][0]
-    expected = (entry["expected"], *entry["right"])
-    reference = entry["expected"] if rng.random() < 0.7 else expected[rng.randrange(len(expected))]
-    phrase = said[:1].lower() + said[1:] if rng.random() < 0.5 else said
-    text = _SCIENCE_LEADS[rng.randrange(len(_SCIENCE_LEADS))].format(phrase.removeprefix("because "))
-    if rng.random() < 0.15:
-        text = misspelt(rng, text)
-    question = asked if rng.random() < 0.8 else asked.lower().rstrip("?")
-    return Drawn(
-        question,
-        (reference,),
-        text if rng.random() < 0.5 else capitalised(text),
-        "expected",
-        "expected" if right else "other",
-    )
-
-
-def claim(rng: PartRandom, *, right: bool) -> Drawn:
-    """Yes or no, in a word or with its reason, against a reference with a reason; wrong: the opposite."""
-    by_question = {entry["question"]: entry for entry in entries("claims")}
-    asked = rng.choice(tuple(by_question))
-    entry = by_question[asked]
-    holds = rng.random() < 0.5
-    said = holds if right else not holds
-    reference = _claimed(rng, entry, holds=holds, lengthy=True)
-    answer = _claimed(rng, entry, holds=said, lengthy=rng.random() < 0.5)
-    if rng.random() < 0.2:
-        answer = f"{answer} {' '.join(remarks(rng, rng.randrange(1, 4)))}"
-    return Drawn(asked, (reference,), answer, str(holds), str(said))
-
-
-def _claimed(rng: PartRandom, entry: Mapping[str, Any], *, holds: bool, lengthy: bool) -> str:
-    word = (_YES if holds else _NO)[rng.randrange(4)]
-    short, reason = entry["yes" if holds else "no"]
-    shape = rng.randrange(4)
-    if not lengthy and shape < 2:
-        return f"{word}." if shape else word.lower()
-    return (f"{word}, {short}.", f"{word}. {reason}", reason, f"{capitalised(short)}.")[shape]
