@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from gradewire_models.catalog.entries import (
     adapter_files,
 )
 from gradewire_models.catalog.loading import adapted_model, load_catalog
-from gradewire_models.catalog.table import NAME
+from gradewire_models.catalog.table import NAME_PATTERN
 from gradewire_models.errors import BuildError, DigestMismatchError
 from gradewire_models.repository.digest import file_sha256
 
@@ -260,7 +261,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     """
     directory = directory.resolve()
     name = name or directory.name
-    if not NAME.fullmatch(name):
+    if not re.match(NAME_PATTERN, name):
         raise BuildError(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
     if name in load_catalog():
         raise BuildError(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")

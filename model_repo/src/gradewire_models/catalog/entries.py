@@ -5,9 +5,12 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field
 
 from gradewire_models.catalog.calibration import StoredCalibration
+from gradewire_models.catalog.table import Count, Name, Sha256, Sha256OrNone
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
@@ -126,7 +129,7 @@ class AdapterSource:
 
     base: str
     directory: Path
-    files: Mapping[str, str]
+    files: Mapping[str, Sha256]
     text_form: str = ""
 
     @property
@@ -205,7 +208,7 @@ class Source:
 
     requirement: str
     file: str
-    sha256: str
+    sha256: Sha256
     member: str
     archive_part: str = ""
 
@@ -248,27 +251,27 @@ class CatalogModel:
         temperature: Of a grader: what its logit is divided by to be that of a probability.
     """
 
-    name: str
+    name: Name
     title: str
     default: bool
     licence: str
     origin: str
     architecture: Architecture
-    dims: int
-    layers: int
-    heads: int
+    dims: Count
+    layers: Count
+    heads: Count
     feed_forward_dims: int
     layer_norm_epsilon: float
     position_offset: int
-    max_tokens: int
+    max_tokens: Count
     pooling: Pooling
     prefix: str
     token_layers: tuple[int, ...]
     numeric_class: str
-    digest: str
+    digest: Sha256OrNone
     download_bytes: int
     sources: tuple[Source, ...]
-    files: Mapping[str, str]
+    files: Mapping[str, Sha256]
     catalog_version: int
     calibrations: tuple[StoredCalibration, ...] = ()
     bertscore: Bertscore | None = None
@@ -277,7 +280,7 @@ class CatalogModel:
     limits: Limits = field(default_factory=Limits)
     adapter: AdapterSource | None = None
     kind: Kind = "encoder"
-    temperature: float = 1.0
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
 
     @property
     def build_hint(self) -> str:

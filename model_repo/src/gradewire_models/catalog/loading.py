@@ -1,8 +1,7 @@
-"""The models of ``catalog.toml`` as typed, checked values. Light: standard library only."""
+"""The models of ``catalog.toml`` as typed, checked values."""
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,25 @@ from gradewire_models.catalog.entries import (
     AdapterSource,
     Architecture,
     CatalogModel,
+    Kind,
+    Limits,
     Pooling,
+    Recipe,
     Source,
     adapter_files,
     shipped_adapter,
 )
-from gradewire_models.catalog.table import NAME, SHA256, by_name, check_keys, find, read_entry, read_table, read_toml
+from gradewire_models.catalog.table import (
+    Count,
+    Name,
+    Sha256,
+    Sha256OrNone,
+    by_name,
+    find,
+    read_entry,
+    read_table,
+    read_toml,
+)
 from gradewire_models.errors import CatalogError
 
 __all__ = [
@@ -35,10 +47,38 @@ __all__ = [
 
 Models = Mapping[str, CatalogModel]
 
-_VARIANT_KEYS = ("name", "base", "title", "numeric_class", "digest", "recipe")
-_ADAPTED_KEYS = ("name", "base", "title", "licence", "origin", "max_tokens", "text_form", "digest", "files")
-
 _CATALOG_FILE = Path(__file__).with_name("catalog.toml")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A ``[[variant]]``: what it says of itself; all else is its base's."""
+
+    name: Name
+    base: str
+    title: str
+    numeric_class: str
+    digest: Sha256OrNone
+    recipe: Recipe
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """An ``[[adapted]]``, whose adapter's files lie in `gradewire_models.catalog` under the model's name."""
+
+    name: Name
+    base: str
+    title: str
+    licence: str
+    origin: str
+    max_tokens: Count
+    text_form: str
+    digest: Sha256OrNone
+    files: Mapping[str, Sha256]
+    calibrations: tuple[StoredCalibration, ...] = ()
+    kind: Kind = "encoder"
+    temperature: float = 1.0
 
 
 def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
@@ -51,7 +91,7 @@ def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
     Raises:
         ValueError: A field is missing, unknown or of a wrong kind, or its value cannot be.
     """
-    return _checked({**entry, **_calibrations(entry, directory)})
+    return _checked(read_table(CatalogModel, {**entry, **_calibrations(entry, directory)}))
 
 
 def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
@@ -64,21 +104,17 @@ def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
     Raises:
         ValueError: As `read_model`; or it computes as its base does.
     """
-    check_keys(entry, _VARIANT_KEYS, ("limits",))
-    base = bases.get(str(entry["base"]))
-    if base is None:
-        raise ValueError(f"base should be a model of this catalog, not {entry['base']!r}")
-    settings = dict(entry["recipe"])
+    settings = dict(entry.get("recipe", {}))
     method = {"method": settings.pop("method")} if "method" in settings else {}
-    recipe = {**method, "settings": settings}
-    variant = _checked({**_values(base), **entry, "default": False, "recipe": recipe})
-    if variant.numeric_class == base.numeric_class:
+    said = read_table(Variant, {**entry, "recipe": {**method, "settings": settings}})
+    base = _base(said.base, bases)
+    if said.numeric_class == base.numeric_class:
         raise ValueError("numeric_class is its base's, so caches would mix their vectors")
-    return variant
+    return _checked(replace(base, default=False, **vars(said)))
 
 
 def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> CatalogModel:
-    """Reads an ``[[adapted]]``; the adapter's files lie in `gradewire_models.catalog.entries` under the model's name.
+    """Reads an ``[[adapted]]``.
 
     Args:
         entry: As TOML has it.
@@ -88,16 +124,20 @@ def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> Ca
     Raises:
         ValueError: As `read_model`.
     """
-    check_keys(entry, _ADAPTED_KEYS, ("calibrations", "kind", "temperature"))
-    base = bases.get(str(entry["base"]))
-    if base is None:
-        raise ValueError(f"base should be a model of its own of this catalog, not {entry['base']!r}")
-    values = {**entry, "directory": shipped_adapter(str(entry["name"]))}
-    adapter = read_table(AdapterSource, {name.name: values.pop(name.name) for name in fields(AdapterSource)})
-    expected = adapter_files(str(entry.get("kind", "encoder")))
-    if set(adapter.files) != set(expected):
-        raise ValueError(f"files should be {' and '.join(expected)}, not {', '.join(adapter.files)}")
-    return _checked(_values(adapted_model(base, adapter, **(values | _calibrations(entry, directory)))))
+    said = vars(read_table(Adapted, {**entry, **_calibrations(entry, directory)})).copy()
+    base = _base(said.pop("base"), bases)
+    files = said.pop("files")
+    adapter = AdapterSource(base.name, shipped_adapter(said["name"]), files, said.pop("text_form"))
+    expected = adapter_files(said["kind"])
+    if set(files) != set(expected):
+        raise ValueError(f"files should be {' and '.join(expected)}, not {', '.join(files)}")
+    return _checked(adapted_model(base, adapter, **said))
+
+
+def _base(name: str, bases: Models) -> CatalogModel:
+    if name not in bases:
+        raise ValueError(f"base should be a model of its own of this catalog, not {name!r}")
+    return bases[name]
 
 
 def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> CatalogModel:
@@ -113,7 +153,7 @@ def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> 
         TypeError: `values` names no field.
         ValueError: The text may be longer than the base reads, or a grader cannot be made of the base.
     """
-    if not isinstance(values["max_tokens"], int) or values["max_tokens"] > base.max_tokens:
+    if values["max_tokens"] > base.max_tokens:
         raise ValueError(f"max_tokens should be at most {base.max_tokens}, as of {base.name}")
     # What was measured of the base's vectors says nothing of these.
     measured: dict[str, Any] = {"calibrations": (), "bertscore": None}
@@ -122,10 +162,6 @@ def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> 
             raise ValueError(f"{base.name} has no token types, by which a grader tells the answer from the rest")
         measured["token_layers"] = ()
     return replace(base, default=False, adapter=adapter, **{**measured, **values})
-
-
-def _values(model: CatalogModel) -> dict[str, Any]:
-    return {field.name: getattr(model, field.name) for field in fields(model)}
 
 
 def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[StoredCalibration, ...]]:
@@ -153,26 +189,14 @@ def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) ->
     return read_calibration(values)
 
 
-def _checked(values: Mapping[str, Any]) -> CatalogModel:
-    model = read_table(CatalogModel, values)
-    if not NAME.fullmatch(model.name):
-        raise ValueError("a name is letters, digits, '.', '_' and '-'")
-    if min(model.dims, model.layers, model.heads, model.max_tokens) < 1 or model.dims % model.heads:
-        raise ValueError("dims, layers, heads and max_tokens are positive, dims a multiple of heads")
-    if not (math.isfinite(model.temperature) and model.temperature > 0):
-        raise ValueError("temperature is a number above 0")
+def _checked(model: CatalogModel) -> CatalogModel:
+    if model.dims % model.heads:
+        raise ValueError("dims should be a multiple of heads")
     if any(not 1 <= layer < model.layers for layer in model.token_layers):
         raise ValueError(f"token_layers lie between 1 and {model.layers - 1}")
     having = {*model.token_layers, model.layers}
     if model.bertscore and not {model.bertscore.layer, *model.bertscore.baselines} <= having:
         raise ValueError(f"bertscore speaks of layers that are no outputs; those are {sorted(having)}")
-    pinned = [*model.files.values(), *(source.sha256 for source in model.sources)]
-    if model.digest:
-        pinned.append(model.digest)
-    if model.adapter:
-        pinned += model.adapter.files.values()
-    if not all(SHA256.fullmatch(value) for value in pinned):
-        raise ValueError("a SHA-256 is 64 lower-case hex characters")
     if not model.sources or not {"model.safetensors", "tokenizer.json"} <= set(model.files):
         raise ValueError("sources, and files with model.safetensors and tokenizer.json, must be pinned")
     return model

@@ -1,11 +1,12 @@
 """The plan of an export: the folder's own settings, what the caller overrides, and defaults for the rest."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradewire_models.catalog.loading import load_catalog
-from gradewire_models.catalog.table import NAME
+from gradewire_models.catalog.table import NAME_PATTERN
 from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import POOLINGS, EncoderFolder, Pooling, SourceFolder
 
@@ -149,7 +150,7 @@ def _command(options: ExportOptions, source: SourceFolder) -> str:
 
 
 def _check_name(name: str) -> None:
-    if not NAME.fullmatch(name):
+    if not re.match(NAME_PATTERN, name):
         raise ExportError(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
     if name in load_catalog():
         raise ExportError(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")
