@@ -21,7 +21,6 @@ from gradewire_models.repository.config import (
     CONFIG_FILE,
     FINGERPRINT_OUTPUT,
     INPUT_IDS,
-    layer_output,
     read_config,
 )
 from gradewire_models.runtime import cpu_session_options, onnxruntime
@@ -181,8 +180,7 @@ def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
 def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: Limits) -> list[Check]:
     """Compares the graph with golden vectors in batches of unequal length, and texts alone with themselves in one."""
     layers = sorted(golden.tokens_by_layer)
-    names = [model.tokens_output if layer == model.layers else layer_output(layer) for layer in layers]
-    outputs = [model.sentence_output, *names]
+    outputs = [model.sentence_output, *map(model.token_output, layers)]
     starts = range(0, len(golden.ids), _BATCH_TEXTS)
     batches = [run(session, outputs, *pad(golden.ids[start : start + _BATCH_TEXTS])) for start in starts]
     sentences = np.concatenate([batch[0] for batch in batches])

@@ -76,7 +76,7 @@ class EncoderMetadata:
         architecture: The family its weights are of, e.g. ``"bert"``.
         dims: Length of a sentence vector and of a token vector.
         layers: Number of encoder layers.
-        token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
+        earlier_layers: Layers before the last (1 is the first) whose token vectors are outputs as well.
         max_tokens: Longest input in tokens, special tokens included.
         pooling: How token vectors become one, always followed by L2 normalisation; of a grader how they become a logit,
             ``"mean, linear, / TEMPERATURE"``.
@@ -98,7 +98,7 @@ class EncoderMetadata:
     architecture: str
     dims: int
     layers: int
-    token_layers: tuple[int, ...]
+    earlier_layers: tuple[int, ...]
     max_tokens: int
     pooling: str
     prefix: str
@@ -305,7 +305,7 @@ class CatalogModel:
             # A grader's answer is one number, whatever is inside.
             dims=1 if self.kind == "grader" else self.dims,
             layers=self.layers,
-            token_layers=self.token_layers,
+            earlier_layers=self.token_layers,
             max_tokens=self.max_tokens,
             # What decides the answer, so the digest covers it.
             pooling=f"{self.pooling}, linear, / {self.temperature!r}" if self.kind == "grader" else self.pooling,

@@ -125,7 +125,7 @@ def _metadata(folder: EncoderFolder, plan: ExportPlan, golden: Golden) -> Encode
         architecture=folder.model_type,
         dims=golden.sentences.shape[1],
         layers=max(golden.tokens_by_layer),
-        token_layers=plan.token_layers,
+        earlier_layers=plan.token_layers,
         max_tokens=plan.max_tokens,
         pooling=plan.pooling,
         prefix=plan.prefix,

@@ -45,8 +45,14 @@ LOGIT_OUTPUT = "logit"
 TOKENS_OUTPUT = "token_embeddings"
 FINGERPRINT_OUTPUT = "model_fingerprint"
 
+_LAYER_OUTPUT = f"{TOKENS_OUTPUT}_layer_"
+
 PREFIX = "gradewire."
 _BASELINE_PREFIX = "bertscore_baseline_"
+_NUMBERS = ("catalog_version", "dims", "layers", "max_tokens")
+_TEXTS = ("licence", "numeric_class", "pooling", "prefix")
+_FURTHER_TEXTS = ("architecture", "base", "build_command", "origin", "source")
+"""Texts without which a model can be served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,7 @@ def _records(text: str) -> tuple[StoredCalibration, ...]:
 
 def layer_output(layer: int) -> str:
     """Name of the output that carries the token vectors after `layer` (1 is the first)."""
-    return f"{TOKENS_OUTPUT}_layer_{layer}"
+    return f"{_LAYER_OUTPUT}{layer}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +195,8 @@ def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) 
         files: What it is made of.
         serving: How Triton is to run it.
     """
-    digest = _digest_parts(metadata, files).digest()
-    layers = {layer_output(layer): [-1, metadata.dims] for layer in metadata.token_layers}
+    digest = digest_parts(metadata, files).digest()
+    layers = {layer_output(layer): [-1, metadata.dims] for layer in metadata.earlier_layers}
     vectors = {SENTENCE_OUTPUT: [metadata.dims], TOKENS_OUTPUT: [-1, metadata.dims], **layers}
     if metadata.kind == "grader":
         vectors = {LOGIT_OUTPUT: [metadata.dims]}
@@ -243,7 +249,8 @@ def own_parameters(config: ModelConfig) -> dict[str, str]:
     }
 
 
-def _digest_parts(metadata: EncoderMetadata, files: ModelFiles) -> DigestParts:
+def digest_parts(metadata: EncoderMetadata, files: ModelFiles) -> DigestParts:
+    """Return what the digest of a model covers."""
     return DigestParts(
         onnx_sha256=files.onnx.sha256,
         tokenizer_sha256=files.tokenizer.sha256,
@@ -255,25 +262,13 @@ def _digest_parts(metadata: EncoderMetadata, files: ModelFiles) -> DigestParts:
 
 
 def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Mapping[str, str]:
-    parameters: dict[str, str] = {
-        "architecture": metadata.architecture,
-        "base": metadata.base,
-        "build_command": metadata.build_command,
-        "catalog_version": str(metadata.catalog_version),
+    parameters = {name: str(getattr(metadata, name)) for name in (*_NUMBERS, *_TEXTS, *_FURTHER_TEXTS)}
+    parameters |= {
         "config_version": CONFIG_VERSION,
         "digest": digest,
-        "dims": str(metadata.dims),
         "fingerprint": str(files.fingerprint),
-        "layers": str(metadata.layers),
-        "licence": metadata.licence,
-        "max_tokens": str(metadata.max_tokens),
-        "numeric_class": metadata.numeric_class,
         "onnx_bytes": str(files.onnx.bytes),
         "onnx_sha256": files.onnx.sha256,
-        "origin": metadata.origin,
-        "pooling": metadata.pooling,
-        "prefix": metadata.prefix,
-        "source": metadata.source,
         "tokenizer_bytes": str(files.tokenizer.bytes),
         "tokenizer_sha256": files.tokenizer.sha256,
     }
@@ -289,6 +284,31 @@ def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Ma
         parameters["adapter_sha256"] = metadata.adapter.sha256
         parameters["text_form"] = metadata.adapter.text_form
     return parameters
+
+
+def metadata_in(config: ModelConfig, calibrations: tuple[StoredCalibration, ...]) -> EncoderMetadata:
+    """Read what a description says of an encoder; `calibrations` are those of it that hold.
+
+    Raises:
+        KeyError: It lacks a parameter.
+        ValueError: A number is none.
+    """
+    parameters = own_parameters(config)
+    texts = {name: parameters[name] for name in _TEXTS} | {name: parameters.get(name, "") for name in _FURTHER_TEXTS}
+    layers = (output.name.rpartition(_LAYER_OUTPUT) for output in config.output)
+    return EncoderMetadata(
+        name=config.name,
+        earlier_layers=tuple(int(layer) for before, found, layer in layers if found and not before),
+        dims=int(parameters["dims"]),
+        layers=int(parameters["layers"]),
+        max_tokens=int(parameters["max_tokens"]),
+        catalog_version=int(parameters.get("catalog_version", "0")),
+        calibrations=calibrations,
+        bertscore=bertscore_in(parameters),
+        adapter=adapter_in(parameters),
+        kind=parameters.get("kind", "encoder"),
+        **texts,
+    )
 
 
 def files_in(parameters: Mapping[str, str]) -> ModelFiles:
