@@ -83,7 +83,7 @@ def test_models_of_their_own_have_no_recipe_and_strict_limits() -> None:
         ('base = "all-MiniLM-L6-v2"', 'base = "ember-v1"', "base should be a model"),
         ('numeric_class = "half-cpu"', 'numeric_class = "fp32-cpu"', "caches would mix"),
         ('digest = ""', 'digest = "0"', "64 lower-case hex"),
-        ('digest = ""', 'digest = ""\ndims = 3', "unknown dims"),
+        ('digest = ""', 'digest = ""\ndims = 3', "dims is unknown"),
         ('method = "rounding"', "", "method is missing"),
         ('method = "rounding"', "method = 1", "recipe.method should be a valid string, not 1"),
         ("bits = 4", "bits = [4]", "bits should be a valid string or be a valid integer"),

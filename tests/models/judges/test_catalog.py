@@ -61,7 +61,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         ('sha256 = "cc32', 'sha256 = "xx32', "sha256 should be 64 lower-case hex characters"),
         ('name = "smollm2-135m-instruct"', 'name = "../smollm2"', "letters, digits"),
         ('name = "smollm2-135m-instruct"', 'name = "qwen2.5-coder-1.5b-instruct"', "listed twice"),
-        ("eos_tokens = [", "eos = [", "unknown eos"),
+        ("eos_tokens = [", "eos = [", "eos is unknown"),
         ("remarks = [", 'remarks = [ "", ', "remarks.0 should have at least 1 character"),
         (
             "numeric_classes = { int8",
@@ -69,7 +69,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
             "numeric_classes.int4 should be 'int8' or 'gguf', not 'int4'",
         ),
         ("digests = { int8", "digests = { int4", "digests.int4 should be 'int8' or 'gguf'"),
-        ("requirement =", "package =", "unknown sources.0.package"),
+        ("requirement =", "package =", "sources.0.package is unknown"),
         ("[[judge]]", "[judge", "cannot read the catalog of judges"),
     ],
 )

@@ -208,7 +208,7 @@ RECORD = json.loads(to_parameters((SMILE,))["calibration.smile"])[0]
     ("change", "says"),
     [
         ({"format": 2}, "format is 2"),
-        ({"colour": 1}, "unknown colour"),
+        ({"colour": 1}, "colour is unknown"),
         ({"threshold": "0.5"}, "threshold should be a valid number, not '0.5'"),
         ({"threshold": 10**400}, "threshold should be a finite number"),
         ({"threshold": None}, "a threshold or a fit"),

@@ -1,7 +1,7 @@
 """Tables of TOML and JSON as checked dataclasses, and the entries of a catalog by name."""
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -110,6 +110,34 @@ def find(entries: Mapping[str, EntryT], name: str, kind: str) -> EntryT:
     return entries[name]
 
 
+class FieldError(ValueError):
+    """A field of a table is missing, unknown or not what it should be.
+
+    Args:
+        error: What pydantic found; the first fault counts.
+        table: The values that it read.
+
+    Attributes:
+        field: Name of the field, with dots down to the entry of a list or a nested table; "" for the table itself.
+        said: What is wrong with it.
+    """
+
+    def __init__(self, error: ValidationError, table: Mapping[str, Any]) -> None:
+        errors = error.errors()
+        # A misspelt name says more than that the right one is missing.
+        first = next((each for each in errors if each["type"] == _UNKNOWN), errors[0])
+        self.field = _field(first, table)
+        if first["type"] in {_MISSING, _UNKNOWN}:
+            self.said = "is missing" if first["type"] == _MISSING else "is unknown"
+        elif first["type"] == "value_error":
+            self.said = first["msg"].removeprefix("Value error, ")
+        else:
+            # Of several types each says what it is not.
+            wanted = [_wanted(each) for each in errors if _field(each, table) == self.field]
+            self.said = f"should {' or '.join(wanted)}, not {first['input']!r:.{_SHOWN_CHARACTERS}}"
+        super().__init__(f"{self.field} {self.said}".strip())
+
+
 def read_table(kind: type[T], table: Mapping[str, Any]) -> T:
     """Read a table into the dataclass `kind`, as pydantic does for its fields' types; nothing is converted.
 
@@ -117,31 +145,16 @@ def read_table(kind: type[T], table: Mapping[str, Any]) -> T:
     already.
 
     Raises:
-        ValueError: A field is missing, unknown, of a wrong type or out of its range. The message names the field, down
-            to the entry of a list or a nested table.
+        FieldError: A field is missing, unknown, of a wrong type or out of its range.
     """
     try:
         found: T = _adapter(kind).validate_json(to_json(table, inf_nan_mode="constants"), strict=True, extra="forbid")
     except ValidationError as error:
-        raise ValueError(_explained(error.errors(), table)) from error
+        raise FieldError(error, table) from error
     return found
 
 
 _adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
-
-
-def _explained(errors: Sequence[ErrorDetails], table: Mapping[str, Any]) -> str:
-    # A misspelt name says more than that the right one is missing.
-    first = next((each for each in errors if each["type"] == _UNKNOWN), errors[0])
-    where = _field(first, table)
-    if first["type"] in {_MISSING, _UNKNOWN}:
-        return f"{where} is missing" if first["type"] == _MISSING else f"unknown {where}"
-    if first["type"] == "value_error":
-        message = first["msg"].removeprefix("Value error, ")
-        return f"{where} {message}" if where else message
-    # Of several types each says what it is not.
-    wanted = [_wanted(each) for each in errors if _field(each, table) == where]
-    return f"{where} should {' or '.join(wanted)}, not {first['input']!r:.{_SHOWN_CHARACTERS}}"
 
 
 def _wanted(error: ErrorDetails) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -16,7 +16,7 @@ from gradewire_models.errors import ModelError
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_train.examples import GROUPS, TASKS, Example, Files
 from gradewire_train.examples import texts as texts_of
-from gradewire_train.recipes import CHOICES, GraderRecipe, Recipe, option, sections, shipped_recipes, specs
+from gradewire_train.recipes import GraderRecipe, Recipe, option, sections, settings_of, shipped_recipes
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -32,15 +32,15 @@ def setting_options(recipe: type) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         for table, kind in reversed(sections(recipe).items()):
-            for name, spec in reversed(specs(kind).items()):
-                kept = type(spec.default)
-                shown = ("none" if kept is tuple else spec.default) if spec.default != () else "all"
+            for name, info in reversed(settings_of(kind).items()):
+                choices, several = get_args(info.annotation), info.default == ()
+                value = str if several else click.Choice(choices) if choices else type(info.default)
                 command = click.option(
                     option(name),
                     name,
-                    type=click.Choice(CHOICES[name]) if name in CHOICES else str if kept is tuple else kept,
-                    multiple=kept is tuple,
-                    help=f"{spec.metadata['help']}  [recipe: {table}.{name}, default {shown}]",
+                    type=value,
+                    multiple=several,
+                    help=f"{info.description}  [recipe: {table}.{name}, default {'all' if several else info.default}]",
                 )(command)
         return command
 

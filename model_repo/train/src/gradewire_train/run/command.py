@@ -64,7 +64,7 @@ def run(request: Request) -> bool:
         OSError: The directory cannot be written.
     """
     console = Console(stderr=True)
-    recipe = read_recipe(request.recipe_path) if request.recipe_path else Recipe()
+    recipe = read_recipe(request.recipe_path, Recipe) if request.recipe_path else Recipe()
     recipe = with_settings(recipe, dict(request.settings))
     if request.examples_path is not None:
         # Nothing is made, so the recipe that is kept promises nothing.
