@@ -25,8 +25,7 @@ from gradewire_models.build.quantize import round_to_nearest, round_with_gram
 from gradewire_models.build.recipes import make_graph, make_int8_graph, make_nbits_graph, serving_of
 from gradewire_models.build.reference import reference_vectors
 from gradewire_models.build.weights import read_encoder
-from gradewire_models.catalog.entries import Limits, Recipe, Setting
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel, Limits, Recipe, Setting
 from gradewire_models.errors import BuildError, ModelNotBuiltError
 from gradewire_models.repository.built import load_built
 from gradewire_models.repository.config import read_config

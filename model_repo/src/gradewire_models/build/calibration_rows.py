@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from gradewire_models.build.weights import Dense, Encoder, Norm
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.errors import BuildError
 
 _TEXTS = 720

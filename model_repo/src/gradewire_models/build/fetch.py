@@ -15,8 +15,7 @@ from typing import Protocol
 import platformdirs
 
 from gradewire_models.build.progress import Progress, Report, waiting
-from gradewire_models.catalog.entries import Source
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel, Source
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError
 from gradewire_models.locks import exclusive
 from gradewire_models.repository.digest import file_sha256

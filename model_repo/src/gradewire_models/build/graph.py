@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from onnx import TensorProto, helper, numpy_helper
 
 from gradewire_models.build.weights import Array, Encoder
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
 # What is taken from the score of a place without a real token, in float32: far below any score, far above overflow, so

@@ -13,7 +13,7 @@ from gradewire_models.build.reference import GOLDEN_FILE, load_golden, make_gold
 from gradewire_models.build.renew import renew
 from gradewire_models.build.verify import Check, require, verify_built
 from gradewire_models.build.weights import read_encoder
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.errors import (
     BuildError,
     DigestMismatchError,

@@ -11,7 +11,7 @@ from gradewire_models.build.calibration_rows import calibration_texts, entering_
 from gradewire_models.build.encoder_graph import encoder_graph, gpu_graph, grader_graph
 from gradewire_models.build.quantize import Activations, Int8Settings, Rounding, quantize_int8, quantize_nbits
 from gradewire_models.build.weights import Encoder, read_head, read_separator
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.errors import BuildError
 from gradewire_models.repository.serving import AS_IT_IS, Accelerator, Copies, Precision, Serving, serving_on_cpus
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from gradewire_models.catalog.entries import ADAPTER_CONFIG, ADAPTER_WEIGHTS, HEAD_WEIGHTS
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import ADAPTER_CONFIG, ADAPTER_WEIGHTS, HEAD_WEIGHTS, CatalogModel
 
 Array64 = NDArray[np.float64]
 

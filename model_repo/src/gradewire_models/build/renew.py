@@ -12,8 +12,7 @@ from gradewire_models.build.publish import read_fingerprint, workspace
 from gradewire_models.build.recipes import serving_of
 from gradewire_models.build.reference import GOLDEN_FILE, load_golden
 from gradewire_models.catalog.calibration import merge, of_users
-from gradewire_models.catalog.entries import EncoderMetadata
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel, EncoderMetadata
 from gradewire_models.errors import BuildError
 from gradewire_models.repository._model_config_pb2 import ModelConfig, ModelParameter
 from gradewire_models.repository.built import BuiltModel, load_built

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, arithmetic, bf16_instruction
 from gradewire_models.build.reference import GOLDEN_FILE, Golden, load_golden
 from gradewire_models.build.renew import find_differences
-from gradewire_models.catalog.entries import Limits, usual_limits
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel, Limits, usual_limits
 from gradewire_models.errors import BuildError, ModelBrokenError, VerificationError
 from gradewire_models.repository._model_config_pb2 import TYPE_FP32, TYPE_INT64, ModelInput, ModelOutput
 from gradewire_models.repository.built import BuiltModel, load_built

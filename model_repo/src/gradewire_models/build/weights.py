@@ -11,8 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from gradewire_models.build.adapters import merge_adapter
-from gradewire_models.catalog.entries import HEAD_WEIGHTS
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import HEAD_WEIGHTS, CatalogModel
 from gradewire_models.errors import BuildError
 from gradewire_models.repository.grader_input import MAX_TOKENS
 

@@ -9,13 +9,10 @@ from typing import Any
 from gradewire_models.catalog.calibration import StoredCalibration, merge, read_calibration
 from gradewire_models.catalog.entries import (
     AdapterSource,
-    Architecture,
     CatalogModel,
     Kind,
     Limits,
-    Pooling,
     Recipe,
-    Source,
     adapter_files,
     shipped_adapter,
 )
@@ -31,19 +28,6 @@ from gradewire_models.catalog.table import (
     read_toml,
 )
 from gradewire_models.errors import CatalogError
-
-__all__ = [
-    "Architecture",
-    "CatalogModel",
-    "Pooling",
-    "Source",
-    "base_models",
-    "default_model",
-    "find_model",
-    "grader_models",
-    "load_catalog",
-]
-
 
 Models = Mapping[str, CatalogModel]
 

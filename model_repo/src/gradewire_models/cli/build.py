@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, find_model, load_catalog
+from gradewire_models.catalog.entries import CatalogModel
+from gradewire_models.catalog.loading import base_models, default_model, find_model, load_catalog
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli.options import (
     REPOSITORY_OPTION,

