@@ -10,9 +10,6 @@ from gradewire_models.build.calibration_rows import calibration_texts, texts_sha
 from gradewire_models.catalog.entries import CatalogModel, Limits, Recipe, Setting
 
 ROWS: dict[str, Setting] = {
-    "activations": "row",
-    "rounding": "gram",
-    "percentile": 100.0,
     "smoothing": 0.5,
     "outliers": 2,
     "hidden_outliers": 2,

@@ -9,7 +9,7 @@ import onnx
 
 from gradewire_models.build.calibration_rows import calibration_texts, entering_rows, texts_sha256, tokenize
 from gradewire_models.build.encoder_graph import encoder_graph, gpu_graph, grader_graph
-from gradewire_models.build.quantize import Activations, Int8Settings, Rounding, quantize_int8, quantize_nbits
+from gradewire_models.build.quantize import Int8Settings, quantize_int8, quantize_nbits
 from gradewire_models.build.weights import Encoder, read_head, read_separator
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.errors import BuildError
@@ -50,9 +50,6 @@ def make_int8_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx
         BuildError: A setting is missing or out of its range, or the calibration texts are not the pinned ones.
     """
     settings = Int8Settings(
-        activations=choose(model, "activations", get_args(Activations)),
-        rounding=choose(model, "rounding", get_args(Rounding)),
-        percentile=_number(model, "percentile", least=50, most=100),
         smoothing=_number(model, "smoothing", least=0, most=1),
         outliers=int(_number(model, "outliers", least=0, most=model.dims - 1)),
         hidden_outliers=int(_number(model, "hidden_outliers", least=0, most=model.feed_forward_dims - 1)),
