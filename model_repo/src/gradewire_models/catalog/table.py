@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Protocol, TypeVar
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, to_json
@@ -138,17 +138,17 @@ class FieldError(ValueError):
         super().__init__(f"{self.field} {self.said}".strip())
 
 
-def read_table(kind: type[T], table: Mapping[str, Any]) -> T:
+def read_table(kind: type[T], table: Mapping[str, Any], *, extra: Literal["forbid", "ignore"] = "forbid") -> T:
     """Read a table into the dataclass `kind`, as pydantic does for its fields' types; nothing is converted.
 
     A list becomes a tuple and a number with a fraction may be written without one. The values of `table` may be read
-    already.
+    already. Fields of no name are refused, or ignored.
 
     Raises:
         FieldError: A field is missing, unknown, of a wrong type or out of its range.
     """
     try:
-        found: T = _adapter(kind).validate_json(to_json(table, inf_nan_mode="constants"), strict=True, extra="forbid")
+        found: T = _adapter(kind).validate_json(to_json(table, inf_nan_mode="constants"), strict=True, extra=extra)
     except ValidationError as error:
         raise FieldError(error, table) from error
     return found
