@@ -115,21 +115,21 @@ class FieldError(ValueError):
 
     Args:
         error: What pydantic found; the first fault counts.
-        table: The values that it read.
+        table: The values that it read; None where these were JSON.
 
     Attributes:
         field: Name of the field, with dots down to the entry of a list or a nested table; "" for the table itself.
         said: What is wrong with it.
     """
 
-    def __init__(self, error: ValidationError, table: Mapping[str, Any]) -> None:
+    def __init__(self, error: ValidationError, table: Mapping[str, Any] | None) -> None:
         errors = error.errors()
         # A misspelt name says more than that the right one is missing.
         first = next((each for each in errors if each["type"] == _UNKNOWN), errors[0])
         self.field = _field(first, table)
         if first["type"] in {_MISSING, _UNKNOWN}:
             self.said = "is missing" if first["type"] == _MISSING else "is unknown"
-        elif first["type"] == "value_error":
+        elif first["type"] in {"value_error", "json_invalid"}:
             self.said = first["msg"].removeprefix("Value error, ")
         else:
             # Of several types each says what it is not.
@@ -154,17 +154,33 @@ def read_table(kind: type[T], table: Mapping[str, Any], *, extra: Literal["forbi
     return found
 
 
+def read_json(kind: type[T], text: bytes) -> T:
+    """Read a JSON object into the dataclass `kind`, as `read_table` does; other fields are ignored.
+
+    Raises:
+        FieldError: It is no JSON object, a field is missing, of a wrong type or out of its range, or a text holds a
+            lone surrogate, which is no character.
+    """
+    try:
+        found: T = _adapter(kind).validate_json(text, strict=True, extra="ignore")
+    except ValidationError as error:
+        raise FieldError(error, None) from error
+    return found
+
+
 _adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
 
 
 def _wanted(error: ErrorDetails) -> str:
     if error["type"] == "string_pattern_mismatch":
         return _PATTERNS[error["ctx"]["pattern"]]
-    return error["msg"].partition(" should ")[2]
+    return error["msg"].partition(" should ")[2].partition(" after validation")[0]
 
 
 def _field(error: ErrorDetails, table: Any) -> str:
     """Return the place of an error in `table`, with dots, without the type of several that pydantic adds."""
+    if table is None:
+        return ".".join(map(str, error["loc"]))
     found: list[str] = []
     for step in error["loc"]:
         try:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gradewire_models.catalog.table import Finite
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import answer_fields, json_objects, question_text, require_well_formed
+from gradewire_train.examples import AnswerLine, json_lines, question_text
 
-_LABELS = ("label", "grade")
 MEAN = "dev"
 """Name of the figure that selects."""
 
@@ -32,6 +32,14 @@ class LabelledRow:
     part: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Line(AnswerLine):
+    label: Finite | None = None
+    grade: Finite | None = None
+    part: Any = ""
+    half: Any = None
+
+
 def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
     """Reads JSON lines with question, references, prediction, and label or grade; part is optional.
 
@@ -42,8 +50,15 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
     Raises:
         TrainingError: A line is not such an object; the message names it. There are fewer than two rows.
     """
-    lines = json_objects(path, "question, references, prediction and label")
-    rows = [row for where, found in lines if (row := _row(found, where, half)) is not None]
+    rows = []
+    for where, line in json_lines(path, _Line):
+        if half is not None and line.half is None:
+            raise TrainingError(f"{where}: has no half, and only the rows of one split are wanted")
+        label = line.grade if line.label is None else line.label
+        if label is None:
+            raise TrainingError(f"{where}: label (or grade) is missing")
+        if half in {None, line.half}:
+            rows.append(LabelledRow(line.question, line.references, line.prediction, label, str(line.part)))
     if len(rows) < 2:
         raise TrainingError(f"{path} has {len(rows)} rows; two at least are needed to rank")
     return rows
@@ -63,28 +78,6 @@ def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
             f"{origin}: the {len(rows)} rows that would select the step have one label only in every part, so nothing "
             "ranks them; give rows of two labels at least, or leave --dev out"
         )
-
-
-def _row(found: Mapping[str, Any], where: str, half: str | None) -> LabelledRow | None:
-    if half is not None and found.get("half") != half:
-        if "half" not in found:
-            raise TrainingError(f"{where}: has no half, and only the rows of one split are wanted")
-        return None
-    question, references, prediction = answer_fields(found, where)
-    label = next((found[name] for name in _LABELS if name in found), None)
-    part = str(found.get("part", ""))
-    require_well_formed(f"{where}: part", [part])
-    return LabelledRow(question, references, prediction, _number(label, where), part)
-
-
-def _number(label: Any, where: str) -> float:
-    try:
-        number = float(label) if isinstance(label, int | float) else math.nan
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise TrainingError(f"{where}: label (or grade) should be a number that a double holds")
-    return number
 
 
 def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[LabelledRow]:

@@ -1,7 +1,6 @@
 """The user's own files of questions with answers, and of sentence pairs, as training texts."""
 
 import hashlib
-import json
 import logging
 import re
 import unicodedata
@@ -12,8 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, Generic, TypeVar
 
+from pydantic_core import from_json
+
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import Example, Files, well_formed
+from gradewire_train.examples import Example, Files
 from gradewire_train.texts.draw import Draw, normal, some
 from gradewire_train.texts.lexicon import Lexicon
 
@@ -98,8 +99,6 @@ def clean(value: object, field: str) -> str:
         raise FieldError(f'field "{field}": a text is expected, not {type(value).__name__}')
     if len(value) > _MOST_CHARACTERS:
         raise FieldError(f'field "{field}": {len(value)} characters, at most {_MOST_CHARACTERS} are read')
-    if not well_formed(value):
-        raise FieldError(f'field "{field}": a lone surrogate, which is no character')
     cleaned = _BLANKS.sub(" ", unicodedata.normalize("NFC", value)).strip()
     if not cleaned:
         raise FieldError(f'field "{field}" is blank')
@@ -108,8 +107,8 @@ def clean(value: object, field: str) -> str:
 
 def _object(line: bytes) -> Row:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        row = from_json(line)
+    except ValueError as error:
         raise FieldError(f"not JSON in UTF-8 ({error})") from error
     if not isinstance(row, dict):
         raise FieldError(f"a JSON object is expected, not {type(row).__name__}")
