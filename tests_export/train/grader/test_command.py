@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from gradewire_models.cli.group import models
 from gradewire_train.grader_rows import fold_of
 from gradewire_train.recipes import GraderRecipe, read_recipe, recipe_digest
-from gradewire_train.run import grader_command
+from gradewire_train.run import command
 
 FILES = ("adapter_config.json", "adapter_model.safetensors", "head.safetensors", "gradewire.json", "README.md")
 
@@ -61,14 +61,14 @@ def test_it_learns_and_scores_the_questions_that_were_left_out(
 def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
     wide_folder: Path, rows_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Impatient(grader_command.TrainingConsole):
+    class Impatient(command.TrainingConsole):
         def report(self, step: Any) -> None:
             super().report(step)
             if step.step == 2:
                 signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patched:
-        patched.setattr(grader_command, "TrainingConsole", Impatient)
+        patched.setattr(command, "TrainingConsole", Impatient)
         assert call(wide_folder, tmp_path / "parts", "--rows", rows_file).exit_code == 130
     other = call(wide_folder, tmp_path / "parts", "--rows", rows_file, "--resume", "--half", "a")
     assert "belongs to another training" in other.output

@@ -107,7 +107,7 @@ def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, An
         click.ClickException: It cannot be done; the message says what to do.
         click.exceptions.Exit: It was interrupted, and left a checkpoint.
     """
-    own = {each.name: given.pop(each.name) for each in fields(request) if each.name != "settings"}
+    own = {each.name: given.pop(each.name) for each in fields(request) if each.name in given}
     # An option that may be repeated is an empty tuple where it is not given.
     settings = {name: value for name, value in given.items() if value is not None and value != ()}
     try:
@@ -323,11 +323,11 @@ def grader(**given: Any) -> None:
     the step that it is in and leaves a checkpoint; --resume goes on from it.
     """
     with training_imports():
-        from gradewire_train.run.grader_command import Fold, Request, run  # noqa: PLC0415 - needs the extra, takes seconds
+        from gradewire_train.run.grader_run import Fold, GraderRequest, run  # noqa: PLC0415 - needs the extra, takes seconds
     if given["left_out"] is not None:
         number, count = given["left_out"]
         given["left_out"] = Fold(number=number, count=count)
-    train_as(Request, run, given)
+    train_as(GraderRequest, run, given)
 
 
 @click.group()
@@ -365,5 +365,5 @@ def sfve(**given: Any) -> None:
     checkpoint; --resume goes on from it. A second Ctrl-C ends at once; the checkpoint before it stays.
     """
     with training_imports():
-        from gradewire_train.run.command import Request, run  # noqa: PLC0415 - needs the extra and takes seconds
-    train_as(Request, run, given)
+        from gradewire_train.run.sfve_run import SfveRequest, run  # noqa: PLC0415 - needs the extra and takes seconds
+    train_as(SfveRequest, run, given)
