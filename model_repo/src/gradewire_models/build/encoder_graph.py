@@ -9,7 +9,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from gradewire_models.build.graph import EveryRow, Nodes, RealRows, lay_out_every, lay_out_real
+from gradewire_models.build.nodes import EveryRow, Nodes, RealRows, lay_out_every, lay_out_real
 from gradewire_models.build.weights import Dense, Encoder, Head, Layer, Norm
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.errors import BuildError

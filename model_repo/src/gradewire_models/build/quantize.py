@@ -9,7 +9,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from gradewire_models.build.graph import Nodes
+from gradewire_models.build.nodes import Nodes
 
 Array64 = NDArray[np.float64]
 Codes = NDArray[np.int8]

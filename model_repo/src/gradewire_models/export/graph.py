@@ -6,7 +6,7 @@ from typing import Any, Final
 import onnx
 from onnx import TensorProto, compose, helper
 
-from gradewire_models.build.graph import Nodes
+from gradewire_models.build.nodes import Nodes
 from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import Pooling
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output

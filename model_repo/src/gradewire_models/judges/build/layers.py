@@ -9,7 +9,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from gradewire_models.build.graph import Nodes
+from gradewire_models.build.nodes import Nodes
 from gradewire_models.judges.build.weights import LayerWeights, Matrix, Sizes
 
 # A page: weights that start on one can be mapped into memory as they are.
