@@ -177,29 +177,25 @@ def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
 
 
 def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: Limits) -> list[Check]:
-    """Compares the graph with golden vectors in batches of unequal length, and texts alone with themselves in one."""
+    """Compare the graph with golden vectors in batches of unequal length, and texts alone with themselves in one."""
     layers = sorted(golden.tokens_by_layer)
-    outputs = [model.sentence_output, *map(model.token_output, layers)]
-    starts = range(0, len(golden.ids), _BATCH_TEXTS)
-    batches = [run(session, outputs, *pad(golden.ids[start : start + _BATCH_TEXTS])) for start in starts]
+    batches = _batches(session, [model.sentence_output, *map(model.token_output, layers)], golden)
     sentences = np.concatenate([batch[0] for batch in batches])
-    alone = np.concatenate([run(session, outputs[:1], *pad((ids,)))[0] for ids in golden.ids])
     lengths = np.linalg.norm(sentences.astype(np.float64), axis=1)
     golden_lengths = np.linalg.norm(golden.sentences.astype(np.float64), axis=1)
     products = np.sum(sentences.astype(np.float64) * golden.sentences, axis=1)
     cosines = products / (lengths * golden_lengths)
-    token_errors = {
-        layer: _token_error(golden, layer, [batch[1 + place] for batch in batches])
-        for place, layer in enumerate(layers)
-    }
-    batch_effect = float(np.max(np.abs(sentences - alone)))
-    tokens = [len(ids) for ids in golden.ids]
+    token_errors = {}
+    for place, layer in enumerate(layers, start=1):
+        rows = (row for batch in batches for row in batch[place])
+        found = np.concatenate([row[: len(ids)] for row, ids in zip(rows, golden.ids, strict=True)])
+        token_errors[layer] = token_error(found, golden.tokens_by_layer[layer])
     return [
         Check(
             "sentence vectors",
             passed=bool(np.min(cosines) >= limits.min_cosine and np.all(np.abs(lengths - 1) < _MAX_LENGTH_ERROR)),
-            detail=f"least cosine {np.min(cosines):.12f} to the reference over {len(tokens)} texts of "
-            f"{min(tokens)} to {max(tokens)} tokens in mixed batches (at least {limits.min_cosine})",
+            detail=f"least cosine {np.min(cosines):.12f} to the reference {_over(golden, 'texts')} "
+            f"(at least {limits.min_cosine})",
         ),
         Check(
             "token vectors",
@@ -208,48 +204,53 @@ def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: 
             + ", ".join(f"{error:.1e} (layer {layer})" for layer, error in token_errors.items())
             + f" (at most {limits.max_token_error:.0e})",
         ),
-        Check(
-            "batch invariance",
-            passed=batch_effect <= limits.max_batch_effect,
-            detail=f"largest change of a component alone against in a batch {batch_effect:.1e} "
-            f"(at most {limits.max_batch_effect:.0e})",
-        ),
+        _check_invariance(model, session, golden, sentences, limits.max_batch_effect),
     ]
 
 
 def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[Check]:
-    """Compares a grader with golden logits in batches of unequal length, and pieces alone with themselves in one."""
-    starts = range(0, len(golden.ids), _BATCH_TEXTS)
-    batches = [golden.ids[start : start + _BATCH_TEXTS] for start in starts]
-    output = [model.sentence_output]
-    logits = np.concatenate([run(session, output, *pad(batch))[0] for batch in batches])
-    alone = np.concatenate([run(session, output, *pad((ids,)))[0] for ids in golden.ids])
+    """Compare a grader with golden logits in batches of unequal length, and pieces alone with themselves in one."""
+    logits = np.concatenate([batch[0] for batch in _batches(session, [model.sentence_output], golden)])
     error = float(np.max(np.abs(logits - golden.sentences)))
-    batch_effect = float(np.max(np.abs(logits - alone)))
-    tokens = [len(ids) for ids in golden.ids]
     return [
         Check(
             "logits",
             passed=error <= _MAX_LOGIT_ERROR,
-            detail=f"largest error {error:.1e} to the reference over {len(tokens)} pieces of {min(tokens)} to "
-            f"{max(tokens)} tokens in mixed batches (at most {_MAX_LOGIT_ERROR:.0e})",
-        ),
-        Check(
-            "batch invariance",
-            passed=batch_effect <= _MAX_LOGIT_ERROR,
-            detail=f"largest change of a logit alone against in a batch {batch_effect:.1e} "
+            detail=f"largest error {error:.1e} to the reference {_over(golden, 'pieces')} "
             f"(at most {_MAX_LOGIT_ERROR:.0e})",
         ),
+        _check_invariance(model, session, golden, logits, _MAX_LOGIT_ERROR),
     ]
 
 
-def _token_error(golden: Golden, layer: int, batches: list[Rows]) -> float:
-    rows = (row for batch in batches for row in batch)
-    found = np.concatenate([row[: len(ids)] for row, ids in zip(rows, golden.ids, strict=True)])
-    expected = golden.tokens_by_layer[layer]
-    # Layers without a normalisation at their end, as decoders have them, grow: an error counts by their size.
+def token_error(found: Rows, expected: Rows) -> float:
+    """Return the largest error of a component of token vectors, each float32 [tokens, dims], by the vectors' size.
+
+    Layers without a normalisation at their end, as decoders have them, grow.
+    """
     size = float(np.sqrt(np.mean(expected.astype(np.float64) ** 2)))
     return float(np.max(np.abs(found - expected))) / max(1.0, size)
+
+
+def _batches(session: Computes, outputs: Sequence[str], golden: Golden) -> list[list[Rows]]:
+    starts = range(0, len(golden.ids), _BATCH_TEXTS)
+    return [run(session, outputs, *pad(golden.ids[start : start + _BATCH_TEXTS])) for start in starts]
+
+
+def _check_invariance(model: BuiltModel, session: Computes, golden: Golden, together: Rows, limit: float) -> Check:
+    alone = np.concatenate([run(session, [model.sentence_output], *pad((ids,)))[0] for ids in golden.ids])
+    effect = float(np.max(np.abs(together - alone)))
+    what = "logit" if model.kind == "grader" else "component"
+    return Check(
+        "batch invariance",
+        passed=effect <= limit,
+        detail=f"largest change of a {what} alone against in a batch {effect:.1e} (at most {limit:.0e})",
+    )
+
+
+def _over(golden: Golden, what: str) -> str:
+    tokens = [len(ids) for ids in golden.ids]
+    return f"over {len(tokens)} {what} of {min(tokens)} to {max(tokens)} tokens in mixed batches"
 
 
 def _check_catalog(model: BuiltModel, expected: CatalogModel | None) -> Check:

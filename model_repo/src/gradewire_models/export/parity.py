@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from gradewire_models.build.reference import Golden
-from gradewire_models.build.verify import ERRORS_ONLY, Check, Rows, open_session, pad, run
+from gradewire_models.build.verify import ERRORS_ONLY, Check, Rows, open_session, pad, run, token_error
 from gradewire_models.repository.config import SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime
 
@@ -79,11 +79,7 @@ def _check_sentences(found: Rows, expected: Rows, over: str, tolerance: Toleranc
 
 
 def _check_tokens(found: dict[int, Rows], golden: Golden, tolerance: Tolerance) -> Check:
-    errors = {}
-    for layer, rows in found.items():
-        expected = golden.tokens_by_layer[layer]
-        size = max(1.0, float(np.sqrt(np.mean(expected.astype(np.float64) ** 2))))
-        errors[layer] = float(np.max(np.abs(rows - expected))) / size
+    errors = {layer: token_error(rows, golden.tokens_by_layer[layer]) for layer, rows in found.items()}
     said = ", ".join(f"{error:.1e} (layer {layer})" for layer, error in errors.items())
     return Check(
         "tokens as in torch",
