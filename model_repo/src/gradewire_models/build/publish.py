@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from gradewire_models.build.fitted import Fitted, carry_calibrations
 from gradewire_models.build.progress import Report, waiting
 from gradewire_models.catalog.entries import EncoderMetadata
-from gradewire_models.errors import BuildError
+from gradewire_models.errors import BuildError, DigestMismatchError
 from gradewire_models.locks import exclusive
 from gradewire_models.repository.built import newest_version
 from gradewire_models.repository.config import (
@@ -195,6 +195,35 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
             yield path
         finally:
             shutil.rmtree(path)
+
+
+@contextmanager
+def naming_the_disk(name: str, repository: Path, needed_bytes: int) -> Iterator[None]:
+    """Context of a build, which a full disk ends with the size that is needed.
+
+    Raises:
+        BuildError: Something could not be written or read.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise BuildError(
+            f"cannot build {name} in {repository}: {error}; about {needed_bytes / 1e9:.1f} GB of disk are needed while "
+            "it is built; nothing was changed"
+        ) from error
+
+
+def require_digest(name: str, found: str, expected: str) -> None:
+    """Let a digest through that is the catalog's, or that no catalog pins ("").
+
+    Raises:
+        DigestMismatchError: It is another one.
+    """
+    if expected and found != expected:
+        raise DigestMismatchError(
+            f"{name} came out with digest {found}, the catalog expects {expected}: the graph writer and the catalog do "
+            "not belong together"
+        )
 
 
 def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
