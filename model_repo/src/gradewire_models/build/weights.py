@@ -17,6 +17,7 @@ from gradewire_models.repository.grader_input import MAX_TOKENS
 
 Array = NDArray[np.float32]
 
+_AFTER_ATTENTION = {"up": "intermediate.dense", "down": "output.dense", "out_norm": "output.LayerNorm"}
 _LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
     "bert": {
         "query": "attention.self.query",
@@ -24,9 +25,7 @@ _LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
         "value": "attention.self.value",
         "attention_out": "attention.output.dense",
         "attention_norm": "attention.output.LayerNorm",
-        "up": "intermediate.dense",
-        "down": "output.dense",
-        "out_norm": "output.LayerNorm",
+        **_AFTER_ATTENTION,
     },
     "mpnet": {
         "query": "attention.attn.q",
@@ -34,9 +33,7 @@ _LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
         "value": "attention.attn.v",
         "attention_out": "attention.attn.o",
         "attention_norm": "attention.LayerNorm",
-        "up": "intermediate.dense",
-        "down": "output.dense",
-        "out_norm": "output.LayerNorm",
+        **_AFTER_ATTENTION,
     },
 }
 

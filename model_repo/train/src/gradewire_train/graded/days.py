@@ -4,8 +4,9 @@ import datetime as dt
 from typing import Final
 
 from gradewire_train.graded.parts import PartRandom
-from gradewire_train.graded.wording import Drawn, remarks, wrapped
+from gradewire_train.graded.wording import Drawn, any_of, remarks, wrapped
 from gradewire_train.material import GRADED, WORDS
+from gradewire_train.texts.dates import day_forms
 from gradewire_train.texts.names import person_name, title
 from gradewire_train.texts.numbers import ordinal, ordinal_in_words
 from gradewire_train.texts.wording import question_style
@@ -90,17 +91,10 @@ def _asked(rng: PartRandom) -> tuple[str, str]:
 
 
 def _form(rng: PartRandom, day: dt.date) -> str:
+    usual = day_forms(day)
     month = _MONTHS[day.month - 1]
-    return (
-        f"{month} {day.day}, {day.year}",
-        f"{day.day} {month} {day.year}",
-        day.isoformat(),
-        f"{month} {ordinal(day.day)}, {day.year}",
-        f"the {ordinal(day.day)} of {month} {day.year}",
-        f"{month[:3]} {day.day}, {day.year}",
-        f"{day.day} {month[:3]}. {day.year}",
-        f"{day:%A}, {month} {day.day}, {day.year}",
-    )[rng.randrange(8)]
+    further = [f"{day.day} {month[:3]}. {day.year}", f"{day:%A}, {usual[0]}"]
+    return any_of(rng, [*usual[:6], *further])
 
 
 def _row(

@@ -129,15 +129,14 @@ class Drawer:
         return {name: kind for name, kind in every.items() if self._part.name == "train" or name not in _TRAINED_ONLY}
 
     def _worded(self, name: str, rng: PartRandom, *, right: bool) -> Drawn | None:
-        draw = checked(found) if (found := self._draws[name](rng)) is not None else None
+        draw = checked(self._draws[name](rng))
         if draw is None:
             return None
         return worded(rng, draw, right=right, lexicon=None if name in _CLOSED else self._lexicon)
 
     def _any(self, rng: PartRandom) -> Draw | None:
         kinds = tuple(self._draws.values())
-        found = kinds[rng.randrange(len(kinds))](rng)
-        draw = checked(found) if found is not None else None
+        draw = checked(kinds[rng.randrange(len(kinds))](rng))
         used = () if draw is None else (draw.answer, *draw.same, *draw.wrong)
         return draw if all(owned(rng, self._lexicon, each) for each in used) else None
 

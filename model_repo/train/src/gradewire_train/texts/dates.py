@@ -19,10 +19,10 @@ _MONTHS_A_YEAR = 12
 def dated(rng: Random) -> Draw:
     """A day: "July 4, 1921", "4 July 1921", "1921-07-04"; looser: its month or year; wrong: other days."""
     day = _day(rng)
-    forms = _forms(day)
+    forms = day_forms(day)
     shape = rng.randrange(3)
     answer = forms[shape]
-    wrong = [_forms(other)[shape] for other in _other_days(rng, day)]
+    wrong = [day_forms(other)[shape] for other in _other_days(rng, day)]
     month_year = f"{_MONTHS[day.month - 1]} {day.year}"
     looser = [str(day.year), month_year, f"in {day.year}", f"{forms[0]} ({rng.choice(('premiere', 'in cinemas'))})"]
     if rng.random() < 0.3:  # the year alone, asked against years
@@ -105,7 +105,8 @@ def _other_days(rng: Random, day: dt.date) -> list[dt.date]:
     return [each for each in found if each != day]
 
 
-def _forms(day: dt.date) -> list[str]:
+def day_forms(day: dt.date) -> list[str]:
+    """Return the ways to write a day; the first six in full or with a short month."""
     month = _MONTHS[day.month - 1]
     return [
         f"{month} {day.day}, {day.year}",

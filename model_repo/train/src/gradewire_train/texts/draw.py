@@ -59,11 +59,13 @@ def normal(text: str) -> str:
     return _NO_WORD.sub(" ", _ARTICLES.sub(" ", words)).strip() or words or text.strip()
 
 
-def checked(draw: Draw) -> Draw | None:
+def checked(draw: Draw | None) -> Draw | None:
     """The draw without repeats and without wrong answers that equal a right one; None where nothing is left.
 
     A wrong answer that is right would teach the opposite, so whatever equals a right one after `normal` goes.
     """
+    if draw is None:
+        return None
     right = {normal(each) for each in (draw.answer, *draw.same, *draw.looser)}
     wrong = tuple(each for each in unique(draw.wrong) if normal(each) not in right)
     same = tuple(each for each in unique(draw.same) if each != draw.answer)

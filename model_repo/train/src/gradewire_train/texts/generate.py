@@ -85,8 +85,7 @@ class Generator:
     def _draw(self, rng: Random, task: str) -> Draw | None:
         kinds: Sequence[tuple[Kind, float]] = self._kinds[task]
         kind = rng.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
-        draw = kind(rng)
-        return checked(draw) if draw is not None else None
+        return checked(kind(rng))
 
     def _made(self, rng: Random, task: str, draw: Draw) -> Example:
         if task == "descriptions":
