@@ -131,7 +131,7 @@ def _read(kind: type[T], values: Mapping[str, Any], path: Path) -> T:
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Reads a small JSON file that holds an object.
+    """Read a small JSON file that holds an object.
 
     Raises:
         BuildError: It cannot be read, is larger than `MAX_CONFIG_BYTES` or holds something else.
@@ -148,7 +148,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mapping[str, int]) -> dict[str, Array]:
-    """Adds an adapter to an encoder's weights.
+    """Add an adapter to an encoder's weights.
 
     Args:
         tensors: The published weights, float32 by name; left as they are.
@@ -247,7 +247,7 @@ class _Said:
 
 
 def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> CatalogModel:
-    """Describes the model that `base` becomes with the adapter in `directory`.
+    """Describe the model that `base` becomes with the adapter in `directory`.
 
     Beside PEFT's two files ``gradewire.json`` may say base, licence, max_tokens and text_form, as
     ``gradewire models train sfve`` writes it; without it texts are as long as the base's, and no licence is known. The
@@ -306,7 +306,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
 
 
 def bring_adapter(adapter: AdapterSource, target: Path) -> None:
-    """Copies an adapter's two files into `target`, beside the base's weights, and lets only the pinned bytes through.
+    """Copy an adapter's two files into `target`, beside the base's weights, and let only the pinned bytes through.
 
     Raises:
         BuildError: One is not there or too large.

@@ -22,7 +22,7 @@ Array64 = NDArray[np.float64]
 
 
 def calibration_texts(tokenizer: Path) -> list[str]:
-    """The texts for a model with this tokenizer.json; the same ones on every machine.
+    """Return the texts for a model with this tokenizer.json; the same ones on every machine.
 
     Raises:
         BuildError: The vocabulary has no words to fill the frames with.
@@ -42,7 +42,7 @@ def calibration_texts(tokenizer: Path) -> list[str]:
 
 
 def texts_sha256(texts: list[str]) -> str:
-    """Digest of `texts`, 64 hex characters, for a recipe to pin."""
+    """Return the digest of `texts`, 64 hex characters, for a recipe to pin."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
@@ -51,7 +51,7 @@ def _draw(text: int, place: int) -> int:
 
 
 def tokenize(tokenizer: Path, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:
-    """Token ids of each text, int64 [tokens], special tokens included, cut at `max_tokens`."""
+    """Return the token ids of each text, int64 [tokens], special tokens included, cut at `max_tokens`."""
     reader = Tokenizer.from_file(str(tokenizer))
     reader.no_padding()
     reader.enable_truncation(max_tokens)
@@ -61,7 +61,7 @@ def tokenize(tokenizer: Path, texts: Sequence[str], max_tokens: int) -> list[NDA
 def entering_rows(
     encoder: Encoder, model: CatalogModel, texts: Sequence[NDArray[np.int64]]
 ) -> Iterator[Mapping[str, Array64]]:
-    """Runs `texts` through the encoder and yields, layer by layer, the rows that enter its products.
+    """Run `texts` through the encoder and yield, layer by layer, the rows that enter its products.
 
     Yields:
         For each layer, by the last part of the product's name in the graph (``qkv``, ``attention_out``, ``up``,

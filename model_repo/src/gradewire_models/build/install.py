@@ -56,7 +56,7 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
     copies: Copies = AS_IT_IS,
     report: Report = ignore,
 ) -> BuildResult:
-    """Builds `model` into `repository`, or finds that it is there already.
+    """Build `model` into `repository`, or find that it is there already.
 
     Whatever goes wrong (a broken download, a full disk, an interrupt), the repository is as it was before. A process
     that was killed leaves one hidden directory, which the next build of the model removes. Two builds at once wait for

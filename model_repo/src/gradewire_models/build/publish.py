@@ -59,7 +59,7 @@ class FingerprintedGraph:
 
 
 def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
-    """Adds the output ``model_fingerprint``, int64 [batch, 1], to `model` and serialises it.
+    """Add the output ``model_fingerprint``, int64 [batch, 1], to `model` and serialise it.
 
     A server whose repository was swapped under it answers under the same name with other vectors, and nothing in its
     reply says so; a client that asks for this output as well sees which graph made them. A client that does not ask
@@ -124,7 +124,7 @@ def _fingerprint(content: bytes) -> int:
 def write_model(
     target: Path, metadata: EncoderMetadata, graph: FingerprintedGraph, serving: Serving | None = None
 ) -> str:
-    """Writes graph, warm-up data and config.pbtxt beside the tokenizer.json that is there.
+    """Write graph, warm-up data and config.pbtxt beside the tokenizer.json that is there.
 
     Args:
         target: The model's directory.
@@ -149,7 +149,7 @@ def write_model(
 
 
 def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
-    """Copies a tokenizer with padding switched off and truncation at `max_tokens`.
+    """Copy a tokenizer with padding switched off and truncation at `max_tokens`.
 
     The published files pad everything to 128 tokens, which would cost short texts most of their speed.
 
@@ -173,7 +173,7 @@ def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
 
 @contextmanager
 def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
-    """A hidden directory in which a model is made, gone at the end; waits for another builder of the same model.
+    """Yield a hidden directory in which a model is made, gone at the end; waits for another builder of the same model.
 
     It lies in the repository, so that `publish_model` is a rename within one file system. What a killed builder left
     is removed first.
@@ -227,7 +227,7 @@ def require_digest(name: str, found: str, expected: str) -> None:
 
 
 def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
-    """Publishes a finished model under its name, in one step; what was there is left in the workspace.
+    """Publish a finished model under its name, in one step; what was there is left in the workspace.
 
     A model of another digest goes into the version folder after the one it replaces, so that a Triton that watches the
     repository serves it as a new version and lets requests under way finish on the old one. What users fitted for a
@@ -252,7 +252,7 @@ def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
 
 
 def publish_directory(target: Path, repository: Path) -> None:
-    """Publishes a finished directory under its name in `repository`, in one step.
+    """Publish a finished directory under its name in `repository`, in one step.
 
     What was there is left in the workspace.
 
@@ -294,7 +294,7 @@ def _sync(path: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Lets two directories of one file system change places: nobody ever finds either name missing (renameat2).
+    """Let two directories of one file system change places: nobody ever finds either name missing (renameat2).
 
     Returns:
         False where system or file system cannot do it; nothing has changed then.

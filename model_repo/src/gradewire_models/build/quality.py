@@ -65,7 +65,7 @@ def own_rows() -> AnswerRows:
 
 
 def read_rows(path: Path) -> AnswerRows:
-    """Reads rows from JSON lines with ``question``, ``references`` and ``prediction``; of more than 500, 500 evenly.
+    """Read rows from JSON lines with ``question``, ``references`` and ``prediction``; of more than 500, 500 evenly.
 
     Raises:
         BuildError: The file cannot be read, or a line lacks one of the three.
@@ -118,7 +118,7 @@ class ScoreChange:
 
 
 def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """Compares a built variant with its base; no checks for a model that is no variant, or is broken.
+    """Compare a built variant with its base; no checks for a model that is no variant, or is broken.
 
     Args:
         repository: Where the model and its base lie.
@@ -139,7 +139,7 @@ def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]
 
 
 def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
-    """Compares the scores of the model `name` with those of `base`, both built, both on a CPU and one in bf16 in bf16.
+    """Compare the scores of the model `name` with those of `base`, both built, both on a CPU and one in bf16 in bf16.
 
     Raises:
         ModelNotBuiltError: One of them is not there; the message says how to build it.
@@ -162,7 +162,7 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
 
 
 def score_changes(base: BuiltModel, variant: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, ScoreChange]:
-    """Measures both scores that a sentence encoder gives: ``sbert`` and ``sfve``.
+    """Measure both scores that a sentence encoder gives: ``sbert`` and ``sfve``.
 
     ``sbert`` is the largest cosine of answer and references; ``sfve`` the same of "Question: … Answer: …" texts
     (docs/reference/metrics.md), with the encoder at hand in place of SFVE's.
@@ -175,7 +175,7 @@ def score_changes(base: BuiltModel, variant: BuiltModel, rows: Sequence[AnswerRo
 
 
 def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores]:
-    """Scores every row, float64 [rows] in [-1, 1], by name of the score."""
+    """Score every row, float64 [rows] in [-1, 1], by name of the score."""
     forms = {
         "sbert": [(row.prediction, row.references) for row in rows],
         "sfve": [
@@ -198,7 +198,7 @@ def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores
 
 
 def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Sentence vectors of `texts`, float32 [texts, dims], in batches of similar length."""
+    """Return the sentence vectors of `texts`, float32 [texts, dims], in batches of similar length."""
     session = open_computing(model)
     ids = tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens)
     vectors = np.empty((len(texts), model.dims), np.float32)

@@ -40,7 +40,7 @@ _NBITS_ZERO_POINT = 128
 
 
 def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.float32]]:
-    """Rounds input by input and makes up for each error in the inputs that are still to come.
+    """Round input by input and make up for each error in the inputs that are still to come.
 
     The error that counts is that of the product on `rows`, not that of the weights (Frantar et al. 2023, GPTQ: the
     same update, from the Cholesky factor of the inverse of the inputs' Gram matrix; largest inputs first).
@@ -86,15 +86,15 @@ class GraphEditor:
         self.new = Nodes()
 
     def value(self, name: str) -> Constant:
-        """A constant of the graph as it was, float32."""
+        """Return a constant of the graph as it was, float32."""
         return np.asarray(numpy_helper.to_array(self._constants[name]), np.float32)
 
     def producer(self, name: str) -> onnx.NodeProto:
-        """The node of the graph as it was that computes `name`."""
+        """Return the node of the graph as it was that computes `name`."""
         return self._producers[name]
 
     def finish(self) -> None:
-        """Puts the new nodes into the model."""
+        """Put the new nodes into the model."""
         graph = self._model.graph
         used = {name for node in self.new.nodes for name in node.input}
         # A new constant takes the place of an old one of its name.
@@ -125,7 +125,7 @@ class Int8Settings:
 
 
 def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]], settings: Int8Settings) -> None:
-    """Replaces the products of a graph of `encoder_graph`, in place.
+    """Replace the products of a graph of `encoder_graph`, in place.
 
     Args:
         model: The graph.
@@ -153,7 +153,7 @@ class _LayerWriter:
         self._settings = settings
 
     def replace(self, node: onnx.NodeProto, layer: str, part: str) -> bool:
-        """Writes what stands for `node`; False when it stays."""
+        """Write what stands for `node`; False when it stays."""
         excluded = node.name in self._settings.excluded
         if part == "up":
             return self._replace_up(node, layer, excluded=excluded)
@@ -307,7 +307,7 @@ def _times(vector: Array64, weight: Array64) -> Array64:
 
 
 def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, accuracy_level: int) -> None:
-    """Replaces the products called `products` by MatMulNBits, in place.
+    """Replace the products called `products` by MatMulNBits, in place.
 
     Args:
         model: A graph of `gradewire_models.build.encoder_graph.encoder_graph`.

@@ -86,7 +86,7 @@ def _setting(model: CatalogModel, name: str) -> Any:
 
 
 def choose(model: CatalogModel, name: str, allowed: tuple[str, ...]) -> Any:
-    """A setting of the model's recipe.
+    """Return a setting of the model's recipe.
 
     Raises:
         BuildError: It is missing, or none of those `allowed`.
@@ -105,7 +105,7 @@ def _number(model: CatalogModel, name: str, *, least: float, most: float) -> flo
 
 
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    """Writes the graph of `model`, without its fingerprint.
+    """Write the graph of `model`, without its fingerprint.
 
     Args:
         encoder: Its weights.

@@ -45,7 +45,7 @@ _SHOWN_CHARACTERS = 300
 
 
 def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[str]:
-    """Compares a model's config.pbtxt and its warm-up files with what a build would write today.
+    """Compare a model's config.pbtxt and its warm-up files with what a build would write today.
 
     How many copies run, on which GPUs, with how many threads, how requests queue and gather, and parameters and fields
     that gradewire does not write are the operator's: they may differ.
@@ -76,7 +76,7 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
 
 
 def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_IT_IS) -> bool:
-    """Rewrites config.pbtxt and warm-up files where they differ, or other `copies` are wanted; the model stays.
+    """Rewrite config.pbtxt and warm-up files where they differ, or other `copies` are wanted; the model stays.
 
     Copies and threads stay as they are unless `copies` says otherwise; other changes made by hand go.
 

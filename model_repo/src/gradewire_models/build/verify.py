@@ -37,7 +37,7 @@ _ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
 
 
 def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.InferenceSession:
-    """Opens a graph with two threads that do not spin; `severity` is what onnxruntime logs, its own choice if None."""
+    """Open a graph with two threads that do not spin; `severity` is what onnxruntime logs, its own choice if None."""
     options = cpu_session_options(2)
     if severity is not None:
         options.log_severity_level = severity
@@ -48,7 +48,7 @@ class Computes(Protocol):
     """What computes a graph's outputs, as ONNX Runtime's session does."""
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Ids], /) -> list[Rows]:
-        """The outputs of one batch, by `pad`."""
+        """Return the outputs of one batch, by `pad`."""
 
 
 class _Bf16Session:
@@ -63,7 +63,7 @@ class _Bf16Session:
 
 
 def open_computing(model: BuiltModel) -> Computes:
-    """Opens what computes a model's vectors, as nearly as this machine can; `computed_how` says how nearly.
+    """Open what computes a model's vectors, as nearly as this machine can; `computed_how` says how nearly.
 
     Raises:
         BuildError: It computes in bf16, which this machine has, and OpenVINO cannot compile its graph.
@@ -105,7 +105,7 @@ def pad(texts: Sequence[Ids]) -> tuple[Ids, Ids]:
 
 
 def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[Rows]:
-    """Computes `outputs` for one batch as `pad` makes it."""
+    """Compute `outputs` for one batch as `pad` makes it."""
     found: list[Rows] = session.run(outputs, {INPUT_IDS: ids, ATTENTION_MASK: mask})
     return found
 
@@ -126,7 +126,7 @@ class Check:
 
 
 def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> list[Check]:
-    """Checks the model `name` of `repository`.
+    """Check the model `name` of `repository`.
 
     Args:
         repository: Where it lies.
@@ -164,7 +164,7 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
 
 
 def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
-    """Lets checks through that all passed.
+    """Let checks through that all passed.
 
     Raises:
         VerificationError: Some did not; the message begins with `failure`.

@@ -98,7 +98,7 @@ class StoredCalibration:
 
 
 def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
-    """Reads a record whose `parameters` and `figures` are tables.
+    """Read a record whose `parameters` and `figures` are tables.
 
     Raises:
         ValueError: A field is missing, unknown or of a wrong type, or its value is not of this form.
@@ -108,18 +108,18 @@ def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
 
 
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
-    """Joins both, sorted by key; where two have one key, the one `above` replaces the one `below`."""
+    """Join both, sorted by key; where two have one key, the one `above` replaces the one `below`."""
     by_key = {each.key: each for each in (*below, *above)}
     return tuple(by_key[key] for key in sorted(by_key))
 
 
 def of_users(calibrations: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
-    """Those that users fitted: the ones that no catalog can give back."""
+    """Return those that users fitted: the ones that no catalog can give back."""
     return tuple(each for each in calibrations if each.origin == "user")
 
 
 def fitting(calibrations: Iterable[StoredCalibration], digest: str) -> tuple[StoredCalibration, ...]:
-    """Leaves out what users fitted on scores of a model with another `digest`.
+    """Leave out what users fitted on scores of a model with another `digest`.
 
     Those of the catalog stay: a variant has its base's, as its scores are accepted only where they are the base's.
     """

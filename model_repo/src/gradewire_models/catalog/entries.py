@@ -145,12 +145,12 @@ class AdapterSource:
 
 
 def adapter_files(kind: str) -> tuple[str, ...]:
-    """Names of the files that decide what a model with an adapter computes, of an encoder or of a grader."""
+    """Return the names of the files that decide what a model with an adapter computes, of an encoder or of a grader."""
     return (ADAPTER_WEIGHTS, ADAPTER_CONFIG, *((HEAD_WEIGHTS,) if kind == "grader" else ()))
 
 
 def shipped_adapter(name: str) -> Path:
-    """Directory of an adapter that comes with gradewire, whether it is there or not."""
+    """Return the directory of an adapter that comes with gradewire, whether it is there or not."""
     return Path(__file__).with_name("adapters") / name
 
 

@@ -66,7 +66,7 @@ class Adapted:
 
 
 def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
-    """Reads a ``[[model]]``, which has the fields of `CatalogModel`.
+    """Read a ``[[model]]``, which has the fields of `CatalogModel`.
 
     Args:
         entry: As TOML has it.
@@ -79,7 +79,7 @@ def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
 
 
 def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
-    """Reads a ``[[variant]]``: all that it does not say is its base's, of which it may say little.
+    """Read a ``[[variant]]``: all that it does not say is its base's, of which it may say little.
 
     Args:
         entry: As TOML has it.
@@ -98,7 +98,7 @@ def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
 
 
 def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> CatalogModel:
-    """Reads an ``[[adapted]]``.
+    """Read an ``[[adapted]]``.
 
     Args:
         entry: As TOML has it.
@@ -125,7 +125,7 @@ def _base(name: str, bases: Models) -> CatalogModel:
 
 
 def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> CatalogModel:
-    """The model that `base` becomes with `adapter`.
+    """Return the model that `base` becomes with `adapter`.
 
     Args:
         base: A model of its own.
@@ -162,7 +162,7 @@ def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[
 
 
 def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) -> StoredCalibration:
-    """Reads one: the fields of `StoredCalibration`, `parameters` and `figures` as tables, `fit_file` for `fit`."""
+    """Read one: the fields of `StoredCalibration`, `parameters` and `figures` as tables, `fit_file` for `fit`."""
     values = {**entry, "model_digest": digest, "origin": "catalog"}
     if "fit_file" in values:
         path = directory / values.pop("fit_file")
@@ -188,7 +188,7 @@ def _checked(model: CatalogModel) -> CatalogModel:
 
 @cache
 def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
-    """Reads the catalog.
+    """Read the catalog.
 
     Args:
         path: A catalog in TOML; the one of this package unless a test says otherwise.
@@ -216,12 +216,12 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
 
 
 def default_model() -> CatalogModel:
-    """The model that is meant where none is named."""
+    """Return the model that is meant where none is named."""
     return next(model for model in load_catalog().values() if model.default)
 
 
 def find_model(name: str) -> CatalogModel:
-    """Looks a model up by name.
+    """Look a model up by name.
 
     Raises:
         CatalogError: The catalog has no such model; the message lists those it has.
@@ -230,7 +230,7 @@ def find_model(name: str) -> CatalogModel:
 
 
 def base_models() -> list[CatalogModel]:
-    """The encoders that are not variants of another, in the order of the catalog."""
+    """Return the encoders that are not variants of another, in the order of the catalog."""
     return [model for model in load_catalog().values() if not model.base and model.kind == "encoder"]
 
 

@@ -59,7 +59,7 @@ EntryT = TypeVar("EntryT", bound=Entry)
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Reads a TOML file.
+    """Read a TOML file.
 
     Raises:
         CatalogError: It cannot be read; the message calls it `what`.
@@ -71,7 +71,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def read_entry(entry: dict[str, Any], reader: Callable[[dict[str, Any]], T], path: Path, kind: str) -> T:
-    """Reads one entry of the catalog `path` with `reader`.
+    """Read one entry of the catalog `path` with `reader`.
 
     Raises:
         CatalogError: `reader` raised ValueError; the message says in which entry of which file.
@@ -83,7 +83,7 @@ def read_entry(entry: dict[str, Any], reader: Callable[[dict[str, Any]], T], pat
 
 
 def by_name(entries: Iterable[EntryT], path: Path, kind: str) -> Mapping[str, EntryT]:
-    """The entries of the catalog `path` by name, in their order.
+    """Return the entries of the catalog `path` by name, in their order.
 
     Raises:
         CatalogError: Two have one name, or there is not exactly one default.
@@ -100,7 +100,7 @@ def by_name(entries: Iterable[EntryT], path: Path, kind: str) -> Mapping[str, En
 
 
 def find(entries: Mapping[str, EntryT], name: str, kind: str) -> EntryT:
-    """Looks an entry up by name.
+    """Look an entry up by name.
 
     Raises:
         CatalogError: There is none; the message lists those there are.

@@ -12,11 +12,11 @@ class _TrainGroup(click.Group):
     """Stands for the commands of `gradewire_train`, which is imported when one of them is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the commands."""
+        """Return the names of the commands."""
         return _commands().list_commands(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, or None where there is none of that name."""
+        """Return the command, or None where there is none of that name."""
         return _commands().get_command(ctx, cmd_name)
 
 

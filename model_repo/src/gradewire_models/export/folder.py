@@ -59,7 +59,7 @@ class ModuleChain:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads a JSON object; an empty one where there is no such file.
+    """Read a JSON object; an empty one where there is no such file.
 
     Raises:
         ExportError: It is not a JSON object, or cannot be read.
@@ -73,7 +73,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
-    """Reads modules.json and the pooling module's settings.
+    """Read modules.json and the pooling module's settings.
 
     A folder without modules.json is a plain transformers folder: the encoder, and no pooling.
 
@@ -169,7 +169,7 @@ class EncoderFolder:
 
 
 def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFolder:
-    """Reads the folder of an encoder.
+    """Read the folder of an encoder.
 
     Args:
         directory: The folder, as it was downloaded or saved.
@@ -275,7 +275,7 @@ class SourceFolder:
 
 
 def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
-    """Finds the folder `wanted` names; downloads it where it is a model of the hub.
+    """Find the folder `wanted` names; download it where it is a model of the hub.
 
     Args:
         wanted: A directory, or a hub id such as ``organisation/model``. A directory that is there wins.

@@ -39,7 +39,7 @@ def tolerance_of(numeric_class: str) -> Tolerance:
 
 
 def check_parity(path: Path, golden: Golden, vocabulary: int, tolerance: Tolerance) -> list[Check]:
-    """Compares the graph at `path` with `golden` in batches of unequal length whose padding holds arbitrary ids.
+    """Compare the graph at `path` with `golden` in batches of unequal length whose padding holds arbitrary ids.
 
     Returns:
         The checks that were made: sentence vectors, token vectors of each layer, and an empty row.

@@ -70,7 +70,7 @@ class ExportPlan:
 
 
 def check_options(options: ExportOptions) -> None:
-    """Checks what can be checked before anything is fetched.
+    """Check what can be checked before anything is fetched.
 
     Raises:
         ExportError: A value is out of its range.
@@ -84,7 +84,7 @@ def check_options(options: ExportOptions) -> None:
 
 
 def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolder) -> ExportPlan:
-    """Decides all about the exported model that does not depend on its weights.
+    """Decide all about the exported model that does not depend on its weights.
 
     Args:
         folder: What is exported.

@@ -38,7 +38,7 @@ class ExportResult:
 def export_model(
     wanted: str, repository: Path, options: ExportOptions, *, revision: str = "", report: Report = ignore
 ) -> ExportResult:
-    """Exports an encoder into `repository`, in the place of a model of that name.
+    """Export an encoder into `repository`, in the place of a model of that name.
 
     The graph is compared with torch before it is put in place: each text alone in torch, all in batches of unequal
     lengths in the graph. Whatever goes wrong, the repository is as it was before.

@@ -93,7 +93,7 @@ class CatalogJudge:
 
 @cache
 def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
-    """Reads the catalog of judges.
+    """Read the catalog of judges.
 
     Args:
         path: A catalog in TOML; the one of this package unless a test says otherwise.
@@ -110,12 +110,12 @@ def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
 
 
 def default_judge() -> CatalogJudge:
-    """The judge that is meant where none is named."""
+    """Return the judge that is meant where none is named."""
     return next(judge for judge in catalog_judges().values() if judge.default)
 
 
 def find_judge(name: str) -> CatalogJudge:
-    """Looks a judge up by name.
+    """Look a judge up by name.
 
     Raises:
         CatalogError: The catalog has no such judge; the message lists those it has.

@@ -108,7 +108,7 @@ class Description:
 
 
 def write_description(description: Description, directory: Path) -> None:
-    """Writes ``judge.json``.
+    """Write ``judge.json``.
 
     Raises:
         OSError: It cannot be written.
@@ -120,7 +120,7 @@ def write_description(description: Description, directory: Path) -> None:
 
 
 def read_description(directory: Path) -> Description:
-    """Reads what `write_description` wrote.
+    """Read what `write_description` wrote.
 
     Raises:
         OSError: There is none, or it cannot be read.

@@ -50,12 +50,12 @@ _REQUIRED_OUTPUTS = {
 
 
 def described_in(repository: Path, file: str) -> list[Path]:
-    """Directories that hold `file`, by name; those that begin with a dot are somebody's work in progress."""
+    """Return the directories that hold `file`, by name; those that begin with a dot are somebody's work in progress."""
     return sorted(path.parent for path in repository.glob(f"[!.]*/{file}"))
 
 
 def find_directory(repository: Path, name: str, file: str) -> Path | None:
-    """The directory called `name` that holds `file`; None where there is none, or the name is no plain name."""
+    """Return the directory called `name` that holds `file`; None where there is none, or the name is no plain name."""
     if (
         not name
         or name.startswith(".")
@@ -68,7 +68,7 @@ def find_directory(repository: Path, name: str, file: str) -> Path | None:
 
 
 def list_sound(repository: Path, file: str, describe: Callable[[Path], T]) -> list[T]:
-    """Describes every directory that holds `file`, by name.
+    """Describe every directory that holds `file`, by name.
 
     One of which `describe` raises ModelBrokenError is left out, and a warning is logged once for each reason.
     """
@@ -147,7 +147,7 @@ class BuiltModel(EncoderMetadata):
 
 
 def default_repository() -> Path:
-    """The repository that is used where none is named.
+    """Return the repository that is used where none is named.
 
     Returns:
         ``$GRADEWIRE_MODEL_REPOSITORY``; else ``model_repo/models`` of the checkout this package runs from; else
@@ -163,7 +163,7 @@ def default_repository() -> Path:
 
 
 def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
-    """Lists the models of a repository by name.
+    """List the models of a repository by name.
 
     Files are checked by size, not by digest. A model that is broken is left out and logged as a warning, once for each
     thing that is wrong with it; `load_built` says what it is. A repository that does not exist holds no models. Without
@@ -173,7 +173,7 @@ def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
 
 
 def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel:
-    """Describes one model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
+    """Describe one model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
 
     Args:
         repository: Directory of models.
@@ -218,7 +218,7 @@ def _load(directory: Path, *, graph: bool) -> BuiltModel:
 
 
 def newest_version(directory: Path) -> int | None:
-    """The highest version folder of a model, which is the one Triton serves; None when there is none."""
+    """Return the highest version folder of a model, which is the one Triton serves; None when there is none."""
     versions = [int(path.name) for path in directory.glob("[1-9]*") if path.name.isascii() and path.name.isdigit()]
     return max(versions, default=None)
 

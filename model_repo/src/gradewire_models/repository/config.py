@@ -99,7 +99,7 @@ class Described:
 def to_parameters(
     calibrations: Sequence[StoredCalibration], unreadable: Iterable[UnreadableCalibration] = ()
 ) -> dict[str, str]:
-    """Writes calibrations as parameters of a description, by short name; those `unreadable` stay as they are."""
+    """Write calibrations as parameters of a description, by short name; those `unreadable` stay as they are."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for each in merge(calibrations, ()):
         by_metric.setdefault(each.metric, []).append(_record(each))
@@ -108,7 +108,7 @@ def to_parameters(
 
 
 def calibrations_in(parameters: Mapping[str, str]) -> Described:
-    """Reads what was fitted from a description's own parameters, given by their short names."""
+    """Read what was fitted from a description's own parameters, given by their short names."""
     found: list[StoredCalibration] = []
     unreadable: list[UnreadableCalibration] = []
     for name in sorted(parameters):
@@ -126,7 +126,7 @@ def calibrations_in(parameters: Mapping[str, str]) -> Described:
 
 
 def is_calibration(name: str) -> bool:
-    """Whether a parameter, by its short name, holds calibrations."""
+    """Return whether a parameter, by its short name, holds calibrations."""
     return name.startswith(_CALIBRATION_PREFIX)
 
 
@@ -159,7 +159,7 @@ def _records(text: str) -> tuple[StoredCalibration, ...]:
 
 
 def layer_output(layer: int) -> str:
-    """Name of the output that carries the token vectors after `layer` (1 is the first)."""
+    """Return the name of the output that carries the token vectors after `layer` (1 is the first)."""
     return f"{_LAYER_OUTPUT}{layer}"
 
 
@@ -179,7 +179,7 @@ class ModelFiles:
 
 
 def write_config(path: Path, config: ModelConfig) -> None:
-    """Writes a config.pbtxt.
+    """Write a config.pbtxt.
 
     Raises:
         OSError: The file cannot be written.
@@ -188,7 +188,7 @@ def write_config(path: Path, config: ModelConfig) -> None:
 
 
 def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) -> ModelConfig:
-    """Says everything about a model, its digest included.
+    """Say everything about a model, its digest included.
 
     Args:
         metadata: What the encoder is.
@@ -216,7 +216,7 @@ def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) 
 
 
 def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
-    """Reads a config.pbtxt.
+    """Read a config.pbtxt.
 
     Returns:
         The configuration, and its `own_parameters`. Fields of Triton's that are not
@@ -241,7 +241,7 @@ def _parsed(text: str) -> ModelConfig:
 
 
 def own_parameters(config: ModelConfig) -> dict[str, str]:
-    """The parameters that gradewire wrote (``gradewire.NAME``), by their short names."""
+    """Return the parameters that gradewire wrote (``gradewire.NAME``), by their short names."""
     return {
         key.removeprefix(PREFIX): value.string_value
         for key, value in config.parameters.items()
@@ -312,7 +312,7 @@ def metadata_in(config: ModelConfig, calibrations: tuple[StoredCalibration, ...]
 
 
 def files_in(parameters: Mapping[str, str]) -> ModelFiles:
-    """Reads size, digest and fingerprint of a model's files from `own_parameters`.
+    """Read size, digest and fingerprint of a model's files from `own_parameters`.
 
     Raises:
         KeyError: It lacks one of them.
@@ -326,7 +326,7 @@ def files_in(parameters: Mapping[str, str]) -> ModelFiles:
 
 
 def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
-    """Reads from `own_parameters` which adapter was merged into the weights; None where none was.
+    """Read from `own_parameters` which adapter was merged into the weights; None where none was.
 
     Raises:
         KeyError: A part of it is missing.
@@ -337,7 +337,7 @@ def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
 
 
 def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
-    """Reads layer and baselines of BERTScore from `own_parameters`; None where they have none.
+    """Read layer and baselines of BERTScore from `own_parameters`; None where they have none.
 
     Raises:
         ValueError: They are no numbers, or not three a layer.
@@ -375,7 +375,7 @@ class ServedModel:
 
 
 def served_from_file(path: Path) -> ServedModel:
-    """Reads a config.pbtxt.
+    """Read a config.pbtxt.
 
     Raises:
         ValueError: Not a model configuration.
@@ -385,7 +385,7 @@ def served_from_file(path: Path) -> ServedModel:
 
 
 def served_from_wire(content: bytes) -> ServedModel:
-    """Reads a serialized ``inference.ModelConfig``, as Triton's ModelConfig call answers with.
+    """Read a serialized ``inference.ModelConfig``, as Triton's ModelConfig call answers with.
 
     Raises:
         google.protobuf.message.DecodeError: It is none.
@@ -405,17 +405,17 @@ def _served(config: ModelConfig) -> ServedModel:
 
 
 def tensors_in(config: ModelConfig) -> dict[str, str]:
-    """Inputs and outputs by name, as text, without the batch dimension."""
+    """Return the inputs and outputs by name, as text, without the batch dimension."""
     return {**_tensors("input", config.input), **_tensors("output", config.output)}
 
 
 def kinds_in(config: ModelConfig) -> frozenset[str]:
-    """Kinds of device that its instances run on."""
+    """Return the kinds of device that its instances run on."""
     return frozenset(ModelInstanceGroup.Kind.Name(group.kind) for group in config.instance_group)
 
 
 def accelerators_in(config: ModelConfig) -> str:
-    """Accelerators in protobuf's text form; empty for none."""
+    """Return the accelerators in protobuf's text form; empty for none."""
     return str(text_format.MessageToString(config.optimization.execution_accelerators, as_one_line=True))
 
 

@@ -29,7 +29,7 @@ class DigestParts:
     numeric_class: str
 
     def digest(self) -> str:
-        """SHA-256 over all parts, 64 hex characters."""
+        """Return the SHA-256 over all parts, 64 hex characters."""
         parts = [
             _FORMAT,
             self.onnx_sha256,
@@ -52,7 +52,7 @@ class FileRecord:
 
 
 def record_file(path: Path) -> FileRecord:
-    """Size and SHA-256 of a file.
+    """Return the size and SHA-256 of a file.
 
     Raises:
         OSError: The file cannot be read.
@@ -61,7 +61,7 @@ def record_file(path: Path) -> FileRecord:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, 64 hex characters.
+    """Return the SHA-256 of a file, 64 hex characters.
 
     Raises:
         OSError: The file cannot be read.

@@ -48,7 +48,7 @@ class Pieces:
 def grader_input(
     question: Sequence[int], reference: Sequence[int], answer: Sequence[int], *, begin: int, separator: int
 ) -> Pieces:
-    """Puts three texts together: ``begin question separator reference separator answer separator``.
+    """Put three texts together: ``begin question separator reference separator answer separator``.
 
     An empty text leaves its place empty. An answer that does not fit is read in overlapping pieces, each half of its
     room after the one before, the last of them as far as the answer goes.

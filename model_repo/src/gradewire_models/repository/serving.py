@@ -107,7 +107,7 @@ def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
 
 
 def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, engine_prefix: str) -> None:
-    """Writes all that `serving` means into `config`, whose inputs and name are there already.
+    """Write all that `serving` means into `config`, whose inputs and name are there already.
 
     Args:
         config: Changed.
@@ -139,7 +139,7 @@ def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, 
 
 
 def warmup_files(max_tokens: int) -> dict[str, bytes]:
-    """The data of the warm-up requests, by path in the model's directory.
+    """Return the data of the warm-up requests, by path in the model's directory.
 
     Zeros would be a mask without any text, and random numbers are no token ids.
     """
@@ -150,7 +150,7 @@ def warmup_files(max_tokens: int) -> dict[str, bytes]:
 
 
 def write_warmup(directory: Path, max_tokens: int) -> None:
-    """Writes the data of the warm-up requests into a model's `directory`.
+    """Write the data of the warm-up requests into a model's `directory`.
 
     Raises:
         OSError: A file cannot be written.

@@ -28,7 +28,7 @@ WORDNET_OPTION = click.option(
 
 
 def setting_options(recipe: type) -> Callable[[Command], Command]:
-    """Adds the options of a kind of recipe, each with its explanation as help."""
+    """Add the options of a kind of recipe, each with its explanation as help."""
 
     def add(command: Command) -> Command:
         for table, kind in reversed(sections(recipe).items()):
@@ -48,7 +48,7 @@ def setting_options(recipe: type) -> Callable[[Command], Command]:
 
 
 def training_options(recipe: type) -> Callable[[Command], Command]:
-    """Adds the options of every training but its settings."""
+    """Add the options of every training but its settings."""
     options = (
         click.option(
             "--out",
@@ -70,7 +70,7 @@ def training_options(recipe: type) -> Callable[[Command], Command]:
 
 
 def _recipe_option(recipe: type) -> Callable[[Command], Command]:
-    """The option ``--recipe``: a file, or one of the shipped recipes of a kind by its name."""
+    """Return the option ``--recipe``: a file, or one of the shipped recipes of a kind by its name."""
     shipped = shipped_recipes(recipe)
 
     def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
@@ -101,7 +101,7 @@ def training_imports() -> Iterator[None]:
 
 
 def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, Any]) -> None:
-    """Trains with a command's options: those that `request` has as fields, and settings, which are all others.
+    """Train with a command's options: those that `request` has as fields, and settings, which are all others.
 
     Raises:
         click.ClickException: It cannot be done; the message says what to do.

@@ -110,7 +110,7 @@ class Example:
 
 
 def question_text(question: str, answer: str) -> str:
-    """The text an encoder reads: what the metric `sfve` asks for, or the bare `answer` where `question` is "".
+    """Return the text an encoder reads: what the metric `sfve` asks for, or the bare `answer` where `question` is "".
 
     Source: Ji, Si, Lin et al. 2024, "Towards Flexible Evaluation for Generative Visual Question Answering", section 4.
     """
@@ -118,5 +118,5 @@ def question_text(question: str, answer: str) -> str:
 
 
 def texts(example: Example) -> tuple[str, ...]:
-    """The texts of an example as an encoder reads them: anchor, positive, then the negatives in their order."""
+    """Return the texts of an example as an encoder reads them: anchor, positive, then the negatives in their order."""
     return tuple(question_text(example.question, answer) for answer in example.answers)

@@ -56,7 +56,7 @@ class _Line(AnswerLine):
 
 
 def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
-    """Reads JSON lines with question, references, prediction, label (0 to 1), or labels of several people.
+    """Read JSON lines with question, references, prediction, label (0 to 1), or labels of several people.
 
     Args:
         path: The file.
@@ -73,7 +73,7 @@ def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
 
 
 def drawn_row(row: DrawnRow) -> GraderRow:
-    """A drawn row as one to train on."""
+    """Return a drawn row as one to train on."""
     drawn = row.drawn
     references = best_references(drawn.references, drawn.prediction)
     return GraderRow(row.id, drawn.question, references, drawn.prediction, float(drawn.right), DRAWN, row.kind)
@@ -91,7 +91,7 @@ def best_references(references: Sequence[str], prediction: str, *, most: int = M
 
 
 def fold_of(question: str, folds: int) -> int:
-    """The fold, from 0, that a question belongs to; all rows of one question are in one fold."""
+    """Return the fold, from 0, that a question belongs to; all rows of one question are in one fold."""
     digest = hashlib.blake2b(question_key(question).encode("utf-8"), digest_size=8, person=b"fold").digest()
     return int.from_bytes(digest) % folds
 
@@ -110,7 +110,7 @@ def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
 
 
 def rows_digest(rows: Sequence[GraderRow]) -> str:
-    """SHA-256 over all that is read of the rows, 64 hex characters."""
+    """Return the SHA-256 over all that is read of the rows, 64 hex characters."""
     return lines_digest(json.dumps(asdict(row), sort_keys=True) for row in rows)
 
 

@@ -29,7 +29,7 @@ class Group:
 
 
 def group(examples: Sequence[Example]) -> Group:
-    """Finds which candidates may stand against which positives.
+    """Find which candidates may stand against which positives.
 
     Not allowed: a candidate whose text is the anchor's or the positive's own (it would be punished for being right),
     and another example's candidate to the same question (it may mean the same in other words).

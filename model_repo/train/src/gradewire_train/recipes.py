@@ -200,7 +200,7 @@ def read_recipe(path: Path, kind: type[K]) -> K:
 
 
 def shipped_recipes(kind: type) -> dict[str, Path]:
-    """The recipes of the catalog's trained models that are of a kind, by the model's name."""
+    """Return the recipes of the catalog's trained models that are of a kind, by the model's name."""
     folder = Path(__file__).with_name("recipes") / (
         "" if kind is Recipe else kind.__name__.removesuffix("Recipe").lower()
     )
@@ -222,7 +222,7 @@ def _where(path: Path, source: str, section: str, key: str) -> str:
 
 
 def with_settings(recipe: K, given: dict[str, Any]) -> K:
-    """A recipe with some settings changed.
+    """Return a recipe with some settings changed.
 
     Args:
         recipe: Where all others come from.
@@ -246,7 +246,7 @@ def with_settings(recipe: K, given: dict[str, Any]) -> K:
 
 
 def option(name: str) -> str:
-    """The command's option of a setting."""
+    """Return the command's option of a setting."""
     return "--" + name.replace("_", "-")
 
 

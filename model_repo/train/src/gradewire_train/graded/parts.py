@@ -31,7 +31,7 @@ class Part:
         self._kept: dict[int, tuple[Sequence[Any], Sequence[Any]]] = {}
 
     def owns(self, text: str) -> bool:
-        """Whether `text` is of this part, regardless of case."""
+        """Return whether `text` is of this part, regardless of case."""
         return (_hashed(text)[0] < _EVAL_OF_256) == (self.name == "eval")
 
     def of(self, items: Sequence[T]) -> Sequence[T]:

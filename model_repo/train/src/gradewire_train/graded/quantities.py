@@ -113,7 +113,7 @@ def digit(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def bound(rng: PartRandom, *, right: bool) -> Drawn:
-    """A limit: "more than 40" as "over 40"; wrong: "less than 40", or another number."""
+    """Return a limit: "more than 40" as "over 40"; wrong: "less than 40", or another number."""
     own = rng.randrange(len(GRADED["bounds"]))
     number = rng.randrange(2, 500)
     reference, answer = (each.format(number) for each in _two(rng, GRADED["bounds"][own]))
@@ -165,7 +165,7 @@ def _row(  # noqa: PLR0913, PLR0917 - all of a row
 
 
 def ledger(rng: PartRandom, *, right: bool) -> Drawn:
-    """The figure that is asked for, or another one in its place, in an answer that names further figures."""
+    """Return the figure that is asked for, or another one in its place, in an answer that names further figures."""
     item, second = rng.sample(GRADED["ledger_items"], 2)
     firm, rival = rng.sample(GRADED["companies"], 2)
     year = rng.randrange(2005, 2025)
@@ -220,7 +220,7 @@ def _change(rng: PartRandom, tenths: int, *, up: bool) -> str:
 
 
 def _money(rng: PartRandom, tenths: int) -> str:
-    """An amount of `tenths` tenths of a million, in one of the forms of reports."""
+    """Return an amount of `tenths` tenths of a million, in one of the forms of reports."""
     forms = [
         f"${tenths / 10:,.1f} million",
         f"${tenths * 100_000:,}",

@@ -110,7 +110,7 @@ def trend(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def reply(rng: PartRandom, *, right: bool) -> Drawn:
-    """A reply in a dialogue that agrees or declines; wrong: the opposite, or about something else."""
+    """Return a reply in a dialogue that agrees or declines; wrong: the opposite, or about something else."""
     plan, another = rng.sample(GRADED["plans"], 2)
     agrees = rng.random() < 0.5
     own, against = GRADED["agreements"], GRADED["refused_proposals"]

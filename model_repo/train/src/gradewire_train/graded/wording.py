@@ -52,7 +52,7 @@ class DrawnRow:
     drawn: Drawn
 
     def json(self) -> str:
-        """The row as a line of JSON, with the fields that gradewire's commands read."""
+        """Return the row as a line of JSON, with the fields that gradewire's commands read."""
         return json.dumps(
             {
                 "id": self.id,
@@ -87,13 +87,13 @@ def remarks(rng: PartRandom, count: int) -> list[str]:
 
 
 def references(rng: PartRandom, draw: Draw) -> tuple[str, ...]:
-    """The draw's answer, in a fourth of the rows with another way to say it."""
+    """Return the draw's answer, in a fourth of the rows with another way to say it."""
     more = [any_of(rng, draw.same)] if draw.same and rng.random() < 0.25 else []
     return (draw.answer, *more)
 
 
 def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None = None) -> Drawn | None:
-    """A row from a draw: what is said is one of its right answers or one of its wrong ones.
+    """Return a row from a draw: what is said is one of its right answers or one of its wrong ones.
 
     Returns:
         None where it would use a word of the other part.
@@ -121,7 +121,7 @@ def any_of(rng: PartRandom, texts: Sequence[str]) -> str:
 
 
 def owned(rng: PartRandom, lexicon: Lexicon, text: str) -> bool:
-    """Whether `text` is no word of WordNet's, or one of the part's; plurals go by their singular."""
+    """Return whether `text` is no word of WordNet's, or one of the part's; plurals go by their singular."""
     bare = normal(text)
     known = [each for each in (bare, bare.removesuffix("s"), bare.removesuffix("es")) if lexicon.keys_of(each)]
     return all(rng.part.owns(each) for each in known[:1])

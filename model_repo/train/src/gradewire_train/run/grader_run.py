@@ -37,7 +37,7 @@ class Fold:
     count: int
 
     def has(self, row: GraderRow) -> bool:
-        """Whether a row is left out."""
+        """Return whether a row is left out."""
         return fold_of(row.question, self.count) == self.number - 1
 
 

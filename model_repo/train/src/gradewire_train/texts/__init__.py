@@ -24,7 +24,7 @@ def make_examples(
     wordnet: Path | None = None,
     only: Collection[str] = TASKS,
 ) -> list[Example]:
-    """The examples that an encoder is trained on, task after task: the user's first, then generated ones.
+    """Return the examples that an encoder is trained on, task after task: the user's first, then generated ones.
 
     Args:
         counts: Number of examples by task (`gradewire_train.examples.TASKS`).
@@ -60,5 +60,5 @@ def make_examples(
 
 
 def examples_digest(examples: Iterable[Example]) -> str:
-    """SHA-256 over all examples in their order, in hexadecimal; equal texts give equal digests anywhere."""
+    """Return the SHA-256 over all examples in their order, in hexadecimal; equal texts give equal digests anywhere."""
     return lines_digest(json.dumps(asdict(example), sort_keys=True) for example in examples)

@@ -17,7 +17,7 @@ _MONTHS_A_YEAR = 12
 
 
 def dated(rng: Random) -> Draw:
-    """A day: "July 4, 1921", "4 July 1921", "1921-07-04"; looser: its month or year; wrong: other days."""
+    """Return a day: "July 4, 1921", "4 July 1921", "1921-07-04"; looser: its month or year; wrong: other days."""
     day = _day(rng)
     forms = day_forms(day)
     shape = rng.randrange(3)
@@ -33,7 +33,7 @@ def dated(rng: Random) -> Draw:
 
 
 def yeared(rng: Random) -> Draw:
-    """A year: "1984", "in 1984", "the year 1984"; looser: a day in it, its decade; wrong: other years."""
+    """Return a year: "1984", "in 1984", "the year 1984"; looser: a day in it, its decade; wrong: other years."""
     year = _year(rng)
     month = rng.choice(_MONTHS)
     same = [f"in {year}", f"the year {year}", f"in the year {year}", f"{year} AD", f"{year} CE"]
@@ -51,7 +51,7 @@ def yeared(rng: Random) -> Draw:
 
 
 def spanned(rng: Random) -> Draw:
-    """A span of years: "1914-1918", "from 1914 to 1918"; wrong: one that is moved or longer."""
+    """Return a span of years: "1914-1918", "from 1914 to 1918"; wrong: one that is moved or longer."""
     start = rng.randrange(_FIRST_YEAR, _LAST_YEAR - 30)
     end = start + rng.randrange(2, 30)
     same = (f"from {start} to {end}", f"{start} to {end}", f"between {start} and {end}", f"{start} until {end}")
@@ -62,7 +62,7 @@ def spanned(rng: Random) -> Draw:
 
 
 def timed(rng: Random) -> Draw:
-    """A time of day: "7 pm", "7:00 p.m.", "19:00"; wrong: the other half of the day, other hours."""
+    """Return a time of day: "7 pm", "7:00 p.m.", "19:00"; wrong: the other half of the day, other hours."""
     hour, minute = rng.randrange(1, _NOON), rng.choice((0, 0, 15, 30, 45))
     late = rng.random() < 0.5
     question, statement = rng.choice(QUESTIONS["time_of_day"])
@@ -91,7 +91,7 @@ def _day(rng: Random) -> dt.date:
 
 
 def _other_days(rng: Random, day: dt.date) -> list[dt.date]:
-    """Another year, another month, another day of the month, and an altogether different day; in no order."""
+    """Return another year, another month, another day of the month, and an altogether different day; in no order."""
     other = _day(rng)
     found = [
         day.replace(year=day.year + rng.choice((-1, 1)) * rng.randrange(1, 20)),

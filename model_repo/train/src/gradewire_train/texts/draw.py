@@ -46,7 +46,7 @@ class Draw:
 
 
 def normal(text: str) -> str:
-    """The text as answers are compared: NFKC, case-folded, without articles, accents and punctuation.
+    """Return the text as answers are compared: NFKC, case-folded, without articles, accents and punctuation.
 
     "The Café" and "cafe" are the same; a sign between digits stays ("1.5" is not "15"), and so does a minus before one.
     """
@@ -60,7 +60,7 @@ def normal(text: str) -> str:
 
 
 def checked(draw: Draw | None) -> Draw | None:
-    """The draw without repeats and without wrong answers that equal a right one; None where nothing is left.
+    """Return the draw without repeats and without wrong answers that equal a right one; None where nothing is left.
 
     A wrong answer that is right would teach the opposite, so whatever equals a right one after `normal` goes.
     """
@@ -81,7 +81,7 @@ def unique(texts: Iterable[str]) -> list[str]:
 
 
 def some(rng: Random, of: Sequence[T], most: int) -> list[T]:
-    """At most `most` of them, drawn without repeats."""
+    """Return at most `most` of them, drawn without repeats."""
     return rng.sample(of, min(most, len(of)))
 
 
@@ -123,7 +123,7 @@ Kind = Callable[[Random], Draw | None]
 
 
 def contrasted(rng: Random, task: str, draw: Draw) -> Example:
-    """Another way to say the answer as the positive, now and then one with more or less detail."""
+    """Return another way to say the answer as the positive, now and then one with more or less detail."""
     loose = bool(draw.looser) and (not draw.same or rng.random() < 0.2)
     positive = rng.choice(draw.looser if loose else draw.same) if draw.same or draw.looser else draw.answer
     anchor = draw.answer
@@ -147,7 +147,7 @@ def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
 
 
 def described(rng: Random, draw: Draw) -> Example:
-    """A sentence around the answer as the positive; the same sentence around a wrong one, and that one, are not.
+    """Return a sentence around the answer as the positive; the same sentence around a wrong one, and that one, are not.
 
     A training may ask by them that an answer in a sentence is scored as it is alone: mostly the second negative is the
     answer that the first one puts into a sentence. The others have a sentence that says right and wrong the other way

@@ -17,7 +17,7 @@ _TASKS = ("candidates", "synonyms", "descriptions")
 
 
 def read_examples(path: Path) -> list[Example]:
-    """Reads examples.
+    """Read examples.
 
     Raises:
         TrainingError: The file cannot be read, a line is no example or teaches the opposite of what it should (the
@@ -36,7 +36,7 @@ def read_examples(path: Path) -> list[Example]:
 
 
 def write_examples(examples: Iterable[Example], path: Path) -> None:
-    """Writes examples as `read_examples` reads them."""
+    """Write examples as `read_examples` reads them."""
     with path.open("w", encoding="utf-8") as file:
         for example in examples:
             file.write(json.dumps(asdict(example), ensure_ascii=False) + "\n")

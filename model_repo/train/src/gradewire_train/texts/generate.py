@@ -68,7 +68,7 @@ class Generator:
         raise TrainingError(f"WordNet's files hold too little to make examples of {task}: are they whole?")
 
     def examples(self, task: str, count: int, *, seed: int) -> Iterator[Example]:
-        """The first `count` examples of a task that differ from one another; fewer where there are no more.
+        """Yield the first `count` examples of a task that differ from one another; fewer where there are no more.
 
         Raises:
             TrainingError: As `example`.

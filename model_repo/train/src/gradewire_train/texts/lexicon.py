@@ -35,11 +35,11 @@ class Lexicon:
         self.ancestors: Callable[[Key], frozenset[Key]] = lru_cache(maxsize=50_000)(self._ancestors)
 
     def synset(self, key: Key) -> Synset:
-        """The synset of a key."""
+        """Return the synset of a key."""
         return self.wordnet.synsets[key]
 
     def keys_of(self, word: str) -> tuple[Key, ...]:
-        """Keys of all senses of a word."""
+        """Return the keys of all senses of a word."""
         return self.wordnet.senses.get(word.lower(), ())
 
     def mates(self, word: str) -> frozenset[str]:
@@ -69,7 +69,7 @@ class Lexicon:
         return not any(key in around or synset.key in self.ancestors(key) for key in self.keys_of(word))
 
     def antonyms(self, synset: Synset) -> list[str]:
-        """Antonyms of the synset's first word."""
+        """Return the antonyms of the synset's first word."""
         return [self.synset(key).words[max(number, 1) - 1].text for key, number in synset.antonyms()]
 
     def wholes(self, key: Key) -> Iterator[Synset]:
@@ -92,12 +92,12 @@ class Lexicon:
 
 
 def plain(word: str) -> bool:
-    """Whether it is a common word or phrase of at most three words, without capitals, digits and signs."""
+    """Return whether it is a common word or phrase of at most three words, without capitals, digits and signs."""
     return _PLAIN.fullmatch(word) is not None
 
 
 def by_topic(lexicon: Lexicon, topics: Iterable[int]) -> Mapping[int, tuple[list[Synset], list[Synset]]]:
-    """Nouns of kinds, by topic: those met in WordNet's tagged texts, and all whose first word is plain."""
+    """Return the nouns of kinds, by topic: those met in WordNet's tagged texts, and all whose first word is plain."""
     found: dict[int, tuple[list[Synset], list[Synset]]] = {topic: ([], []) for topic in topics}
     for synset in lexicon.decent:
         if synset.key[0] == "n" and synset.topic in found and plain(synset.words[0].text) and synset.linked("@"):

@@ -20,7 +20,7 @@ _SURNAME_ALONE = 0.4
 
 
 def title(rng: Random) -> str:
-    """A title nobody has to know: "The Silent Harbour"."""
+    """Return a title nobody has to know: "The Silent Harbour"."""
     quality, thing, other = rng.choice(WORDS["title_qualities"]), rng.choice(_TITLE_THINGS), rng.choice(_TITLE_THINGS)
     shape = rng.randrange(_TITLE_SHAPES)
     if shape == 0:
@@ -35,7 +35,7 @@ def title(rng: Random) -> str:
 
 
 def titled(rng: Random) -> Draw:
-    """A title: without its article, with a subtitle or in quotation marks; wrong: others that share a word."""
+    """Return a title: without its article, with a subtitle or in quotation marks; wrong: others that share a word."""
     who = person_name(rng).usual
     answer = title(rng)
     question, statement = rng.choice(QUESTIONS["title"])
@@ -68,7 +68,7 @@ class Name:
 
 
 def person_name(rng: Random) -> Name:
-    """A name out of a first, a middle and a last one."""
+    """Return a name out of a first, a middle and a last one."""
     first, middle = rng.sample([*_NICKNAMES, *WORDS["first_names"]], 2)
     return Name(first, middle, rng.choice(_LAST_NAMES))
 

@@ -25,7 +25,7 @@ _LARGE = 1_000
 
 
 def in_words(value: int) -> str:
-    """The number in words, without "and": 1024 is "one thousand twenty-four".
+    """Return the number in words, without "and": 1024 is "one thousand twenty-four".
 
     Raises:
         ValueError: It is negative, or a milliard or more.
@@ -42,19 +42,19 @@ def in_words(value: int) -> str:
 
 
 def digits(value: int) -> str:
-    """The number in digits with commas between thousands: "12,500"."""
+    """Return the number in digits with commas between thousands: "12,500"."""
     return f"{value:,}"
 
 
 def ordinal(value: int) -> str:
-    """The rank in digits: "21st", "112th"."""
+    """Return the rank in digits: "21st", "112th"."""
     teen = 10 <= value % 100 <= 20
     ending = "th" if teen else {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")
     return f"{value}{ending}"
 
 
 def ordinal_in_words(value: int) -> str:
-    """The rank in words: "twenty-first"."""
+    """Return the rank in words: "twenty-first"."""
     head, dash, last = in_words(value).rpartition("-" if value % 10 and value > len(_ONES) else " ")
     if last in _IRREGULAR:
         last = _IRREGULAR[last]
@@ -64,7 +64,7 @@ def ordinal_in_words(value: int) -> str:
 
 
 def roman(value: int) -> str:
-    """The number in Roman figures, for small ones: "XIV"."""
+    """Return the number in Roman figures, for small ones: "XIV"."""
     found = ""
     for size, figure in _ROMAN:
         while value >= size:
@@ -154,7 +154,7 @@ def _near(rng: Random, value: int) -> list[int]:
 
 
 def _written_alike(rng: Random, answer: str, values: list[int]) -> tuple[str, ...]:
-    """The wrong numbers in the form of the answer, or now and then in the other."""
+    """Return the wrong numbers in the form of the answer, or now and then in the other."""
     spelled = answer[:1].isalpha()
     return tuple(
         in_words(value) if spelled != (rng.random() < 0.25) and value < _LONG else digits(value) for value in values

@@ -101,7 +101,7 @@ class Places:
         return Draw(question.format(**blanks), statement, answer, (*same, names[0]), tuple(chain), tuple(wrong))
 
     def _chain(self, place: Synset) -> list[str]:
-        """The countries, states and provinces that it is in, the smallest first."""
+        """Return the countries, states and provinces that it is in, the smallest first."""
         wholes = [
             whole.words[0].text
             for whole in self._lexicon.wholes(place.key)

@@ -44,7 +44,7 @@ class FieldError(ValueError):
 
 
 def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
-    """Yields what `parse` makes of each line, with the line's number from 1 on; blank lines and None are left out.
+    """Yield what `parse` makes of each line, with the line's number from 1 on; blank lines and None are left out.
 
     Args:
         path: The file, in UTF-8; it is read as it is consumed.
@@ -82,7 +82,7 @@ def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) 
 
 
 def text(row: Row, field: str) -> str:
-    """The field's text: NFC, blanks and control characters as single blanks.
+    """Return the field's text: NFC, blanks and control characters as single blanks.
 
     Raises:
         FieldError: It is missing, no text, blank, or longer than 2 000 characters.
@@ -128,7 +128,7 @@ class Sample(Generic[T]):
         self._limit: bytes | None = None
 
     def add(self, key: str, entry: T) -> None:
-        """Adds an entry to its key's group."""
+        """Add an entry to its key's group."""
         name = hashlib.blake2b(self._salt + key.encode("utf-8", "surrogatepass"), digest_size=12).digest()
         if self._limit is not None and name > self._limit:
             return
@@ -137,7 +137,7 @@ class Sample(Generic[T]):
             self._cut()
 
     def groups(self) -> Iterator[list[T]]:
-        """The groups that were kept, by their hashes: an order that is as good as random."""
+        """Return the groups that were kept, by their hashes: an order that is as good as random."""
         self._cut()
         return (self._groups[name] for name in sorted(self._groups))
 
@@ -285,5 +285,5 @@ def _question(row: Row, columns: Mapping[str, str]) -> Question:
 
 
 def _opening(question: str) -> str:
-    """The first two words: "what color", "how many"."""
+    """Return the first two words: "what color", "how many"."""
     return " ".join(question.lower().split()[:2])

@@ -41,7 +41,7 @@ class Things:
         ]
 
     def shown(self, rng: Random) -> Draw | None:
-        """A thing in sight: synonyms, plural, article; siblings and antonyms as wrong answers."""
+        """Return a thing in sight: synonyms, plural, article; siblings and antonyms as wrong answers."""
         topic = rng.choices(tuple(_ASKED), self._weights)[0]
         met, every = self._topics[topic]
         synset = rng.choice(met if rng.random() < _MET else every)
@@ -49,7 +49,7 @@ class Things:
         return self._draw(rng, synset, question, statement)
 
     def term(self, rng: Random) -> Draw | None:
-        """A word asked for by its definition."""
+        """Return a word asked for by its definition."""
         synset = rng.choice(self._defined)
         gloss = re.sub(r"\([^)]*\)", "", synset.definition).split(";")[0].strip()
         words = {word for name in synset.words for word in name.text.lower().split()}
@@ -102,7 +102,7 @@ class Things:
 
 
 def _plural(noun: str) -> str:
-    """The noun with its last word in the plural."""
+    """Return the noun with its last word in the plural."""
     *front, last = noun.split(" ")
     forms = getInflection(last, "NNS")
     return " ".join((*front, str(forms[0]) if forms else last))

@@ -14,7 +14,7 @@ _DOUBLED = re.compile(r"([b-df-hj-np-tv-z])\1")
 
 
 def question_style(rng: Random, question: str) -> str:
-    """The question as somebody would write it: with its mark, or as it is typed into a search box."""
+    """Return the question as somebody would write it: with its mark, or as it is typed into a search box."""
     bare = question.strip().rstrip("?")
     if rng.random() < _SEARCHED:
         return bare.lower()
@@ -38,17 +38,17 @@ def answer_style(rng: Random, answer: str) -> str:
 
 
 def capitalised(text: str) -> str:
-    """The text beginning with a capital."""
+    """Return the text beginning with a capital."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def with_article(noun: str) -> str:
-    """The noun behind "a" or "an"; by its first letter, which is wrong for few words."""
+    """Return the noun behind "a" or "an"; by its first letter, which is wrong for few words."""
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def misspelt(rng: Random, text: str) -> str:
-    """The text with one word spelt a little otherwise; itself where all words are short.
+    """Return the text with one word spelt a little otherwise; itself where all words are short.
 
     A double letter written once, a sound in other letters, two letters exchanged, never the first one.
     """
@@ -71,7 +71,7 @@ def _slip(rng: Random, word: str) -> str:
 
 
 def sentence(rng: Random, statement: str) -> str:
-    """A sentence with a "{}" for the answer: the question's own statement, or one that fits any question."""
+    """Return a sentence with a "{}" for the answer: the question's own statement, or one that fits any question."""
     drawn = f"{statement}." if statement and rng.random() < 0.5 else rng.choice(ANSWERS["sentences"])
     if rng.random() < 0.12:
         drawn = " ".join([drawn, rng.choice(ANSWERS["asides"])])
@@ -79,11 +79,11 @@ def sentence(rng: Random, statement: str) -> str:
 
 
 def filled(template: str, answer: str) -> str:
-    """The sentence with the answer in it, beginning with a capital."""
+    """Return the sentence with the answer in it, beginning with a capital."""
     return capitalised(template.replace("{}", answer))
 
 
 def contrast(rng: Random, right: str, wrong: str) -> tuple[str, str]:
-    """A sentence that prefers `right` to `wrong`, and the same one with the two exchanged."""
+    """Return a sentence that prefers `right` to `wrong`, and the same one with the two exchanged."""
     template = rng.choice(ANSWERS["contrasts"])
     return capitalised(template.format(right, wrong)), capitalised(template.format(wrong, right))

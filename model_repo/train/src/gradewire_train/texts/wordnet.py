@@ -88,7 +88,7 @@ class Synset:
         return _COARSE.search(self.definition) is not None
 
     def linked(self, *symbols: str) -> tuple[Key, ...]:
-        """Synsets that links with one of these symbols lead to."""
+        """Return the synsets that links with one of these symbols lead to."""
         return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
 
     def antonyms(self) -> tuple[tuple[Key, int], ...]:
