@@ -57,7 +57,7 @@ def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
 
 
 def arithmetic() -> str:
-    """What decides the bits of a bf16 vector beside the model: the processor's instruction, and OpenVINO's version.
+    """Return what decides a bf16 vector beside the model: the processor's instruction and OpenVINO's version.
 
     Raises:
         Bf16UnavailableError: As `bf16_instruction`.

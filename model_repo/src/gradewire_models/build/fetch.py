@@ -43,7 +43,7 @@ class Packaged(Protocol):
 
 
 def downloads_directory() -> Path:
-    """Where downloaded wheels lie until their model is built."""
+    """Return the directory of downloaded wheels whose model is not built yet."""
     return platformdirs.user_cache_path("gradewire") / "downloads"
 
 

@@ -133,7 +133,7 @@ def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
 
 
 def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
-    """What the catalog brings for a model, if it is the one of this digest."""
+    """Return the catalog's calibrations for a model, if it is the one of this digest."""
     known = load_catalog().get(name)
     return known.calibrations if known is not None and known.digest == digest else ()
 

@@ -30,7 +30,7 @@ from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """How a build ended.
+    """The result of a build.
 
     Attributes:
         model: The model that is in the repository now.

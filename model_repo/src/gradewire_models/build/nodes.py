@@ -160,7 +160,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
 
 
 def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
-    """What is added to attention scores: far below where the key is padding, and the bias by distance.
+    """Write what is added to attention scores: a penalty where the key is padding, and the bias by distance.
 
     Args:
         nodes: Where operators are written; holds the constant ``one``.

@@ -104,7 +104,7 @@ def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
 
 
 def read_fingerprint(path: Path) -> int | None:
-    """What the output ``model_fingerprint`` of a graph holds; None where it has none that `add_fingerprint` made.
+    """Return the value of a graph's output ``model_fingerprint``; None without one that `add_fingerprint` made.
 
     Raises:
         OSError: The file cannot be read.

@@ -101,7 +101,7 @@ def _collect(rows: list[AnswerRow], origin: str) -> AnswerRows:
 
 @dataclass(frozen=True, slots=True)
 class ScoreChange:
-    """How much a score differs between a variant and its base.
+    """The difference of a score between a variant and its base.
 
     Attributes:
         largest: Largest change of a score, absolute.
@@ -113,7 +113,7 @@ class ScoreChange:
 
     @property
     def small(self) -> bool:
-        """Whether the variant passes."""
+        """True where the variant passes."""
         return self.largest < MAX_SCORE_CHANGE and self.rank_correlation > MIN_RANK_CORRELATION
 
 

@@ -108,7 +108,7 @@ class GraphEditor:
 
 @dataclass(frozen=True, slots=True)
 class Int8Settings:
-    """How to quantize an encoder.
+    """The settings by which an encoder is quantized.
 
     Attributes:
         smoothing: Share of the channels' unevenness that goes over to the weights, in [0, 1]; 0 leaves it and centres

@@ -131,7 +131,7 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
 
 
 def serving_of(model: CatalogModel, copies: Copies = AS_IT_IS) -> Serving:
-    """How Triton is to run `model`; what `copies` leaves open is as in a new model.
+    """Return how Triton is to run `model`; the rest of `copies` is as in a new model.
 
     Raises:
         BuildError: A setting of the recipe cannot be used.

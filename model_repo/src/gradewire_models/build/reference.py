@@ -45,7 +45,7 @@ _SEED = 20240613
 
 @dataclass(frozen=True, slots=True)
 class ReferenceVectors:
-    """What one text comes to.
+    """The vectors of one text.
 
     Attributes:
         sentence: float64 [dims], of unit length.

@@ -45,7 +45,7 @@ def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.Infe
 
 
 class Computes(Protocol):
-    """What computes a graph's outputs, as ONNX Runtime's session does."""
+    """A computation of a graph's outputs, such as ONNX Runtime's session."""
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Ids], /) -> list[Rows]:
         """Return the outputs of one batch, by `pad`."""
@@ -78,7 +78,7 @@ def open_computing(model: BuiltModel) -> Computes:
 
 
 def computed_how(model: BuiltModel) -> str:
-    """How `open_computing` computes, where that has to be said; else empty."""
+    """Return how `open_computing` computes, where that has to be said; else empty."""
     if model.numeric_class != BF16_CLASS:
         return "" if model.on_cpu else "computed on the CPU, which says little about the GPU it is for"
     try:

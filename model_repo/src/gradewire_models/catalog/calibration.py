@@ -76,19 +76,19 @@ class StoredCalibration:
 
     @property
     def key(self) -> tuple[str, int, tuple[tuple[str, str], ...]]:
-        """What it is for: metric, its version, and parameters. Of two with one key the later one counts."""
+        """Its purpose: metric, version and parameters. Of two with one key the later one counts."""
         return self.metric, self.metric_version, self.parameters
 
     @property
     def described(self) -> str:
-        """Who fitted it on what; one line for people."""
+        """The origin and the rows of the fit; one line for people."""
         on = self.fitted_on or f"{self.rows} rows"
         digest = f", SHA-256 {self.rows_sha256[:12]}" if self.rows_sha256 else ""
         return f"{self.origin}: fitted on {on}{digest}{f', {self.date}' if self.date else ''}"
 
     @property
     def summary(self) -> str:
-        """What was fitted, and its provenance; one line for people."""
+        """The fitted value and its provenance; one line for people."""
         values = ",".join(f"{name}={value}" for name, value in self.parameters)
         weight = "" if self.sentence_weight is None else f", sentence_weight {self.sentence_weight:g}"
         whole = "a probability" if self.metric == "correctness" else "bands"

@@ -15,9 +15,9 @@ from gradewire_models.catalog.table import Count, Name, Sha256, Sha256OrNone
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
 HEAD_WEIGHTS = "head.safetensors"
-"""Of a grader: the linear layer behind its encoder."""
+"""The linear layer behind a grader's encoder."""
 ADAPTER_METADATA = "gradewire.json"
-"""What training says of an adapter beyond PEFT's two files; an adapter from elsewhere has none."""
+"""The description of an adapter that gradewire trained, beside PEFT's two files; others have none."""
 
 Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
 
@@ -29,7 +29,7 @@ Kind = Literal["encoder", "grader"]
 
 @dataclass(frozen=True, slots=True)
 class Bertscore:
-    """What BERTScore has to know of an encoder; measured by benchmarks/agreement/bertscore_facts.py.
+    """Facts of an encoder for BERTScore; measured by benchmarks/agreement/bertscore_facts.py.
 
     Attributes:
         layer: Whose token vectors are compared where a request names none; 1 is the first.
@@ -59,7 +59,7 @@ class AdapterMetadata:
 
     @property
     def remark(self) -> str:
-        """What follows for its user, a sentence; "" where nothing does."""
+        """A sentence for its user; "" where there is nothing to say."""
         if self.text_form == "grader":
             return "reads question, reference and answer together: for metric grader, and beside correctness"
         if self.text_form != "sfve":
@@ -117,7 +117,7 @@ class EncoderMetadata:
 
 @dataclass(frozen=True, slots=True)
 class AdapterSource:
-    """Where an adapter lies and what has to be found there.
+    """The place of an adapter, and its files.
 
     Attributes:
         base: Name of the catalog's model into whose weights it is merged.
@@ -140,7 +140,7 @@ class AdapterSource:
 
     @property
     def metadata(self) -> AdapterMetadata:
-        """What a model's description says of it."""
+        """The adapter as a model's description has it."""
         return AdapterMetadata(self.base, self.sha256, self.text_form)
 
 
@@ -156,7 +156,7 @@ def shipped_adapter(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a variant is made of its base.
+    """The way in which a variant is made of its base.
 
     Attributes:
         method: Key of `gradewire_models.build.recipes.RECIPES`, e.g. ``"gpu"``.
@@ -169,7 +169,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What `verify` asks of a model's vectors, against those of the reference in float64.
+    """The limits of `verify` for a model's vectors, against those of the reference in float64.
 
     Attributes:
         min_cosine: Least cosine of a sentence vector to the reference's, in [-1, 1].
@@ -184,11 +184,11 @@ class Limits:
 
 
 FP16_LIMITS: Final = Limits(min_cosine=0.9999, max_token_error=0.05, max_batch_effect=5e-4)
-"""Of a model in fp16 that no catalog lists."""
+"""The limits of a model in fp16 that no catalog lists."""
 
 
 def usual_limits(numeric_class: str) -> Limits:
-    """What a model of this arithmetic is held to where no catalog says otherwise."""
+    """Return the limits of a model of this arithmetic where no catalog has others."""
     return FP16_LIMITS if numeric_class.startswith("fp16-") else Limits()
 
 
@@ -297,7 +297,7 @@ class CatalogModel:
 
     @property
     def metadata(self) -> EncoderMetadata:
-        """What the model's description says of it."""
+        """The model as its description has it."""
         return EncoderMetadata(
             name=self.name,
             base=self.base,

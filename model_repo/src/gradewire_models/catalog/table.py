@@ -48,11 +48,11 @@ class Entry(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name, which no other entry has."""
+        """The entry's name, which no other has."""
 
     @property
     def default(self) -> bool:
-        """Whether it is meant where none is named."""
+        """True for the entry that is meant where none is named."""
 
 
 EntryT = TypeVar("EntryT", bound=Entry)

@@ -120,7 +120,7 @@ def _tell_checks(checked: Iterable[tuple[str, list["Check"]]]) -> bool:
 
 
 def _mark(entry: CatalogModel) -> str:
-    """Its kind where that is no encoder, and whether a call that names none takes it."""
+    """Return a mark for graders, and for the models that a call without a name takes."""
     if entry.kind != "grader":
         return " (default)" if entry.default else ""
     return " (grader, default)" if entry == grader_models()[0] else " (grader)"

@@ -91,7 +91,7 @@ def padding_id(model: Any) -> int:
 
 
 class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
-    """What gradewire's own exporter traces: the encoder, and the outputs that the rest of the graph needs.
+    """The module that torch's exporter traces: an encoder with the outputs that the rest of the graph needs.
 
     Args:
         model: As `load_encoder` gave it.

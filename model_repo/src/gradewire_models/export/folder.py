@@ -11,7 +11,7 @@ from gradewire_models.errors import DownloadError, ExportError
 from gradewire_models.repository.digest import file_sha256
 
 Pooling = Literal["mean", "cls", "last", "pooler"]
-"""How token vectors become a sentence vector.
+"""The way in which token vectors become a sentence vector.
 
 ``mean``: over the text's tokens; ``cls``: the first token's; ``last``: the last token's (decoders); ``pooler``: the
 model's own pooler over the first token (dense layer and tanh), as transformers returns it.

@@ -15,7 +15,7 @@ from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - its teleme
 LAST_HIDDEN_STATE: Final = "last_hidden_state"
 POOLER_OUTPUT: Final = "pooler_output"
 HIDDEN_STATES: Final = "hidden_states"
-"""Of ``hidden_states.N``: token vectors after layer N, 0 being the word vectors."""
+"""The beginning of ``hidden_states.N``: token vectors after layer N, 0 being the word vectors."""
 
 _TYPE_IDS: Final = "token_type_ids"
 _POSITIONS: Final = "position_ids"
@@ -29,7 +29,7 @@ _WRITTEN_OUT: Final = ("Pow", "ReduceMean", "Sqrt", "Reciprocal")
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What is added.
+    """The parts that are added to a bare encoder.
 
     Attributes:
         pooling: How token vectors become a sentence vector.

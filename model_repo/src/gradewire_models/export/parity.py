@@ -17,7 +17,7 @@ _SEED = 20261122
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a graph may be from torch in float32.
+    """The limits of a graph's distance from torch in float32.
 
     Attributes:
         component: Largest distance of a component of a sentence vector.
@@ -34,7 +34,7 @@ FP16_TOLERANCE: Final = Tolerance(component=5e-3, token_component=0.05)
 
 
 def tolerance_of(numeric_class: str) -> Tolerance:
-    """What a graph of this arithmetic is held to, e.g. ``"fp16-cuda"``."""
+    """Return the limits of a graph of this arithmetic, e.g. ``"fp16-cuda"``."""
     return FP16_TOLERANCE if numeric_class.startswith("fp16-") else Tolerance()
 
 

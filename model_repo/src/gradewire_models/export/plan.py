@@ -12,12 +12,12 @@ from gradewire_models.export.folder import POOLINGS, EncoderFolder, Pooling, Sou
 
 CPU_CLASS = "fp32-cpu"
 DEFAULT_MAX_TOKENS = 512
-"""Where a folder allows more and nobody asked for it: answers are short, and memory grows with the square."""
+"""The limit of a folder that allows more: answers are short, and memory grows with the square."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """What a caller may decide; None and empty leave it to the folder.
+    """The choices of a caller; None and empty leave them to the folder.
 
     Attributes:
         name: The model's name in the repository.
@@ -40,7 +40,7 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """What comes out of an export.
+    """The model that an export makes.
 
     Attributes:
         name: The model's name in the repository.

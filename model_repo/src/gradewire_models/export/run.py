@@ -22,7 +22,7 @@ from gradewire_models.repository.serving import serving_of_class
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """How an export ended.
+    """The result of an export.
 
     Attributes:
         model: The model that is in the repository now.

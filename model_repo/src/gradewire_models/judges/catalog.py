@@ -75,7 +75,7 @@ class CatalogJudge:
 
     @property
     def buildable(self) -> bool:
-        """Whether `gradewire models build` can make it."""
+        """True where `gradewire models build` can make it."""
         return bool(self.sources)
 
     @property
@@ -85,7 +85,7 @@ class CatalogJudge:
 
     @property
     def build_hint(self) -> str:
-        """How to get this judge: the command that builds it, or where it has to be served."""
+        """The way to get this judge: the command that builds it, or the backend that has to serve it."""
         if self.buildable:
             return f"gradewire models build {self.name}"
         return f"serve {self.origin} with vLLM, Triton or another OpenAI-compatible server, and name that backend"

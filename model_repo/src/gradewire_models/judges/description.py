@@ -28,7 +28,7 @@ Files: TypeAlias = Mapping[str, FileRecord]
 
 @dataclass(frozen=True, slots=True)
 class JudgeMetadata:
-    """What a judge's weights say of it.
+    """Facts of a judge that its weights decide.
 
     Attributes:
         architecture: As in GGUF.
@@ -55,7 +55,7 @@ class JudgeMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """All that ``judge.json`` holds.
+    """The content of ``judge.json``.
 
     Attributes:
         name: The judge's name.
@@ -83,7 +83,7 @@ class Description:
 
     @property
     def files(self) -> Files:
-        """All files, by path in the judge's directory."""
+        """The files, by path in the judge's directory."""
         return {
             TOKENIZER_FILE: self.tokenizer,
             **{path: each for files in self.forms.values() for path, each in files.items()},

@@ -1,4 +1,4 @@
-"""Which judges are built: reads a directory of judges without any of the packages that build or run them."""
+"""The judges of a directory, read without any of the packages that build or run them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

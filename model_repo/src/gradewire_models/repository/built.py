@@ -35,7 +35,7 @@ from gradewire_models.repository.digest import FileRecord, file_sha256
 T = TypeVar("T")
 
 _MAX_NAME_BYTES = 255
-"""Of a directory, on the file systems that there are; the system calls a longer name an error."""
+"""The longest name of a directory on usual file systems; the system calls a longer one an error."""
 
 _log = logging.getLogger(__name__)
 _logged: dict[Path, str] = {}
@@ -115,7 +115,7 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def temperature(self) -> float:
-        """Of a grader: what its logit is divided by to be that of a probability; else 1."""
+        """The divisor that makes a grader's logit that of a probability; else 1."""
         return float(self.pooling.rpartition("/")[2]) if self.kind == "grader" else 1.0
 
     @property
@@ -132,17 +132,17 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def fit_summaries(self) -> tuple[str, ...]:
-        """What was fitted for it, a line each for people; what cannot be read comes last, with what to do."""
+        """The fits for it, a line each for people; those that cannot be read come last, with a remedy."""
         return (*(each.summary for each in self.calibrations), *(each.summary for each in self.unreadable))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a user should know, a sentence each: what it was trained to read, then what was fitted for it."""
+        """Sentences for its user: about what it was trained to read, then about each fit."""
         return (*((self.adapter.remark,) if self.adapter and self.adapter.remark else ()), *self.fit_summaries)
 
     @property
     def on_cpu(self) -> bool:
-        """Whether the vectors its digest stands for are made on a CPU; elsewhere the same graph gives others."""
+        """True where the vectors that its digest stands for are made on a CPU; a GPU gives others."""
         return self.numeric_class.endswith("-cpu")
 
 

@@ -71,12 +71,12 @@ class UnreadableCalibration:
 
     @property
     def parameter(self) -> str:
-        """Its short name in the description."""
+        """The parameter's short name in the description."""
         return f"{_CALIBRATION_PREFIX}{self.metric}"
 
     @property
     def summary(self) -> str:
-        """What is wrong and what to do; one line for people."""
+        """The fault and the remedy; one line for people."""
         return (
             f"what was fitted for {self.metric} cannot be read (gradewire.{self.parameter}: {self.reason}): fit it "
             f"again, or take it away with gradewire calibrate --undo --model NAME --metric {self.metric}"
@@ -85,7 +85,7 @@ class UnreadableCalibration:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a description says was fitted.
+    """The calibrations of a description.
 
     Attributes:
         readable: By metric, version and parameters.
@@ -165,7 +165,7 @@ def layer_output(layer: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """What is only known once a model is written.
+    """Facts of a model's files, known once they are written.
 
     Attributes:
         onnx: Of model.onnx.

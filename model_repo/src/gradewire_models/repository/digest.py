@@ -10,7 +10,7 @@ _FORMAT = "gradewire-model/1"
 
 @dataclass(frozen=True, slots=True)
 class DigestParts:
-    """What the digest covers. Two models with equal parts give equal vectors; caches rely on it.
+    """The parts that the digest covers. Two models with equal parts give equal vectors; caches rely on it.
 
     Attributes:
         onnx_sha256: SHA-256 of model.onnx, weights included.

@@ -1,4 +1,4 @@
-"""What a grader reads: question, reference and answer as one sequence of token ids, a long answer in pieces.
+"""The input of a grader: question, reference and answer as one sequence of token ids, a long answer in pieces.
 
 Training and serving both build it here, so a model is served what it was trained on.
 """
@@ -34,7 +34,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """All that is read of an answer.
+    """The parts of an answer that are read.
 
     Attributes:
         pieces: One to `MAX_PIECES`; the highest logit counts.

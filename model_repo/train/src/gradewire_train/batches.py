@@ -1,4 +1,4 @@
-"""Which examples a step reads: decided by seed and step alone, so a resumed run reads what it would have read."""
+"""The examples of a step: decided by seed and step alone, so a resumed run reads what it would have read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

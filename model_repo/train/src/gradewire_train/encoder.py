@@ -77,7 +77,7 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not ther
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a training starts from.
+    """The start of a training.
 
     Attributes:
         name: The catalog's, or the folder as it was named.

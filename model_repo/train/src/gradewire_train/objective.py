@@ -16,7 +16,7 @@ _NEVER = -1e9
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """How the texts of a batch belong together; candidates are all positives, then all hard negatives.
+    """The relation of a batch's texts; candidates are all positives, then all hard negatives.
 
     Attributes:
         owner: int64 [negatives]: index of the example that each hard negative belongs to.

@@ -23,7 +23,7 @@ _CONFIG: Final = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Optimisation:
-    """How weights are optimised, whatever they are trained for."""
+    """The optimisation of weights, whatever they are trained for."""
 
     base: str = Field(
         default="all-MiniLM-L6-v2",
@@ -61,7 +61,7 @@ class Optimisation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Training(Optimisation):
-    """How the weights of an encoder for `sfve` are optimised."""
+    """The optimisation of an encoder for `sfve`."""
 
     method: Literal["adapter", "full"] = Field(
         default="adapter", description="adapter: low-rank matrices beside the weights (PEFT's LoRA). full: all weights."
@@ -72,7 +72,7 @@ class Training(Optimisation):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Objective:
-    """What is minimised (`objective.py` has the formulas)."""
+    """The terms of the loss (`objective.py` has the formulas)."""
 
     temperature: float = Field(default=0.05, description="Temperature of the softmax over cosines.", ge=1e-4, le=10)
     contrastive_weight: float = Field(default=1.0, description="Weight of the contrastive term (SFVE, eq. 6).", ge=0)
@@ -87,7 +87,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Texts:
-    """What is trained on: how many examples of each task, before `only` and `without` are looked at."""
+    """The number of examples of each task, before `only` and `without` are looked at."""
 
     nli: int = Field(default=8000, description="Examples of entailment: sentences without a question.", ge=0)
     candidates: int = Field(default=8000, description="Examples of candidate answers of differing detail.", ge=0)
@@ -118,7 +118,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class GraderTraining(Optimisation):
-    """How a grader's adapter and its head are optimised."""
+    """The optimisation of a grader's adapter and its head."""
 
     head_rate: float = Field(
         default=10.0, description="Learning rate of the head, as a multiple of the adapter's.", ge=0
@@ -132,7 +132,7 @@ class GraderTraining(Optimisation):
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Material:
-    """What is trained on."""
+    """The rows that a grader is trained on."""
 
     drawn_rows: int = Field(default=200, description="Drawn rows of each kind; 0: none.", ge=0)
     drawn_share: float = Field(

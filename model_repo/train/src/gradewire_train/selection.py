@@ -121,7 +121,7 @@ class Selection:
         self._parts = np.array([row.part for row in rows])
 
     def scores(self, encoder: TrainedEncoder) -> NDArray[np.float64]:
-        """What the metric `sfve` gives the rows: the largest cosine over the references, [rows]."""
+        """Return the scores of the metric `sfve`: the largest cosine over the references, [rows]."""
         vectors = _without_gradients(encoder, self._ids)
         return np.array([(vectors[references] @ vectors[prediction]).max() for prediction, references in self._pairs])
 

@@ -83,7 +83,7 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """How a build ended.
+    """The result of a build.
 
     Attributes:
         judge: The judge that is in the repository now.

@@ -120,7 +120,7 @@ def product(nodes: JudgeNodes, inputs: str, matrix: Matrix, name: str, *, fold: 
 
 
 def product_of_rounded(nodes: JudgeNodes, inputs: str, rounded: NDArray[np.int8], scales: Matrix, name: str) -> str:
-    """As `product`, of a matrix that `round_rows` has rounded."""
+    """Multiply as `product` does, with a matrix that `round_rows` has rounded."""
     weight = nodes.weight(f"{name}.weight", rounded.T)
     per_output = nodes.constant(f"{name}.scales", scales)
     # One kernel for the integer product, the conversion and the weights' scales; three without it.

@@ -60,7 +60,7 @@ class ReferencePass:
 
     @property
     def logits(self) -> NDArray[np.float32]:
-        """Of every text's last token, float32 [texts, vocabulary]."""
+        """Logits of every text's last token, float32 [texts, vocabulary]."""
         return np.concatenate(self._logits, axis=1)
 
     def _norm(self, hidden: Matrix, scale: Matrix) -> Matrix:

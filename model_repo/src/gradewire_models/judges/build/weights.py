@@ -30,7 +30,7 @@ _QWEN2_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the graph's shapes follow from.
+    """The numbers that the graph's shapes follow from.
 
     Attributes:
         architecture: ``"qwen2"``, whose rotary pairs are the halves of a head, or ``"llama"``, whose pairs are
@@ -148,7 +148,7 @@ class JudgeWeights:
         return "output.weight" if "output.weight" in self._tensors else "token_embd.weight"
 
     def layer(self, index: int) -> LayerWeights:
-        """All of one layer.
+        """Return the weights of one layer.
 
         Raises:
             BuildError: A tensor is missing or has another shape than the header says.

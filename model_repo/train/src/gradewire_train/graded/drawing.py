@@ -21,7 +21,7 @@ _TRIES: Final = 400
 _CLOSED: Final = frozenset({"count", "amount", "rank", "colour", "time_of_day"})
 """Kinds whose words (numbers, colours) are the same few in both parts."""
 _TRAINED_ONLY: Final = frozenset({"colour"})
-"""Of colours there are too few for two parts."""
+"""Kinds with too few words for two parts."""
 Kind = Callable[..., Drawn | None]
 """Called with a generator and, by name, whether the answer is to be right; None where nothing came of the draw."""
 

@@ -75,7 +75,7 @@ class Nouns:
         return Drawn(question, (name,), wrapped(rng, "It is {}", said), "same", "same" if right else said)
 
     def definition(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """What a term means: its gloss with synonyms put in or shortened; wrong: another term's, or its opposite."""
+        """Define a term by its gloss, shortened or with synonyms; wrong: another term's, or its opposite."""
         synset = rng.choice(self._defined)
         name, gloss = synset.words[0].text, synset.gloss
         if not owned(rng, self._lexicon, name) or normal(name) in normal(gloss):
@@ -153,7 +153,7 @@ class Lists:
         ]
 
     def members(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """All members in any order; wrong: one is missing, or another one stands in its place."""
+        """List all members in any order; wrong: one is missing, or another one stands in its place."""
         size = rng.randrange(2, 6)
         pool = (
             [person_name(rng).usual for _ in range(size + 2)]

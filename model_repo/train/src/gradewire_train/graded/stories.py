@@ -16,7 +16,7 @@ _YES, _NO = (
 
 
 def bound_to(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """Who did it, answered by a passage in which several people did several things; wrong: it says so of another."""
+    """Ask who did it; a passage tells of several people and several things; wrong: it says so of another."""
     count = rng.randrange(2, 4)
     people = [person_name(rng).usual for _ in range(count)]
     deeds = rng.sample(GRADED["jobs_done"], count)
@@ -35,7 +35,7 @@ def bound_to(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def roles(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """Who did what to whom, active and passive; wrong: the two have changed places."""
+    """Say who did what to whom, active and passive; wrong: the two have changed places."""
     active, passive = rng.choice(GRADED["verbs_between"]).split("|")
     first, second = person_name(rng).usual, person_name(rng).usual
     if first.split()[-1] == second.split()[-1]:
@@ -53,7 +53,7 @@ def roles(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def compared(rng: PartRandom, *, right: bool) -> Drawn:
-    """Which of two is more: said of the one, or the opposite of the other; wrong: the other way round."""
+    """Compare two: one is more, or the other is less; wrong: the other way round."""
     more, less = rng.choice(GRADED["comparatives"]).split("|")
     first, second = rng.sample(GRADED["companies"], 2)
     same = (f"{first} is {more} than {second}", f"{second} is {less} than {first}")
@@ -66,7 +66,7 @@ def compared(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def reason(rng: PartRandom, *, right: bool) -> Drawn:
-    """Why something happened, told in one or two sentences; wrong: another reason, or the outcome alone."""
+    """Tell why something happened, in one or two sentences; wrong: another reason, or the outcome alone."""
     why, another = rng.sample(GRADED["reasons"], 2)
     outcome = rng.choice(GRADED["outcomes"])
     cause = why if right else another
@@ -89,7 +89,7 @@ def reason(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def trend(rng: PartRandom, *, right: bool) -> Drawn:
-    """Which way an amount goes, in other words; wrong: the other way, or that it does not change."""
+    """Say which way an amount goes, in other words; wrong: the other way, or that it does not change."""
     amount = rng.choice(GRADED["moving_amounts"])
     up = rng.random() < 0.5
     own, against = GRADED["rises"], GRADED["falls"]
@@ -129,7 +129,7 @@ def reply(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def science(rng: PartRandom, *, right: bool) -> Drawn:
-    """What is expected, in a pupil's words; wrong: a wrong mechanism, the opposite, or another question's answer."""
+    """Explain in a pupil's words; wrong: a wrong mechanism, the opposite, or another question's answer."""
     by_question = {entry["question"]: entry for entry in GRADED["science"]}
     asked = rng.choice(tuple(by_question))
     entry = by_question[asked]

@@ -33,7 +33,7 @@ class Drawn:
 
     @property
     def right(self) -> bool:
-        """Whether the answer says what the references mean."""
+        """True where the answer says what the references mean."""
         return self.meant == self.said
 
 

@@ -130,7 +130,7 @@ class GraderTokenizer:
         self._tokenizer.encode_special_tokens = True
 
     def pieces(self, triples: Sequence[tuple[str, str, str]]) -> list[Pieces]:
-        """What is read of each (question, reference, answer)."""
+        """Return what is read of each (question, reference, answer)."""
         distinct = sorted({text for triple in triples for text in triple})
         ids: dict[str, Sequence[int]] = {}
         for start in range(0, len(distinct), _TOKENIZE_AT_ONCE):
@@ -204,7 +204,7 @@ def _pieces(
 
 
 def _fullest(pieces: Pieces) -> Piece:
-    """Of a long answer the piece with most of the reference's tokens, where the reason for its label stands."""
+    """Return the piece of an answer with most of the reference's tokens, where the reason for its label stands."""
     if len(pieces.pieces) == 1:
         return pieces.pieces[0]
 

@@ -75,7 +75,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a training ended.
+    """The result of a training.
 
     Attributes:
         best_step: The step whose weights the model now has.
@@ -91,7 +91,7 @@ class Outcome:
 
 
 class Task(Protocol):
-    """What is trained, and on what."""
+    """The model that is trained, and its loss."""
 
     @property
     def model(self) -> Any:

@@ -1,4 +1,4 @@
-"""What encoders are trained on: examples from the user's files and from the built-in generator; no torch."""
+"""Training examples from the user's files and from the built-in generator; no torch."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping

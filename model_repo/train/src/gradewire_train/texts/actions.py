@@ -14,7 +14,7 @@ _MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL 
 _TOPICS = frozenset({_MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL})
 
 _USUAL = 5
-"""As often a word must have been met for most draws; WordNet has many that nobody says of a room."""
+"""The count in WordNet's tagged texts that most draws ask for; it has many words that nobody says of a room."""
 
 
 class Activities:
@@ -29,7 +29,7 @@ class Activities:
         ]
 
     def doing(self, rng: Random) -> Draw | None:
-        """What they do: "riding", "rides", "is riding"; wrong: another activity in the same form."""
+        """Ask what somebody does: "riding", "rides", "is riding"; wrong: another activity in the same form."""
         verb = rng.choice(self._verbs)
         doer = rng.choice(WORDS["doers"])
         past = rng.random() < 0.3
@@ -71,7 +71,7 @@ class Qualities:
         self._met = [synset for synset in self._heads if synset.words[0].met >= _USUAL]
 
     def like(self, rng: Random) -> Draw | None:
-        """How something is: "large", "big"; looser: a similar word; wrong: the antonym and what is similar to that."""
+        """Ask how something is: "large", "big"; looser: a similar word; wrong: the antonym and its like."""
         head = rng.choice(self._met if rng.random() < 0.9 else self._heads)
         subject = rng.choice(WORDS["described_things"])
         answer = head.words[0].text

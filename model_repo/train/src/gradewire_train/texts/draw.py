@@ -86,7 +86,7 @@ def some(rng: Random, of: Sequence[T], most: int) -> list[T]:
 
 
 def sound(example: Example) -> bool:
-    """Whether a drawn example is to be kept: a positive in other words, and negatives, none of which is like either.
+    """Return whether to keep a drawn example: its positive has other words, and no negative is like either.
 
     Texts are compared as `normal` has them, without accents, articles and punctuation: there are others to draw. What
     somebody wrote as an example is held to `contradiction` alone.
@@ -96,7 +96,7 @@ def sound(example: Example) -> bool:
 
 
 def contradiction(example: Example) -> str:
-    """What in an example would teach nothing, or the opposite of what it should; "" where nothing does.
+    """Return what in an example teaches nothing, or the opposite of what it should; "" where nothing does.
 
     A negative is the right answer where it differs in case, blanks, Unicode's form (composed or not) or a full stop at
     the end only. Other signs may be all that tells answers apart: "C++" and "C#", "5" and "-5", "A+" and "A-".

@@ -43,7 +43,7 @@ class Lexicon:
         return self.wordnet.senses.get(word.lower(), ())
 
     def mates(self, word: str) -> frozenset[str]:
-        """All words that share a sense with `word`, lower-cased, itself included."""
+        """Return all words that share a sense with `word`, lower-cased, itself included."""
         synsets = map(self.synset, self.keys_of(word))
         return frozenset({word.lower(), *(mate.text.lower() for synset in synsets for mate in synset.words)})
 
@@ -61,7 +61,7 @@ class Lexicon:
         return found
 
     def differs(self, word: str, synset: Synset) -> bool:
-        """Whether no sense of `word` is the synset, broader or narrower than it, or close to it (similar, see also)."""
+        """Return whether no sense of `word` is the synset, broader or narrower than it, or close to it."""
         around = self.ancestors(synset.key) | {synset.key, *synset.linked(*_ALIKE)}
         names = {mate.text.lower() for mate in synset.words}
         if names & self.mates(word) or any(_within(name, word.lower()) for name in names):
@@ -73,7 +73,7 @@ class Lexicon:
         return [self.synset(key).words[max(number, 1) - 1].text for key, number in synset.antonyms()]
 
     def wholes(self, key: Key) -> Iterator[Synset]:
-        """What the synset is part of, the nearest first: Milan, Lombardy, Italy, Europe."""
+        """Yield what the synset is part of, the nearest first: Milan, Lombardy, Italy, Europe."""
         seen = {key}
         while parts := [whole for whole in self.synset(key).linked("#p") if whole not in seen]:
             key = parts[0]
@@ -127,7 +127,7 @@ class Sentences:
         ]
 
     def definition(self, rng: Random) -> Draw | None:
-        """What a word means, said with one of its names and with another; against other words' definitions."""
+        """Define a word, with one of its names and with another; against other words' definitions."""
         synset = rng.choice(self._defined)
         word = synset.words[0].text
         gloss = synset.gloss

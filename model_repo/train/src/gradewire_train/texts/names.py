@@ -74,7 +74,7 @@ def person_name(rng: Random) -> Name:
 
 
 def named(rng: Random) -> Draw:
-    """Who it was: forms of one name, against names that share a part with it and names that share nothing.
+    """Ask who it was: forms of one name, against names that share a part with it and names that share nothing.
 
     Where one of the forms is a surname alone, nobody of that family is among the wrong answers.
     """

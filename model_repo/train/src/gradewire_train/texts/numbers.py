@@ -74,7 +74,7 @@ def roman(value: int) -> str:
 
 
 def counted(rng: Random) -> Draw:
-    """How many: "2", "two", "a pair", "2.0", "there are two"; wrong: a near and a far number in either form."""
+    """Ask how many: "2", "two", "a pair", "2.0", "there are two"; wrong: a near and a far number in either form."""
     low, high = rng.choice(_COUNT_RANGES)
     value = rng.randrange(low, high)
     if value >= _ROUND:
@@ -99,7 +99,7 @@ def counted(rng: Random) -> Draw:
 
 
 def measured(rng: Random) -> Draw:
-    """How much: a number with its unit, written out, abbreviated or left away; wrong: other numbers, the same unit."""
+    """Ask how much: a number with its unit, in full, short or left away; wrong: other numbers, the same unit."""
     question, unit, short, other = rng.choice(QUESTIONS["measure"])
     value = rng.choice((rng.randrange(2, 20), rng.randrange(2, 100), rng.randrange(100, 3_000)))
     part = rng.randrange(1, 10) if rng.random() < 0.2 else 0
@@ -116,7 +116,7 @@ def measured(rng: Random) -> Draw:
 
 
 def ranked(rng: Random) -> Draw:
-    """Which in order: "3rd", "third", "number 3", "III"; wrong: other ranks."""
+    """Ask which in order: "3rd", "third", "number 3", "III"; wrong: other ranks."""
     value = rng.randrange(1, 30)
     question, statement = rng.choice(QUESTIONS["rank"])
     same = [ordinal(value), ordinal_in_words(value), f"the {ordinal(value)}", f"the {ordinal_in_words(value)}"]

@@ -35,7 +35,7 @@ class People:
             self._by_class.setdefault(synset.linked("@i")[0], []).append(synset)
 
     def known(self, rng: Random) -> Draw | None:
-        """Who it was that WordNet's definition tells: "Einstein", "Albert Einstein", "A. Einstein"."""
+        """Ask for the person of a definition: "Einstein", "Albert Einstein", "A. Einstein"."""
         person = rng.choice(self._people)
         gloss = re.sub(r"\([^)]*\)", "", person.definition).split(";")[0].strip()
         gloss = re.sub(r"^(a|an|the) ", "", gloss)
@@ -78,7 +78,7 @@ class Places:
             self._by_class.setdefault(synset.linked("@i")[0], []).append(synset)
 
     def located(self, rng: Random) -> Draw | None:
-        """Where something is: "Milan", "Milan, Italy", "in Milan"; looser: "Italy"; wrong: other places."""
+        """Ask where something is: "Milan", "Milan, Italy", "in Milan"; looser: "Italy"; wrong: other places."""
         place = rng.choice(self._places)
         chain = self._chain(place)
         names = [word.text for word in place.words]

@@ -20,7 +20,7 @@ from gradewire_train.texts.lexicon import Lexicon
 
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _MOST_CHARACTERS: Final = 2_000
-"""Of a text; encoders read some 500 characters of it at most."""
+"""The longest text; encoders read some 500 characters of it at most."""
 _MOST_NAMES: Final = 10
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ _MOST_ANSWERS = 1_000
 
 
 class FieldError(ValueError):
-    """What is wrong with a line: the field and what is expected of it."""
+    """The fault of a line: the field and what is expected of it."""
 
 
 def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
@@ -94,7 +94,7 @@ def text(row: Row, field: str) -> str:
 
 
 def clean(value: object, field: str) -> str:
-    """As `text`, for a value that was taken out of the field `field`."""
+    """Return what `text` does, for a value that was taken out of the field `field`."""
     if not isinstance(value, str):
         raise FieldError(f'field "{field}": a text is expected, not {type(value).__name__}')
     if len(value) > _MOST_CHARACTERS:
