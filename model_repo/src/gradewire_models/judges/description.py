@@ -31,24 +31,12 @@ class JudgeMetadata:
     """Facts of a judge that its weights decide.
 
     Attributes:
-        architecture: As in GGUF.
         chat_template: How a conversation is written down.
-        layers: Number of layers.
-        heads: Attention heads a layer.
-        kv_heads: Heads of keys and values a layer.
-        head_dim: Width of a head.
-        vocabulary: Number of logits.
         context_tokens: Longest prompt and answer together.
         eos_ids: Tokens that end an answer.
     """
 
-    architecture: str
     chat_template: str
-    layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    vocabulary: int
     context_tokens: int
     eos_ids: tuple[int, ...]
 
@@ -131,7 +119,7 @@ def read_description(directory: Path) -> Description:
         if values.pop("format") != _FORMAT:
             raise ValueError("it is of another format")  # noqa: TRY301 - reported as the other faults are
         digests = values.pop("digests")
-        description = read_table(Description, values)
+        description = read_table(Description, values, extra="ignore")
         found = {form: description.digest(form) for form in description.forms}
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{DESCRIPTION_FILE} is not what a build writes: {error}") from error

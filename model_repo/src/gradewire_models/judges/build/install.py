@@ -222,14 +222,5 @@ def _read_metadata(weights: JudgeWeights, judge: CatalogJudge) -> JudgeMetadata:
     places = {token: place for place, token in enumerate(weights.field("tokenizer.ggml.tokens"))}
     if missing := [token for token in judge.eos_tokens if token not in places]:
         raise BuildError(f"the vocabulary lacks {missing[0]}, which the catalog says ends an answer")
-    return JudgeMetadata(
-        architecture=sizes.architecture,
-        chat_template=judge.chat_template,
-        layers=sizes.layers,
-        heads=sizes.heads,
-        kv_heads=sizes.kv_heads,
-        head_dim=sizes.head_dim,
-        vocabulary=sizes.vocabulary,
-        context_tokens=sizes.context_tokens,
-        eos_ids=tuple(places[token] for token in judge.eos_tokens),
-    )
+    eos_ids = tuple(places[token] for token in judge.eos_tokens)
+    return JudgeMetadata(judge.chat_template, sizes.context_tokens, eos_ids)
