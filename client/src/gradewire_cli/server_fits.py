@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gradewire.errors import InvalidRequest
-from gradewire_models.catalog.calibration import StoredCalibration
+from gradewire_models.catalog.calibration import StoredCalibration, read_calibration
 from gradewire_models.catalog.loading import default_model, load_catalog
 from gradewire_models.errors import ModelError
 from gradewire_models.repository.built import load_built
@@ -83,7 +83,7 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
                 f"the scores are of {name}@{digest}, {place} holds {name}@{model.digest[:12]}: score with that one, or "
                 "name the directory of the other"
             )
-        fitted = StoredCalibration(**values, model_digest=model.digest, origin="user")
+        fitted = read_calibration({**values, "model_digest": model.digest, "origin": "user"})
         from gradewire_models.build import store_calibration  # noqa: PLC0415 - loads onnx, which scoring never needs
 
         store_calibration(place, name, fitted)

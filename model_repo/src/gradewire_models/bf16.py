@@ -33,7 +33,7 @@ def padded_length(tokens: int) -> int:
 
 
 def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
-    """The processor's instruction that bf16 is computed with.
+    """Return the processor's instruction that bf16 is computed with.
 
     OpenVINO lists BF16 for processors that only emulate it, more slowly than fp32: so the processor's own list of
     instructions decides (Linux on x86 has it).
@@ -57,7 +57,7 @@ def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
 
 
 def arithmetic() -> str:
-    """What decides the bits of a bf16 vector beside the model: the processor's instruction, and OpenVINO's version.
+    """Return what decides a bf16 vector beside the model: the processor's instruction and OpenVINO's version.
 
     Raises:
         Bf16UnavailableError: As `bf16_instruction`.
@@ -96,7 +96,7 @@ class Bf16Graph:
         self._requests = threading.local()
 
     def run(self, outputs: Sequence[str], ids: Sequence[NDArray[np.integer]]) -> list[NDArray[np.float32]]:
-        """Runs texts, those of one padded length together.
+        """Run texts, those of one padded length together.
 
         Args:
             outputs: Names; the first is one row a text, all others are rows of tokens.

@@ -10,7 +10,7 @@ _VNNI = frozenset({"avx512_vnni", "avx_vnni"})
 
 
 def instructions(cpu_info: Path = CPU_INFO) -> frozenset[str]:
-    """Names of an x86 processor's extensions, as Linux writes them; nothing on other processors.
+    """Return the names of an x86 processor's extensions, as Linux writes them; nothing on other processors.
 
     Raises:
         OSError: The file cannot be read; other systems have none.
@@ -21,12 +21,12 @@ def instructions(cpu_info: Path = CPU_INFO) -> frozenset[str]:
 
 
 def computes_int8() -> bool:
-    """Whether the int8 form of a judge is right here: an x86 processor. Others (ARM) were not at hand."""
+    """Return whether the int8 form of a judge is right here: an x86 processor. Others (ARM) were not at hand."""
     return platform.machine() in {"x86_64", "AMD64"}
 
 
 def has_vnni(cpu_info: Path = CPU_INFO) -> bool:
-    """Whether this x86 processor has instructions for products of 8-bit integers.
+    """Return whether this x86 processor has instructions for products of 8-bit integers.
 
     The answer is no where nothing is known: on other processors, and on systems without ``/proc/cpuinfo``.
     """

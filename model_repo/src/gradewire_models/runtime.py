@@ -22,7 +22,7 @@ __all__ = ["cpu_session_options", "onnxruntime", "open_int8"]
 
 
 def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxruntime.SessionOptions:
-    """Options of a session on CPUs, with exact products of 8-bit integers.
+    """Return the options of a session on CPUs, with exact products of 8-bit integers.
 
     x86 processors that lack VNNI add pairs of products of 8-bit integers in 16 bits, which saturates, silently. There
     the options choose a kernel that is exact. Processors with VNNI must not get it: their own is exact and faster, and
@@ -43,7 +43,7 @@ def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxru
 
 
 def open_int8(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-    """Opens a judge's graph.
+    """Open a judge's graph.
 
     Args:
         path: The graph, its weights beside it.
@@ -68,5 +68,5 @@ def open_int8(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.In
 
 
 def _has_weight_zero(node: "NodeProto") -> bool:
-    """Whether it is a product whose last input is the zero point of its weights."""
+    """Return whether it is a product whose last input is the zero point of its weights."""
     return node.op_type == "MatMulIntegerToFloat" and len(node.input) == 6

@@ -7,13 +7,9 @@ from tests.support.models.tiny_models import Package, tiny_tokenizer
 
 from gradewire_models.build import build_model
 from gradewire_models.build.calibration_rows import calibration_texts, texts_sha256
-from gradewire_models.catalog.entries import Limits, Recipe, Setting
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel, Limits, Recipe, Setting
 
 ROWS: dict[str, Setting] = {
-    "activations": "row",
-    "rounding": "gram",
-    "percentile": 100.0,
     "smoothing": 0.5,
     "outliers": 2,
     "hidden_outliers": 2,

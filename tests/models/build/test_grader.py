@@ -129,7 +129,7 @@ def test_a_grader_without_its_head_is_refused(package: Package, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"temperature": "warm"}, "temperature should be a number"),
+        ({"temperature": "warm"}, "temperature should be a valid number"),
         ({"max_tokens": 128}, "a grader reads 256 tokens"),
     ],
 )

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.models.build.quantized_models import build_beside_base, int8_variant
 from tests.support.models.tiny_models import Package
 
-from gradewire_models.build import Check, build_model
+from gradewire_models.build import Check, build_model, quantize
 from gradewire_models.build.publish import add_fingerprint, write_model
 from gradewire_models.build.quality import (
     AnswerRow,
@@ -41,13 +41,14 @@ def passed(checks: list[Check]) -> dict[str, bool]:
 
 @pytest.fixture(scope="module")
 def repository(bert: Package, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The base; a variant with three products in 8 bits; and one ruined by a scale that cuts off most values."""
+    """The base; a variant with three products in 8 bits; and one ruined by weights of three values."""
     path = tmp_path_factory.mktemp("variants")
     excluded = [f"layer_{layer}.{part}" for layer in (1, 2) for part in ("qkv", "attention_out", "up", "down")]
     good = replace(int8_variant(bert, excluded=(*excluded, "layer_3.attention_out")), name="good")
-    clipped = int8_variant(bert, activations="static", percentile=60.0, smoothing=0.0, outliers=0)
-    for model in (good, replace(clipped, name="clipped")):
-        build_beside_base(bert, model, path)
+    build_beside_base(bert, good, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantize, "_WEIGHT_LEVELS", 1)
+        build_beside_base(bert, replace(int8_variant(bert), name="coarse"), path)
     return path
 
 
@@ -57,7 +58,7 @@ def test_a_variant_that_hardly_changes_scores_is_accepted(repository: Path) -> N
 
 
 def test_a_variant_that_changes_scores_is_refused_with_figures(repository: Path) -> None:
-    checks = compare_with_base(repository, "clipped", "tiny-bert", rows())
+    checks = compare_with_base(repository, "coarse", "tiny-bert", rows())
     assert passed(checks) == {"operators": True, "scores of sbert": False, "scores of sfve": False}
     assert "largest change 0." in checks[1].detail
 
@@ -110,7 +111,7 @@ def test_a_missing_base_is_named(repository: Path, bert: Package, tmp_path: Path
 def test_verify_prints_what_a_variant_does_to_scores(repository: Path, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(_line(row) for row in rows().rows))
-    call = ["verify", "clipped", "--repository", str(repository), "--rows", str(file)]
+    call = ["verify", "coarse", "--repository", str(repository), "--rows", str(file)]
     result = CliRunner().invoke(models, call)
     assert result.exit_code == 4
     assert "FAILED scores of sbert: largest change" in result.output

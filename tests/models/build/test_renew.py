@@ -14,7 +14,7 @@ from tests.support.models.tiny_models import Package
 
 from gradewire_models.build import build_model, verify_built
 from gradewire_models.build.renew import find_differences, renew
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.cli.group import models
 from gradewire_models.errors import ModelBrokenError
 from gradewire_models.repository._model_config_pb2 import ModelConfig

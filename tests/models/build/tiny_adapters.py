@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from tests.support.models.tiny_models import DIMS, LAYERS, WIDE
 
-from gradewire_models.catalog.loading import Architecture
+from gradewire_models.catalog.entries import Architecture
 
 RANK, ALPHA = 3, 6.0
 ENDS = {"bert": ["query", "value", "dense"], "mpnet": ["q", "o", "dense"]}

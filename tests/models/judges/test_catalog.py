@@ -54,22 +54,22 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     ("old", "new", "said"),
     [
         ('licence = "Apache-2.0"\n', "", "licence is missing"),
-        ("default = true\n", 'default = "yes"\n', "default should be bool, not 'yes'"),
+        ("default = true\n", 'default = "yes"\n', "default should be a valid boolean, not 'yes'"),
         ("default = true\n", "", "exactly one judge must be the default"),
         ('chat_template = "chatml"', 'chat_template = "alpaca"', "should be 'chatml'"),
-        ("bytes = 1117320768\n", "bytes = 0\n", "should be positive"),
-        ('sha256 = "cc32', 'sha256 = "xx32', "is not 64 hex characters"),
+        ("bytes = 1117320768\n", "bytes = 0\n", "has sha256, bytes, download_bytes and eos_tokens"),
+        ('sha256 = "cc32', 'sha256 = "xx32', "sha256 should be 64 lower-case hex characters"),
         ('name = "smollm2-135m-instruct"', 'name = "../smollm2"', "letters, digits"),
         ('name = "smollm2-135m-instruct"', 'name = "qwen2.5-coder-1.5b-instruct"', "listed twice"),
-        ("eos_tokens = [", "eos = [", "unknown eos"),
-        ("remarks = [", 'remarks = [ "", ', "remarks and eos_tokens should hold no empty text"),
+        ("eos_tokens = [", "eos = [", "eos is unknown"),
+        ("remarks = [", 'remarks = [ "", ', "remarks.0 should have at least 1 character"),
         (
             "numeric_classes = { int8",
             "numeric_classes = { int4",
-            "in numeric_classes should be one of int8, gguf, not 'int4'",
+            "numeric_classes.int4 should be 'int8' or 'gguf', not 'int4'",
         ),
-        ("digests = { int8", "digests = { int4", "in digests should be one of int8, gguf"),
-        ("requirement =", "package =", "sources: .*package"),
+        ("digests = { int8", "digests = { int4", "digests.int4 should be 'int8' or 'gguf'"),
+        ("requirement =", "package =", "sources.0.package is unknown"),
         ("[[judge]]", "[judge", "cannot read the catalog of judges"),
     ],
 )
@@ -80,5 +80,5 @@ def test_a_malformed_catalog_is_refused(tmp_path: Path, old: str, new: str, said
 
 
 def test_a_judge_that_can_be_built_needs_to_know_how_answers_end(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match="numeric_classes for int8, gguf and eos_tokens"):
+    with pytest.raises(CatalogError, match="has sha256, bytes, download_bytes and eos_tokens"):
         read(tmp_path, re.sub(r"eos_tokens = .*\n", "", TEXT, count=1))

@@ -19,7 +19,7 @@ from gradewire_models.judges.description import (
 )
 from gradewire_models.repository.digest import FileRecord
 
-FACTS = JudgeMetadata("qwen2", "chatml", 2, 4, 2, 16, 99, 512, (1, 2))
+FACTS = JudgeMetadata("chatml", 512, (1, 2))
 
 
 def place(repository: Path, name: str = "made-up") -> Description:

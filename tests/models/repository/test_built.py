@@ -15,7 +15,7 @@ def test_a_built_model_is_described(tiny_repository: Path) -> None:
     model = load_built(tiny_repository, "tiny-mpnet")
     assert (model.name, model.dims, model.layers, model.max_tokens) == ("tiny-mpnet", 24, 3, 150)
     assert (model.pooling, model.prefix, model.numeric_class, model.licence) == ("mean", "", "fp32-cpu", "Apache-2.0")
-    assert model.layer_outputs == ("token_embeddings_layer_1", "token_embeddings_layer_2")
+    assert model.earlier_layers == (1, 2)
     assert model.fingerprint != 0
     assert model.onnx_path.is_file()
     assert model.tokenizer_path.is_file()

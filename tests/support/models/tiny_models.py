@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from gradewire_models.catalog.loading import Architecture, CatalogModel, Source
+from gradewire_models.catalog.entries import Architecture, CatalogModel, Source
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"w{number}" for number in range(60))]
 DIMS, LAYERS, HEADS, WIDE, MAX_TOKENS = 24, 3, 4, 40, 150

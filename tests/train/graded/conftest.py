@@ -6,7 +6,7 @@ import pytest
 from tests.support.debian.wordnet import wordnet_files
 
 from gradewire_train.graded.drawing import Drawer
-from gradewire_train.graded.material import Name
+from gradewire_train.graded.parts import Name
 from gradewire_train.graded.wording import DrawnRow
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.wordnet import WordNet

@@ -8,10 +8,10 @@ from tests.support.debian.wordnet import wordnet_files
 from tests.train.graded.conftest import COUNT, Rows
 
 from gradewire_train.graded.drawing import Drawer, rows_digest
-from gradewire_train.graded.material import Name, words
+from gradewire_train.graded.parts import Name
+from gradewire_train.material import GRADED, WORDS
 from gradewire_train.texts.draw import normal
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.wording import word_list
 from gradewire_train.texts.wordnet import WordNet
 
 
@@ -58,14 +58,14 @@ def test_answers_are_of_one_word_and_of_a_hundred(rows: Rows) -> None:
 @pytest.mark.parametrize("names", ["first_names", "last_names"])
 def test_no_name_is_in_both_parts(names: str, drawn: Mapping[Name, Rows]) -> None:
     used = {part: _texts(found) for part, found in drawn.items()}
-    for name in word_list(names):
+    for name in WORDS[names]:
         assert sum(re.search(rf"\b{name}\b", text) is not None for text in used.values()) <= 1, name
 
 
 @pytest.mark.parametrize("name", ["remarks", "refusals", "jobs_done", "organisations", "companies", "reasons", "plans"])
 def test_no_sentence_is_in_both_parts(name: str, drawn: Mapping[Name, Rows]) -> None:
     used = {part: _texts(found) for part, found in drawn.items()}
-    met = [sum(sentence.lower() in text.lower() for text in used.values()) for sentence in words(name)]
+    met = [sum(sentence.lower() in text.lower() for text in used.values()) for sentence in GRADED[name]]
     assert max(met) == 1
 
 

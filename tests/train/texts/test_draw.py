@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.support.examples import example_count
 from tests.train.texts.seeded import seeded
 
+from gradewire_train import material
 from gradewire_train.texts import wording
 from gradewire_train.texts.draw import Draw, candidate, checked, contrasted, described, normal, some
 from gradewire_train.texts.wording import answer_style, misspelt, question_style, with_article
@@ -107,8 +108,8 @@ def test_most_descriptions_have_the_wrong_answer_alone_as_their_second_negative(
 
 
 def test_there_are_sixty_sentences_and_more_each_with_one_place() -> None:
-    assert len(set(wording._SENTENCES)) == len(wording._SENTENCES) >= 60
-    assert all(each.count("{}") == 1 for each in wording._SENTENCES)
+    assert len(set(material.ANSWERS["sentences"])) == len(material.ANSWERS["sentences"]) >= 60
+    assert all(each.count("{}") == 1 for each in material.ANSWERS["sentences"])
 
 
 def test_a_sentence_begins_with_a_capital_and_takes_the_answer_as_it_is() -> None:

@@ -2,13 +2,15 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 from safetensors import SafetensorError, safe_open
 
 from gradewire_models.catalog.entries import (
@@ -21,7 +23,7 @@ from gradewire_models.catalog.entries import (
     adapter_files,
 )
 from gradewire_models.catalog.loading import adapted_model, load_catalog
-from gradewire_models.catalog.table import NAME
+from gradewire_models.catalog.table import NAME_PATTERN, Count, read_table
 from gradewire_models.errors import BuildError, DigestMismatchError
 from gradewire_models.repository.digest import file_sha256
 
@@ -31,7 +33,6 @@ MAX_CONFIG_BYTES = 1 << 20
 _OF_NO_CONSEQUENCE = frozenset(
     {
         "auto_mapping",
-        "base_model_name_or_path",
         "ensure_weight_tying",
         "inference_mode",
         "lora_dropout",
@@ -42,11 +43,11 @@ _OF_NO_CONSEQUENCE = frozenset(
         "task_type",
     }
 )
-_READ = frozenset({"init_lora_weights", "layers_to_transform", "lora_alpha", "peft_type", "r", "target_modules"})
-# Other ways to start (pissa, olora, eva, …) change the base's weights, to which the matrices then belong.
-_PLAIN_STARTS = (True, False, "gaussian")
 _MAX_ALPHA = 1_000_000
 _OFF: tuple[object, ...] = (None, False, "none", "", [], {})
+_SHOWN_CHARACTERS = 80
+
+T = TypeVar("T")
 
 Array = NDArray[np.float32]
 Low = NDArray[np.float64]
@@ -62,67 +63,75 @@ _UNREAD_TENSORS = f"{_TENSOR_PREFIX}pooler."
 _PICKLE = "adapter_model.bin"
 
 
+_Text = Annotated[str, Field(min_length=1)]
+_Layer = Annotated[int, Field(ge=0)]
+
+
 @dataclass(frozen=True, slots=True)
 class AdapterConfig:
-    """An adapter's shape.
+    """The settings of an adapter_config.json that decide what an adapter computes.
 
     Attributes:
-        rank: Columns of one matrix and rows of the other, at least 1.
-        scale: Factor of their product: PEFT's lora_alpha / r.
-        targets: Ends of the names of the layers that have one.
-        layers: Encoder layers that have one, counted from 0; None for all.
-        base: What it says it was trained on: a name, an id of a hub or a path; empty where it does not say.
+        peft_type: The only kind that can be merged.
+        r: Rank: columns of one matrix and rows of the other.
+        lora_alpha: The product of the two is multiplied with lora_alpha / r.
+        target_modules: Ends of the names of the layers that have one.
+        layers_to_transform: Encoder layers that have one, counted from 0; None for all.
+        init_lora_weights: Other ways to start (pissa, olora, eva, …) change the base's weights, to which the matrices
+            then belong.
+        base_model_name_or_path: What it says it was trained on: a name, an id of a hub or a path.
     """
 
-    rank: int
-    scale: float
-    targets: tuple[str, ...]
-    layers: tuple[int, ...] | None
-    base: str
+    peft_type: Literal["LORA"]
+    r: Count
+    lora_alpha: Annotated[float, Field(gt=0, le=_MAX_ALPHA)]
+    target_modules: Annotated[tuple[_Text, ...], Field(min_length=1)]
+    layers_to_transform: Annotated[tuple[_Layer, ...], Field(min_length=1)] | _Layer | None = None
+    init_lora_weights: Literal[True, False, "gaussian"] = True
+    base_model_name_or_path: str | None = None
+
+    @property
+    def scale(self) -> float:
+        """Factor of the matrices' product."""
+        return self.lora_alpha / self.r
+
+    @property
+    def layers(self) -> tuple[int, ...] | None:
+        """Encoder layers that have an adapter, counted from 0; None for all."""
+        given = self.layers_to_transform
+        return (given,) if isinstance(given, int) else given
 
     def wants(self, module: str, layer: int) -> bool:
-        """Whether the linear layer `module` of encoder layer `layer`, counted from 0, has an adapter."""
+        """Return whether the linear layer `module` of encoder layer `layer`, counted from 0, has an adapter."""
         of_a_layer = self.layers is None or layer in self.layers
-        return of_a_layer and any(module == end or module.endswith(f".{end}") for end in self.targets)
+        return of_a_layer and any(module == end or module.endswith(f".{end}") for end in self.target_modules)
 
 
 def read_adapter_config(path: Path) -> AdapterConfig:
-    """Reads an adapter_config.json.
+    """Read an adapter_config.json.
 
     Raises:
         BuildError: It is not there or none, or asks for something that cannot be merged; the message names the field.
     """
-    fields = read_json_object(path)
-    if fields.get("peft_type") != "LORA":
-        raise _refused(path, "peft_type", fields.get("peft_type"), '"LORA"')
-    rank, alpha = fields.get("r"), fields.get("lora_alpha")
-    if not _is_whole(rank) or rank < 1:
-        raise _refused(path, "r", rank, "a whole number from 1")
-    if not (_is_whole(alpha) or isinstance(alpha, float)) or not 0 < alpha <= _MAX_ALPHA:
-        raise _refused(path, "lora_alpha", alpha, f"a number above 0, at most {_MAX_ALPHA}")
-    targets = fields.get("target_modules")
-    if not isinstance(targets, list) or not targets or not all(isinstance(each, str) and each for each in targets):
-        raise _refused(path, "target_modules", targets, "a list of names of layers")
-    start = fields.get("init_lora_weights", True)
-    if start not in _PLAIN_STARTS:
-        raise _refused(path, "init_lora_weights", start, 'true, false or "gaussian": other ways change the base')
-    base = fields.get("base_model_name_or_path") or ""
-    if not isinstance(base, str):
-        raise _refused(path, "base_model_name_or_path", base, "a name")
-    for name, value in fields.items():
-        if name not in _READ | _OF_NO_CONSEQUENCE and value not in _OFF:
-            raise _refused(path, name, value, "off: it cannot be merged into the weights")
-    return AdapterConfig(
-        rank=rank,
-        scale=alpha / rank,
-        targets=tuple(targets),
-        layers=_layers(path, fields.get("layers_to_transform")),
-        base=base,
-    )
+    settings = read_json_object(path)
+    config = _read(AdapterConfig, settings, path)
+    known = {each.name for each in fields(AdapterConfig)} | _OF_NO_CONSEQUENCE
+    for name, value in settings.items():
+        if name not in known and value not in _OFF:
+            shown = json.dumps(value)[:_SHOWN_CHARACTERS]
+            raise BuildError(f"{path}: {name} should be off: it cannot be merged into the weights, not {shown}")
+    return config
+
+
+def _read(kind: type[T], values: Mapping[str, Any], path: Path) -> T:
+    try:
+        return read_table(kind, values, extra="ignore")
+    except ValueError as error:
+        raise BuildError(f"{path}: {error}") from error
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Reads a small JSON file that holds an object.
+    """Read a small JSON file that holds an object.
 
     Raises:
         BuildError: It cannot be read, is larger than `MAX_CONFIG_BYTES` or holds something else.
@@ -138,26 +147,8 @@ def read_json_object(path: Path) -> dict[str, Any]:
     return found
 
 
-def _layers(path: Path, value: object) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    numbers: list[Any] = value if isinstance(value, list) else [value]
-    if not numbers or not all(_is_whole(number) and number >= 0 for number in numbers):
-        raise _refused(path, "layers_to_transform", value, "null, or numbers of layers from 0")
-    return tuple(numbers)
-
-
-def _is_whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _refused(path: Path, name: str, value: object, wanted: str) -> BuildError:
-    shown = json.dumps(value)
-    return BuildError(f"{path}: {name} should be {wanted}, not {shown if len(shown) < 80 else shown[:80] + '…'}")
-
-
 def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mapping[str, int]) -> dict[str, Array]:
-    """Adds an adapter to an encoder's weights.
+    """Add an adapter to an encoder's weights.
 
     Args:
         tensors: The published weights, float32 by name; left as they are.
@@ -175,7 +166,7 @@ def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mappin
     wanted = [name for name, layer in linears.items() if config.wants(name, layer)]
     if not wanted:
         raise BuildError(
-            f"{directory / ADAPTER_CONFIG}: target_modules {list(config.targets)} in layers "
+            f"{directory / ADAPTER_CONFIG}: target_modules {list(config.target_modules)} in layers "
             f"{'all' if config.layers is None else list(config.layers)} are none of this encoder's"
         )
     path = directory / ADAPTER_WEIGHTS
@@ -204,8 +195,8 @@ def _merge(weight: Array, narrow: Low, wide: Low, scale: float) -> Array:
 def _read_pairs(path: Path, config: AdapterConfig, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[Low, Low]]:
     expected: dict[str, tuple[int, ...]] = {}
     for name, (outputs, inputs) in shapes.items():
-        expected[f"{_TENSOR_PREFIX}{name}.lora_A.weight"] = (config.rank, inputs)
-        expected[f"{_TENSOR_PREFIX}{name}.lora_B.weight"] = (outputs, config.rank)
+        expected[f"{_TENSOR_PREFIX}{name}.lora_A.weight"] = (config.r, inputs)
+        expected[f"{_TENSOR_PREFIX}{name}.lora_B.weight"] = (outputs, config.r)
     found = _read_tensors(path, expected)
     return {
         name: (found[f"{_TENSOR_PREFIX}{name}.lora_A.weight"], found[f"{_TENSOR_PREFIX}{name}.lora_B.weight"])
@@ -243,8 +234,20 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
     return tensors
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The part of ``gradewire.json`` that describes a model."""
+
+    base: str | None = None
+    base_sha256: str | None = None
+    licence: str = ""
+    max_tokens: Count | None = None
+    text_form: str = ""
+    temperature: float = 1.0
+
+
 def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> CatalogModel:
-    """Describes the model that `base` becomes with the adapter in `directory`.
+    """Describe the model that `base` becomes with the adapter in `directory`.
 
     Beside PEFT's two files ``gradewire.json`` may say base, licence, max_tokens and text_form, as
     ``gradewire models train sfve`` writes it; without it texts are as long as the base's, and no licence is known. The
@@ -260,7 +263,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     """
     directory = directory.resolve()
     name = name or directory.name
-    if not NAME.fullmatch(name):
+    if not re.match(NAME_PATTERN, name):
         raise BuildError(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
     if name in load_catalog():
         raise BuildError(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")
@@ -270,39 +273,40 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     _check_files(directory)
     config = read_adapter_config(directory / ADAPTER_CONFIG)
     _check_base(directory / ADAPTER_CONFIG, config, base)
-    said = _Said(directory / ADAPTER_METADATA)
-    if said.text("base", base.name) != base.name:
-        raise BuildError(f"{said.path}: base is {said.text('base')!r}, not {base.name}: name that one")
-    if said.text("base_sha256", base.files["model.safetensors"]) != base.files["model.safetensors"]:
-        raise BuildError(f"{said.path}: base_sha256 is of other weights than those of {base.name} here")
-    kind = "grader" if said.text("text_form") == "grader" else "encoder"
+    path = directory / ADAPTER_METADATA
+    said = _read(_Said, read_json_object(path), path) if path.exists() else _Said()
+    if said.base not in {None, base.name}:
+        raise BuildError(f"{path}: base is {said.base!r}, not {base.name}: name that one")
+    if said.base_sha256 not in {None, base.files["model.safetensors"]}:
+        raise BuildError(f"{path}: base_sha256 is of other weights than those of {base.name} here")
+    kind = "grader" if said.text_form == "grader" else "encoder"
     _check_files(directory, adapter_files(kind))
     source = AdapterSource(
         base=base.name,
         directory=directory,
         files={file: file_sha256(directory / file) for file in adapter_files(kind)},
-        text_form=said.text("text_form"),
+        text_form=said.text_form,
     )
-    values = {"kind": kind, "temperature": said.number("temperature", 1.0)} if kind == "grader" else {}
+    values = {"kind": kind, "temperature": said.temperature} if kind == "grader" else {}
     try:
         return adapted_model(
             base,
             source,
             name=name,
             title=f"adapter on {base.name}",
-            licence=said.text("licence"),
+            licence=said.licence,
             origin=f"{directory} on {base.origin}",
-            max_tokens=said.count("max_tokens", base.max_tokens),
+            max_tokens=said.max_tokens or base.max_tokens,
             digest="",
             catalog_version=0,
             **values,
         )
     except ValueError as error:
-        raise BuildError(f"{said.path}: {error}") from error
+        raise BuildError(f"{path}: {error}") from error
 
 
 def bring_adapter(adapter: AdapterSource, target: Path) -> None:
-    """Copies an adapter's two files into `target`, beside the base's weights, and lets only the pinned bytes through.
+    """Copy an adapter's two files into `target`, beside the base's weights, and let only the pinned bytes through.
 
     Raises:
         BuildError: One is not there or too large.
@@ -333,35 +337,9 @@ def _check_files(directory: Path, names: Iterable[str] = (ADAPTER_CONFIG, ADAPTE
 
 
 def _check_base(path: Path, config: AdapterConfig, base: CatalogModel) -> None:
-    named = config.base.rstrip("/")
-    if named and named != base.origin and named.rpartition("/")[2] != base.name:
+    said = config.base_model_name_or_path or ""
+    if said.rstrip("/") not in {"", base.origin} and said.rstrip("/").rpartition("/")[2] != base.name:
         raise BuildError(
-            f"{path}: base_model_name_or_path is {config.base!r}, not {base.origin}: name its base, or correct the "
-            "field where that is what the adapter was trained on"
+            f"{path}: base_model_name_or_path is {said!r}, not {base.origin}: name its base, or correct the field "
+            "where that is what the adapter was trained on"
         )
-
-
-class _Said:
-    """What ``gradewire.json`` says, where there is one."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._values = read_json_object(path) if path.exists() else {}
-
-    def text(self, name: str, otherwise: str = "") -> str:
-        value = self._values.get(name, otherwise)
-        if not isinstance(value, str):
-            raise BuildError(f"{self.path}: {name} should be a string, not {value!r}")
-        return value
-
-    def count(self, name: str, otherwise: int) -> int:
-        value = self._values.get(name, otherwise)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise BuildError(f"{self.path}: {name} should be a whole number from 1, not {value!r}")
-        return value
-
-    def number(self, name: str, otherwise: float) -> float:
-        value = self._values.get(name, otherwise)
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise BuildError(f"{self.path}: {name} should be a number, not {value!r}")
-        return float(value)

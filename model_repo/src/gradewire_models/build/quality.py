@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -16,66 +18,6 @@ from gradewire_models.errors import BuildError, ModelBrokenError
 from gradewire_models.repository.built import BuiltModel, load_built
 
 ROWS = 500
-
-# Question, references (separated by |), another way to say it, a wrong answer.
-_FACTS = (
-    ("What is the man stirring the vegetables in?", "wok|pan", "a deep frying pan", "a teapot"),
-    ("What animal is asleep on the window sill?", "cat", "a grey kitten", "a puppy"),
-    ("How many candles are on the cake?", "7|seven", "seven small ones", "nine"),
-    ("Which metal is liquid at room temperature?", "mercury|quicksilver", "Hg, that is mercury", "gallium nitride"),
-    ("What does the sign at the corner say?", "stop", "it tells drivers to stop", "no parking"),
-    ("Who painted the ceiling of the Sistine Chapel?", "Michelangelo|Michelangelo Buonarroti", "Buonarroti", "Raphael"),
-    ("What is the capital of Australia?", "Canberra", "the city of Canberra", "Sydney"),
-    ("Is the woman wearing a hat?", "yes", "yes, a wide straw hat", "no"),
-    ("Is the shop open?", "no", "it is closed", "yes"),
-    ("What colour is the umbrella?", "red|dark red", "crimson", "navy blue"),
-    ("In which year did the first people walk on the Moon?", "1969", "July 1969", "1972"),
-    ("What is the largest planet of the solar system?", "Jupiter", "the gas giant Jupiter", "Saturn"),
-    ("What are the children building on the beach?", "sandcastle|a castle of sand", "a castle", "a snowman"),
-    ("Which instrument is the girl playing?", "cello|violoncello", "a bowed string instrument", "a trumpet"),
-    ("Where is the bicycle leaning?", "against the wall|on a brick wall", "at the side of a house", "under a tree"),
-    ("What is water made of?", "hydrogen and oxygen|H2O", "two gases: oxygen and hydrogen", "carbon dioxide"),
-    ("Who wrote The Hobbit?", "J. R. R. Tolkien|Tolkien", "John Ronald Reuel Tolkien", "C. S. Lewis"),
-    ("What time does the clock show?", "ten past four|4:10", "a little after four", "half past nine"),
-    ("What is on top of the pizza?", "mushrooms and olives|mushrooms|olives", "fungi and black olives", "pineapple"),
-    ("Which sport is being played?", "cricket", "a game with a flat bat and wickets", "baseball"),
-    ("What is the weather like?", "rainy|raining|wet", "it is pouring", "sunny"),
-    ("What is the boy holding in his left hand?", "kite string|a string", "the line of a kite", "a balloon"),
-    ("How is the mountain in the background called?", "Matterhorn|Mont Cervin", "Monte Cervino", "Mont Blanc"),
-    ("What carries oxygen in the blood?", "hemoglobin|haemoglobin", "the red pigment, haemoglobin", "insulin"),
-    ("Which language is spoken in Brazil?", "Portuguese", "Brazilian Portuguese", "Spanish"),
-    ("What is the dog chasing?", "frisbee|a flying disc", "a plastic disc", "a squirrel"),
-    ("How many legs does a spider have?", "eight|8", "four pairs of legs", "six"),
-    ("What keeps the tent in place?", "pegs|tent pegs|stakes", "metal pins in the ground", "glue"),
-    ("Which river flows through Vienna?", "Danube|Donau", "the Danube river", "the Rhine"),
-    ("What is the name of the longest bone of the body?", "femur|thigh bone", "the bone of the thigh", "the tibia"),
-    ("What does the bakery sell?", "bread|bread and rolls", "loaves and rolls", "shoes"),
-    ("What is behind the fence?", "a horse|horse", "a brown mare", "two cows"),
-    ("Who developed the theory of general relativity?", "Albert Einstein|Einstein", "A. Einstein, in 1915", "Newton"),
-    ("What is the smallest prime number?", "2|two", "the number two", "1"),
-    ("Which season is it?", "autumn|fall", "late in the year, leaves are falling", "spring"),
-    ("What is the vase made of?", "glass|clear glass", "it is transparent, so glass", "clay"),
-    ("Why is the street blocked?", "a fallen tree|tree on the road", "because a tree came down", "a parade"),
-    ("What is the currency of Japan?", "yen|Japanese yen", "the yen", "won"),
-    ("What is the nurse measuring?", "blood pressure", "the pressure of the blood", "the height"),
-    ("Which bird is on the branch?", "owl|barn owl", "a night bird with round eyes", "a parrot"),
-    ("What did Alexander Fleming discover?", "penicillin", "the first antibiotic", "radium"),
-    ("What is written on the side of the bus?", "school bus|SCHOOL BUS", "that it is a bus for pupils", "taxi"),
-)
-_STYLES = (
-    "{reference}",
-    "{other}",
-    "{wrong}",
-    "It is {reference}.",
-    "I think the answer is {other}, but I cannot be sure.",
-    "Most likely {wrong}.",
-    "The answer to your question is: {reference}",
-    "{wrong}; it is certainly not {reference}",
-    "Judging by what can be seen, one would say {other}. There are other possibilities, {wrong} among them.",
-    "This cannot be told from what is given.",
-    "Well, {wrong} comes to mind first, as many people say so, but in fact it has always been {reference}.",
-    "{question} That is {wrong}.",
-)
 
 MAX_SCORE_CHANGE = 0.01
 MIN_RANK_CORRELATION = 0.999
@@ -114,15 +56,16 @@ class AnswerRows:
 def own_rows() -> AnswerRows:
     """42 facts in 12 ways to answer, right and wrong ones, short and long ones."""
     rows = []
-    for question, references, other, wrong in _FACTS:
+    made_of = tomllib.loads(resources.files(__package__).joinpath("quality.toml").read_text(encoding="utf-8"))
+    for question, references, other, wrong in made_of["facts"]:
         accepted = tuple(references.split("|"))
         words = {"question": question, "reference": accepted[0], "other": other, "wrong": wrong}
-        rows += [AnswerRow(question, accepted, style.format(**words)) for style in _STYLES]
+        rows += [AnswerRow(question, accepted, style.format(**words)) for style in made_of["styles"]]
     return _collect(rows, "gradewire's own rows")
 
 
 def read_rows(path: Path) -> AnswerRows:
-    """Reads rows from JSON lines with ``question``, ``references`` and ``prediction``; of more than 500, 500 evenly.
+    """Read rows from JSON lines with ``question``, ``references`` and ``prediction``; of more than 500, 500 evenly.
 
     Raises:
         BuildError: The file cannot be read, or a line lacks one of the three.
@@ -158,7 +101,7 @@ def _collect(rows: list[AnswerRow], origin: str) -> AnswerRows:
 
 @dataclass(frozen=True, slots=True)
 class ScoreChange:
-    """How much a score differs between a variant and its base.
+    """The difference of a score between a variant and its base.
 
     Attributes:
         largest: Largest change of a score, absolute.
@@ -170,12 +113,12 @@ class ScoreChange:
 
     @property
     def small(self) -> bool:
-        """Whether the variant passes."""
+        """True where the variant passes."""
         return self.largest < MAX_SCORE_CHANGE and self.rank_correlation > MIN_RANK_CORRELATION
 
 
 def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """Compares a built variant with its base; no checks for a model that is no variant, or is broken.
+    """Compare a built variant with its base; no checks for a model that is no variant, or is broken.
 
     Args:
         repository: Where the model and its base lie.
@@ -196,7 +139,7 @@ def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]
 
 
 def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
-    """Compares the scores of the model `name` with those of `base`, both built, both on a CPU and one in bf16 in bf16.
+    """Compare the scores of the model `name` with those of `base`, both built, both on a CPU and one in bf16 in bf16.
 
     Raises:
         ModelNotBuiltError: One of them is not there; the message says how to build it.
@@ -219,7 +162,7 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
 
 
 def score_changes(base: BuiltModel, variant: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, ScoreChange]:
-    """Measures both scores that a sentence encoder gives: ``sbert`` and ``sfve``.
+    """Measure both scores that a sentence encoder gives: ``sbert`` and ``sfve``.
 
     ``sbert`` is the largest cosine of answer and references; ``sfve`` the same of "Question: … Answer: …" texts
     (docs/reference/metrics.md), with the encoder at hand in place of SFVE's.
@@ -232,7 +175,7 @@ def score_changes(base: BuiltModel, variant: BuiltModel, rows: Sequence[AnswerRo
 
 
 def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores]:
-    """Scores every row, float64 [rows] in [-1, 1], by name of the score."""
+    """Score every row, float64 [rows] in [-1, 1], by name of the score."""
     forms = {
         "sbert": [(row.prediction, row.references) for row in rows],
         "sfve": [
@@ -255,7 +198,7 @@ def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores
 
 
 def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Sentence vectors of `texts`, float32 [texts, dims], in batches of similar length."""
+    """Return the sentence vectors of `texts`, float32 [texts, dims], in batches of similar length."""
     session = open_computing(model)
     ids = tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens)
     vectors = np.empty((len(texts), model.dims), np.float32)

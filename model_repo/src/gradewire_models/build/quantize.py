@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from gradewire_models.build.graph import Nodes
+from gradewire_models.build.nodes import Nodes
 
 Array64 = NDArray[np.float64]
 Codes = NDArray[np.int8]
@@ -17,9 +17,6 @@ Codes = NDArray[np.int8]
 _WEIGHT_LEVELS = 127
 _DAMPING = 0.01
 _BLOCK = 64
-
-Activations: TypeAlias = Literal["row", "static"]
-Rounding: TypeAlias = Literal["gram", "nearest"]
 
 _ACTIVATION_LEVELS = 255
 _SYMMETRIC_ZERO_POINT = 128
@@ -42,21 +39,8 @@ _SCALE_GRID = 8.0
 _NBITS_ZERO_POINT = 128
 
 
-def round_to_nearest(weight: Array64) -> tuple[Codes, NDArray[np.float32]]:
-    """Rounds each weight to the nearest step.
-
-    Args:
-        weight: float64 [inputs, outputs].
-
-    Returns:
-        int8 [inputs, outputs] in [-127, 127], and float32 [outputs], the step of each column.
-    """
-    steps = _steps(weight)
-    return _codes(weight / steps), steps
-
-
 def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.float32]]:
-    """Rounds input by input and makes up for each error in the inputs that are still to come.
+    """Round input by input and make up for each error in the inputs that are still to come.
 
     The error that counts is that of the product on `rows`, not that of the weights (Frantar et al. 2023, GPTQ: the
     same update, from the Cholesky factor of the inverse of the inputs' Gram matrix; largest inputs first).
@@ -66,9 +50,9 @@ def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.f
         rows: float64 [tokens, inputs], what enters the product.
 
     Returns:
-        As `round_to_nearest`.
+        int8 [inputs, outputs] in [-127, 127], and float32 [outputs], the step of each column.
     """
-    steps = _steps(weight)
+    steps: NDArray[np.float32] = (np.maximum(np.abs(weight).max(axis=0), 1e-12) / _WEIGHT_LEVELS).astype(np.float32)
     gram = rows.T @ rows
     power = np.diag(gram)
     damped = gram + np.diag(np.full(len(gram), max(_DAMPING * float(power.mean()), 1e-12)))
@@ -88,81 +72,8 @@ def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.f
     return codes, steps
 
 
-def _steps(weight: Array64) -> NDArray[np.float32]:
-    steps: NDArray[np.float32] = (np.maximum(np.abs(weight).max(axis=0), 1e-12) / _WEIGHT_LEVELS).astype(np.float32)
-    return steps
-
-
 def _codes(values: Array64) -> Codes:
     return np.clip(np.rint(values), -_WEIGHT_LEVELS, _WEIGHT_LEVELS).astype(np.int8)
-
-
-@dataclass(frozen=True, slots=True)
-class ProductWriter:
-    """Writes products.
-
-    Attributes:
-        nodes: Where to.
-        activations: ``"row"``: each row has the scale of its own largest value, so nothing is cut off and no row
-            depends on another; ``"static"``: one scale from the calibration rows.
-        rounding: Of the weights: with the calibration rows in view, or to the nearest step.
-        percentile: Static only: share of the calibration values that the scale takes in, in (50, 100]; 100 takes all.
-    """
-
-    nodes: Nodes
-    activations: Activations
-    rounding: Rounding
-    percentile: float
-
-    def write(self, name: str, entering: str, weight: Array64, rows: Array64, *, after_gelu: bool) -> str:
-        """Writes ``entering @ weight``.
-
-        Args:
-            name: Beginning of the new tensors' names.
-            entering: Name of a float32 [rows, inputs] tensor.
-            weight: float64 [inputs, outputs].
-            rows: float64 [tokens, inputs], what enters on the calibration texts.
-            after_gelu: Whether `entering` comes out of GELU.
-
-        Returns:
-            Name of the product, float32 [rows, outputs].
-        """
-        codes, steps = round_with_gram(weight, rows) if self.rounding == "gram" else round_to_nearest(weight)
-        restored = self.nodes.op(
-            "DequantizeLinear",
-            self.nodes.constant(f"{name}.codes", codes),
-            self.nodes.constant(f"{name}.steps", steps),
-            name=f"{name}.restored",
-            axis=1,
-        )
-        if self.activations == "static":
-            return self._static(name, entering, restored, rows)
-        return self._by_row(name, entering, restored, after_gelu=after_gelu)
-
-    def _static(self, name: str, entering: str, restored: str, rows: Array64) -> str:
-        low = min(0.0, float(np.percentile(rows, 100 - self.percentile)))
-        high = max(0.0, float(np.percentile(rows, self.percentile)))
-        step = np.float32(max(high - low, 1e-12) / _ACTIVATION_LEVELS)
-        zero = np.uint8(round(-low / step))
-        return self._round(name, entering, restored, step, zero)
-
-    def _by_row(self, name: str, entering: str, restored: str, *, after_gelu: bool) -> str:
-        sizes = entering if after_gelu else self.nodes.op("Abs", entering, name=f"{name}.sizes")
-        largest = self.nodes.op("ReduceMax", sizes, self.nodes.ints(f"{name}.axis", 1), name=f"{name}.largest")
-        zero = _GELU_ZERO if after_gelu else _SYMMETRIC_ZERO_POINT
-        share = self.nodes.floats(f"{name}.share", 1 / (_ACTIVATION_LEVELS - zero))
-        least = self.nodes.floats(f"{name}.least", _GELU_DEPTH / _GELU_ZERO if after_gelu else 1e-20)
-        step = self.nodes.op("Mul", largest, share, name=f"{name}.large_step")
-        step = self.nodes.op("Max", step, least, name=f"{name}.row_step")
-        divided = self.nodes.op("Div", entering, step, name=f"{name}.divided")
-        product = self._round(f"{name}.unit", divided, restored, np.float32(1), np.uint8(zero))
-        return self.nodes.op("Mul", product, step, name=f"{name}.product")
-
-    def _round(self, name: str, entering: str, restored: str, step: np.float32, zero: np.uint8) -> str:
-        scale = (self.nodes.constant(f"{name}.step", step), self.nodes.constant(f"{name}.zero", zero))
-        rounded = self.nodes.op("QuantizeLinear", entering, *scale, name=f"{name}.rounded")
-        again = self.nodes.op("DequantizeLinear", rounded, *scale, name=f"{name}.again")
-        return self.nodes.op("MatMul", again, restored, name=f"{name}.product")
 
 
 class GraphEditor:
@@ -175,15 +86,15 @@ class GraphEditor:
         self.new = Nodes()
 
     def value(self, name: str) -> Constant:
-        """A constant of the graph as it was, float32."""
+        """Return a constant of the graph as it was, float32."""
         return np.asarray(numpy_helper.to_array(self._constants[name]), np.float32)
 
     def producer(self, name: str) -> onnx.NodeProto:
-        """The node of the graph as it was that computes `name`."""
+        """Return the node of the graph as it was that computes `name`."""
         return self._producers[name]
 
     def finish(self) -> None:
-        """Puts the new nodes into the model."""
+        """Put the new nodes into the model."""
         graph = self._model.graph
         used = {name for node in self.new.nodes for name in node.input}
         # A new constant takes the place of an old one of its name.
@@ -197,12 +108,9 @@ class GraphEditor:
 
 @dataclass(frozen=True, slots=True)
 class Int8Settings:
-    """How to quantize an encoder.
+    """The settings by which an encoder is quantized.
 
     Attributes:
-        activations: Scale of what enters a product, see `ProductWriter`.
-        rounding: Of the weights, see `ProductWriter`.
-        percentile: Static activations only, see `ProductWriter`.
         smoothing: Share of the channels' unevenness that goes over to the weights, in [0, 1]; 0 leaves it and centres
             nothing.
         outliers: Largest channels of a normalisation's output that stay in float32.
@@ -210,9 +118,6 @@ class Int8Settings:
         excluded: Names of products that stay in float32 wholly, e.g. ``"layer_1.down"``.
     """
 
-    activations: Activations
-    rounding: Rounding
-    percentile: float
     smoothing: float
     outliers: int
     hidden_outliers: int
@@ -220,7 +125,7 @@ class Int8Settings:
 
 
 def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]], settings: Int8Settings) -> None:
-    """Replaces the products of a graph of `encoder_graph`, in place.
+    """Replace the products of a graph of `encoder_graph`, in place.
 
     Args:
         model: The graph.
@@ -246,10 +151,9 @@ class _LayerWriter:
         self._editor = editor
         self._nodes = editor.new
         self._settings = settings
-        self._write = ProductWriter(self._nodes, settings.activations, settings.rounding, settings.percentile).write
 
     def replace(self, node: onnx.NodeProto, layer: str, part: str) -> bool:
-        """Writes what stands for `node`; False when it stays."""
+        """Write what stands for `node`; False when it stays."""
         excluded = node.name in self._settings.excluded
         if part == "up":
             return self._replace_up(node, layer, excluded=excluded)
@@ -261,7 +165,7 @@ class _LayerWriter:
         if part == "down":
             product, added = self._write_down(node, weight, layer)
         elif part == "attention_out":
-            product = self._write(node.name, entering, weight, self.rows[part], after_gelu=False)
+            product = self._write(node.name, entering, weight, self.rows[part])
         else:
             product, added = self._write_evened(node, weight, self._editor.value(third), self.rows[part])
         self._add(node.output[0], product, added)
@@ -307,14 +211,15 @@ class _LayerWriter:
         rows = np.delete(self.rows["down"], apart, axis=1)
         if apart.size:
             residual = self._gemm(f"{node.name}.aside", f"{layer}.up.aside.gelu", weight[apart], residual)
-        return self._write(node.name, entering, np.delete(weight, apart, axis=0), rows, after_gelu=True), residual
+        product = self._write(node.name, entering, np.delete(weight, apart, axis=0), rows)
+        return product, residual
 
     def _write_evened(
         self, node: onnx.NodeProto, weight: Array64, bias: NDArray[np.float32], rows: Array64
     ) -> tuple[str, Added]:
         settings = self._settings
         if not settings.smoothing and not settings.outliers:
-            product = self._write(node.name, node.input[0], weight, rows, after_gelu=False)
+            product = self._write(node.name, node.input[0], weight, rows)
             return product, bias
         mean = np.rint(rows.mean(axis=0) * _MEAN_GRID) / _MEAN_GRID
         size = np.abs(rows - mean).max(axis=0)
@@ -327,7 +232,6 @@ class _LayerWriter:
             self._normalise_again(node, mean, factor),
             weight * np.where(factor, scale, 0)[:, None],
             (rows - mean) * factor,
-            after_gelu=False,
         )
         whole = bias + _times(np.where(factor, mean, 0), weight)
         if not apart.size:
@@ -335,6 +239,37 @@ class _LayerWriter:
         few = self._nodes.constant(f"{node.name}.outliers", apart)
         chosen = self._nodes.op("Gather", node.input[0], few, name=f"{node.name}.few", axis=1)
         return product, self._gemm(f"{node.name}.few_product", chosen, weight[apart], whole)
+
+    def _write(self, name: str, entering: str, weight: Array64, rows: Array64) -> str:
+        """Write ``entering @ weight`` in integers; return the name of the product, float32 [rows, outputs].
+
+        Each row has the scale of its own largest value, so nothing is cut off and no row depends on another.
+
+        Args:
+            name: Beginning of the new tensors' names: the product's own.
+            entering: Name of a float32 [rows, inputs] tensor.
+            weight: float64 [inputs, outputs].
+            rows: float64 [tokens, inputs], what enters on the calibration texts.
+        """
+        nodes = self._nodes
+        after_gelu = name.endswith(".down")
+        codes, steps = round_with_gram(weight, rows)
+        stored = nodes.constant(f"{name}.codes", codes), nodes.constant(f"{name}.steps", steps)
+        restored = nodes.op("DequantizeLinear", *stored, name=f"{name}.restored", axis=1)
+        sizes = entering if after_gelu else nodes.op("Abs", entering, name=f"{name}.sizes")
+        largest = nodes.op("ReduceMax", sizes, nodes.ints(f"{name}.axis", 1), name=f"{name}.largest")
+        zero = _GELU_ZERO if after_gelu else _SYMMETRIC_ZERO_POINT
+        share = nodes.floats(f"{name}.share", 1 / (_ACTIVATION_LEVELS - zero))
+        least = nodes.floats(f"{name}.least", _GELU_DEPTH / _GELU_ZERO if after_gelu else 1e-20)
+        step = nodes.op("Mul", largest, share, name=f"{name}.large_step")
+        step = nodes.op("Max", step, least, name=f"{name}.row_step")
+        divided = nodes.op("Div", entering, step, name=f"{name}.divided")
+        unit = f"{name}.unit"
+        scale = nodes.constant(f"{unit}.step", np.float32(1)), nodes.constant(f"{unit}.zero", np.uint8(zero))
+        rounded = nodes.op("QuantizeLinear", divided, *scale, name=f"{unit}.rounded")
+        again = nodes.op("DequantizeLinear", rounded, *scale, name=f"{unit}.again")
+        product = nodes.op("MatMul", again, restored, name=f"{unit}.product")
+        return nodes.op("Mul", product, step, name=f"{name}.product")
 
     def _normalise_again(self, node: onnx.NodeProto, mean: Array64, factor: Array64) -> str:
         norm = self._editor.producer(node.input[0])
@@ -372,7 +307,7 @@ def _times(vector: Array64, weight: Array64) -> Array64:
 
 
 def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, accuracy_level: int) -> None:
-    """Replaces the products called `products` by MatMulNBits, in place.
+    """Replace the products called `products` by MatMulNBits, in place.
 
     Args:
         model: A graph of `gradewire_models.build.encoder_graph.encoder_graph`.

@@ -9,9 +9,9 @@ import onnx
 
 from gradewire_models.build.calibration_rows import calibration_texts, entering_rows, texts_sha256, tokenize
 from gradewire_models.build.encoder_graph import encoder_graph, gpu_graph, grader_graph
-from gradewire_models.build.quantize import Activations, Int8Settings, Rounding, quantize_int8, quantize_nbits
+from gradewire_models.build.quantize import Int8Settings, quantize_int8, quantize_nbits
 from gradewire_models.build.weights import Encoder, read_head, read_separator
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.errors import BuildError
 from gradewire_models.repository.serving import AS_IT_IS, Accelerator, Copies, Precision, Serving, serving_on_cpus
 
@@ -50,9 +50,6 @@ def make_int8_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx
         BuildError: A setting is missing or out of its range, or the calibration texts are not the pinned ones.
     """
     settings = Int8Settings(
-        activations=choose(model, "activations", get_args(Activations)),
-        rounding=choose(model, "rounding", get_args(Rounding)),
-        percentile=_number(model, "percentile", least=50, most=100),
         smoothing=_number(model, "smoothing", least=0, most=1),
         outliers=int(_number(model, "outliers", least=0, most=model.dims - 1)),
         hidden_outliers=int(_number(model, "hidden_outliers", least=0, most=model.feed_forward_dims - 1)),
@@ -89,7 +86,7 @@ def _setting(model: CatalogModel, name: str) -> Any:
 
 
 def choose(model: CatalogModel, name: str, allowed: tuple[str, ...]) -> Any:
-    """A setting of the model's recipe.
+    """Return a setting of the model's recipe.
 
     Raises:
         BuildError: It is missing, or none of those `allowed`.
@@ -108,7 +105,7 @@ def _number(model: CatalogModel, name: str, *, least: float, most: float) -> flo
 
 
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    """Writes the graph of `model`, without its fingerprint.
+    """Write the graph of `model`, without its fingerprint.
 
     Args:
         encoder: Its weights.
@@ -134,7 +131,7 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
 
 
 def serving_of(model: CatalogModel, copies: Copies = AS_IT_IS) -> Serving:
-    """How Triton is to run `model`; what `copies` leaves open is as in a new model.
+    """Return how Triton is to run `model`; the rest of `copies` is as in a new model.
 
     Raises:
         BuildError: A setting of the recipe cannot be used.

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from gradewire_models.catalog.entries import ADAPTER_CONFIG, ADAPTER_WEIGHTS, HEAD_WEIGHTS
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import ADAPTER_CONFIG, ADAPTER_WEIGHTS, HEAD_WEIGHTS, CatalogModel
 
 Array64 = NDArray[np.float64]
 
@@ -46,7 +45,7 @@ _SEED = 20240613
 
 @dataclass(frozen=True, slots=True)
 class ReferenceVectors:
-    """What one text comes to.
+    """The vectors of one text.
 
     Attributes:
         sentence: float64 [dims], of unit length.
@@ -60,7 +59,7 @@ class ReferenceVectors:
 def reference_vectors(
     path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]], starts: Sequence[int] | None = None
 ) -> list[ReferenceVectors]:
-    """Encodes `texts`, each int64 [tokens] of token ids, with the weights of a safetensors file.
+    """Encode `texts`, each int64 [tokens] of token ids, with the weights of a safetensors file.
 
     An adapter's files lie beside it. Its matrices are never merged here: each is multiplied with what passes.
 
@@ -205,7 +204,7 @@ class DrawnPiece(NamedTuple):
 
 
 def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> list[DrawnPiece]:
-    """Draws pieces of many lengths, in mixed order, of ids below `vocabulary` that are no special tokens.
+    """Draw pieces of many lengths, in mixed order, of ids below `vocabulary` that are no special tokens.
 
     Args:
         tokenizer: tokenizer.json, which says what the special tokens are.
@@ -264,7 +263,7 @@ class Golden:
 
 
 def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
-    """Draws texts of unequal length and computes their vectors independently of the graph.
+    """Draw texts of unequal length and compute their vectors independently of the graph.
 
     Args:
         weights: The published safetensors file.
@@ -291,7 +290,7 @@ def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
 
 
 def make_grader_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
-    """Draws pieces of unequal length, as a grader reads them; otherwise as `make_golden`.
+    """Draw pieces of unequal length, as a grader reads them; otherwise as `make_golden`.
 
     Args:
         weights: The published safetensors file; adapter, head and tokenizer.json lie beside it.
@@ -304,7 +303,7 @@ def make_grader_golden(weights: Path, model: CatalogModel, vocabulary: int) -> G
 
 
 def save_golden(golden: Golden, path: Path) -> None:
-    """Writes golden vectors as an npz file.
+    """Write golden vectors as an npz file.
 
     Raises:
         OSError: The file cannot be written.

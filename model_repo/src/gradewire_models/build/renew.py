@@ -12,8 +12,7 @@ from gradewire_models.build.publish import read_fingerprint, workspace
 from gradewire_models.build.recipes import serving_of
 from gradewire_models.build.reference import GOLDEN_FILE, load_golden
 from gradewire_models.catalog.calibration import merge, of_users
-from gradewire_models.catalog.entries import EncoderMetadata
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel, EncoderMetadata
 from gradewire_models.errors import BuildError
 from gradewire_models.repository._model_config_pb2 import ModelConfig, ModelParameter
 from gradewire_models.repository.built import BuiltModel, load_built
@@ -46,7 +45,7 @@ _SHOWN_CHARACTERS = 300
 
 
 def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[str]:
-    """Compares a model's config.pbtxt and its warm-up files with what a build would write today.
+    """Compare a model's config.pbtxt and its warm-up files with what a build would write today.
 
     How many copies run, on which GPUs, with how many threads, how requests queue and gather, and parameters and fields
     that gradewire does not write are the operator's: they may differ.
@@ -77,7 +76,7 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
 
 
 def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_IT_IS) -> bool:
-    """Rewrites config.pbtxt and warm-up files where they differ, or other `copies` are wanted; the model stays.
+    """Rewrite config.pbtxt and warm-up files where they differ, or other `copies` are wanted; the model stays.
 
     Copies and threads stay as they are unless `copies` says otherwise; other changes made by hand go.
 
@@ -120,53 +119,33 @@ def renew_exported(repository: Path, name: str, copies: Copies = AS_IT_IS) -> tu
 
 def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> ModelConfig:
     standing = _read(model)
-    said = own_parameters(standing)
     try:
         fingerprint = read_fingerprint(model.onnx_path)
     except DecodeError as error:
         raise ValueError(f"{model.onnx_path} is no graph: {error}") from error
     if fingerprint is None:
         raise ValueError(f"{model.onnx_path} does not name itself")
-    files = replace(files_in(said), fingerprint=fingerprint)
+    files = replace(files_in(own_parameters(standing)), fingerprint=fingerprint)
     wanted = _over(copies, _copies_of(standing))
     if expected is not None:
         # What users fitted is nowhere else.
         kept = merge(expected.metadata.calibrations, of_users(model.calibrations))
         metadata, serving = replace(expected.metadata, calibrations=kept), serving_of(expected, wanted)
     else:
-        metadata, serving = _metadata(model, said), serving_of_class(model.numeric_class, wanted)
+        metadata, serving = _as_golden(model), serving_of_class(model.numeric_class, wanted)
     config = make_config(metadata, files, serving)
     for name, text in to_parameters((), model.unreadable).items():
         config.parameters[PREFIX + name].CopyFrom(ModelParameter(string_value=text))
     return config
 
 
-def _metadata(model: BuiltModel, said: dict[str, str]) -> EncoderMetadata:
+def _as_golden(model: BuiltModel) -> EncoderMetadata:
     # Shapes as its golden vectors have them: the description is what is in doubt.
     golden = load_golden(model.directory / GOLDEN_FILE)
     # A grader has no token vectors, and so none that tell.
     *earlier, last = sorted(golden.tokens_by_layer) or [model.layers]
-    return EncoderMetadata(
-        name=model.name,
-        architecture=said.get("architecture", ""),
-        dims=int(golden.sentences.shape[1]),
-        layers=last,
-        token_layers=tuple(earlier),
-        max_tokens=model.max_tokens,
-        pooling=model.pooling,
-        prefix=model.prefix,
-        numeric_class=model.numeric_class,
-        licence=model.licence,
-        origin=said.get("origin", ""),
-        source=said.get("source", ""),
-        catalog_version=0,
-        build_command=said.get("build_command", ""),
-        base=model.base,
-        calibrations=model.calibrations,
-        bertscore=model.bertscore,
-        adapter=model.adapter,
-        kind=model.kind,
-    )
+    dims = int(golden.sentences.shape[1])
+    return replace(model, dims=dims, layers=last, earlier_layers=tuple(earlier), catalog_version=0)
 
 
 def _copies_of(config: ModelConfig) -> Copies:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, arithmetic, bf16_instruction
 from gradewire_models.build.reference import GOLDEN_FILE, Golden, load_golden
 from gradewire_models.build.renew import find_differences
-from gradewire_models.catalog.entries import Limits, usual_limits
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel, Limits, usual_limits
 from gradewire_models.errors import BuildError, ModelBrokenError, VerificationError
 from gradewire_models.repository._model_config_pb2 import TYPE_FP32, TYPE_INT64, ModelInput, ModelOutput
 from gradewire_models.repository.built import BuiltModel, load_built
@@ -21,7 +20,6 @@ from gradewire_models.repository.config import (
     CONFIG_FILE,
     FINGERPRINT_OUTPUT,
     INPUT_IDS,
-    layer_output,
     read_config,
 )
 from gradewire_models.runtime import cpu_session_options, onnxruntime
@@ -39,7 +37,7 @@ _ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
 
 
 def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.InferenceSession:
-    """Opens a graph with two threads that do not spin; `severity` is what onnxruntime logs, its own choice if None."""
+    """Open a graph with two threads that do not spin; `severity` is what onnxruntime logs, its own choice if None."""
     options = cpu_session_options(2)
     if severity is not None:
         options.log_severity_level = severity
@@ -47,10 +45,10 @@ def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.Infe
 
 
 class Computes(Protocol):
-    """What computes a graph's outputs, as ONNX Runtime's session does."""
+    """A computation of a graph's outputs, such as ONNX Runtime's session."""
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Ids], /) -> list[Rows]:
-        """The outputs of one batch, by `pad`."""
+        """Return the outputs of one batch, by `pad`."""
 
 
 class _Bf16Session:
@@ -65,7 +63,7 @@ class _Bf16Session:
 
 
 def open_computing(model: BuiltModel) -> Computes:
-    """Opens what computes a model's vectors, as nearly as this machine can; `computed_how` says how nearly.
+    """Open what computes a model's vectors, as nearly as this machine can; `computed_how` says how nearly.
 
     Raises:
         BuildError: It computes in bf16, which this machine has, and OpenVINO cannot compile its graph.
@@ -80,7 +78,7 @@ def open_computing(model: BuiltModel) -> Computes:
 
 
 def computed_how(model: BuiltModel) -> str:
-    """How `open_computing` computes, where that has to be said; else empty."""
+    """Return how `open_computing` computes, where that has to be said; else empty."""
     if model.numeric_class != BF16_CLASS:
         return "" if model.on_cpu else "computed on the CPU, which says little about the GPU it is for"
     try:
@@ -107,7 +105,7 @@ def pad(texts: Sequence[Ids]) -> tuple[Ids, Ids]:
 
 
 def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[Rows]:
-    """Computes `outputs` for one batch as `pad` makes it."""
+    """Compute `outputs` for one batch as `pad` makes it."""
     found: list[Rows] = session.run(outputs, {INPUT_IDS: ids, ATTENTION_MASK: mask})
     return found
 
@@ -128,7 +126,7 @@ class Check:
 
 
 def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> list[Check]:
-    """Checks the model `name` of `repository`.
+    """Check the model `name` of `repository`.
 
     Args:
         repository: Where it lies.
@@ -166,7 +164,7 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
 
 
 def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
-    """Lets checks through that all passed.
+    """Let checks through that all passed.
 
     Raises:
         VerificationError: Some did not; the message begins with `failure`.
@@ -179,30 +177,25 @@ def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
 
 
 def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: Limits) -> list[Check]:
-    """Compares the graph with golden vectors in batches of unequal length, and texts alone with themselves in one."""
+    """Compare the graph with golden vectors in batches of unequal length, and texts alone with themselves in one."""
     layers = sorted(golden.tokens_by_layer)
-    names = [model.tokens_output if layer == model.layers else layer_output(layer) for layer in layers]
-    outputs = [model.sentence_output, *names]
-    starts = range(0, len(golden.ids), _BATCH_TEXTS)
-    batches = [run(session, outputs, *pad(golden.ids[start : start + _BATCH_TEXTS])) for start in starts]
+    batches = _batches(session, [model.sentence_output, *map(model.token_output, layers)], golden)
     sentences = np.concatenate([batch[0] for batch in batches])
-    alone = np.concatenate([run(session, outputs[:1], *pad((ids,)))[0] for ids in golden.ids])
     lengths = np.linalg.norm(sentences.astype(np.float64), axis=1)
     golden_lengths = np.linalg.norm(golden.sentences.astype(np.float64), axis=1)
     products = np.sum(sentences.astype(np.float64) * golden.sentences, axis=1)
     cosines = products / (lengths * golden_lengths)
-    token_errors = {
-        layer: _token_error(golden, layer, [batch[1 + place] for batch in batches])
-        for place, layer in enumerate(layers)
-    }
-    batch_effect = float(np.max(np.abs(sentences - alone)))
-    tokens = [len(ids) for ids in golden.ids]
+    token_errors = {}
+    for place, layer in enumerate(layers, start=1):
+        rows = (row for batch in batches for row in batch[place])
+        found = np.concatenate([row[: len(ids)] for row, ids in zip(rows, golden.ids, strict=True)])
+        token_errors[layer] = token_error(found, golden.tokens_by_layer[layer])
     return [
         Check(
             "sentence vectors",
             passed=bool(np.min(cosines) >= limits.min_cosine and np.all(np.abs(lengths - 1) < _MAX_LENGTH_ERROR)),
-            detail=f"least cosine {np.min(cosines):.12f} to the reference over {len(tokens)} texts of "
-            f"{min(tokens)} to {max(tokens)} tokens in mixed batches (at least {limits.min_cosine})",
+            detail=f"least cosine {np.min(cosines):.12f} to the reference {_over(golden, 'texts')} "
+            f"(at least {limits.min_cosine})",
         ),
         Check(
             "token vectors",
@@ -211,48 +204,53 @@ def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: 
             + ", ".join(f"{error:.1e} (layer {layer})" for layer, error in token_errors.items())
             + f" (at most {limits.max_token_error:.0e})",
         ),
-        Check(
-            "batch invariance",
-            passed=batch_effect <= limits.max_batch_effect,
-            detail=f"largest change of a component alone against in a batch {batch_effect:.1e} "
-            f"(at most {limits.max_batch_effect:.0e})",
-        ),
+        _check_invariance(model, session, golden, sentences, limits.max_batch_effect),
     ]
 
 
 def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[Check]:
-    """Compares a grader with golden logits in batches of unequal length, and pieces alone with themselves in one."""
-    starts = range(0, len(golden.ids), _BATCH_TEXTS)
-    batches = [golden.ids[start : start + _BATCH_TEXTS] for start in starts]
-    output = [model.sentence_output]
-    logits = np.concatenate([run(session, output, *pad(batch))[0] for batch in batches])
-    alone = np.concatenate([run(session, output, *pad((ids,)))[0] for ids in golden.ids])
+    """Compare a grader with golden logits in batches of unequal length, and pieces alone with themselves in one."""
+    logits = np.concatenate([batch[0] for batch in _batches(session, [model.sentence_output], golden)])
     error = float(np.max(np.abs(logits - golden.sentences)))
-    batch_effect = float(np.max(np.abs(logits - alone)))
-    tokens = [len(ids) for ids in golden.ids]
     return [
         Check(
             "logits",
             passed=error <= _MAX_LOGIT_ERROR,
-            detail=f"largest error {error:.1e} to the reference over {len(tokens)} pieces of {min(tokens)} to "
-            f"{max(tokens)} tokens in mixed batches (at most {_MAX_LOGIT_ERROR:.0e})",
-        ),
-        Check(
-            "batch invariance",
-            passed=batch_effect <= _MAX_LOGIT_ERROR,
-            detail=f"largest change of a logit alone against in a batch {batch_effect:.1e} "
+            detail=f"largest error {error:.1e} to the reference {_over(golden, 'pieces')} "
             f"(at most {_MAX_LOGIT_ERROR:.0e})",
         ),
+        _check_invariance(model, session, golden, logits, _MAX_LOGIT_ERROR),
     ]
 
 
-def _token_error(golden: Golden, layer: int, batches: list[Rows]) -> float:
-    rows = (row for batch in batches for row in batch)
-    found = np.concatenate([row[: len(ids)] for row, ids in zip(rows, golden.ids, strict=True)])
-    expected = golden.tokens_by_layer[layer]
-    # Layers without a normalisation at their end, as decoders have them, grow: an error counts by their size.
+def token_error(found: Rows, expected: Rows) -> float:
+    """Return the largest error of a component of token vectors, each float32 [tokens, dims], by the vectors' size.
+
+    Layers without a normalisation at their end, as decoders have them, grow.
+    """
     size = float(np.sqrt(np.mean(expected.astype(np.float64) ** 2)))
     return float(np.max(np.abs(found - expected))) / max(1.0, size)
+
+
+def _batches(session: Computes, outputs: Sequence[str], golden: Golden) -> list[list[Rows]]:
+    starts = range(0, len(golden.ids), _BATCH_TEXTS)
+    return [run(session, outputs, *pad(golden.ids[start : start + _BATCH_TEXTS])) for start in starts]
+
+
+def _check_invariance(model: BuiltModel, session: Computes, golden: Golden, together: Rows, limit: float) -> Check:
+    alone = np.concatenate([run(session, [model.sentence_output], *pad((ids,)))[0] for ids in golden.ids])
+    effect = float(np.max(np.abs(together - alone)))
+    what = "logit" if model.kind == "grader" else "component"
+    return Check(
+        "batch invariance",
+        passed=effect <= limit,
+        detail=f"largest change of a {what} alone against in a batch {effect:.1e} (at most {limit:.0e})",
+    )
+
+
+def _over(golden: Golden, what: str) -> str:
+    tokens = [len(ids) for ids in golden.ids]
+    return f"over {len(tokens)} {what} of {min(tokens)} to {max(tokens)} tokens in mixed batches"
 
 
 def _check_catalog(model: BuiltModel, expected: CatalogModel | None) -> Check:

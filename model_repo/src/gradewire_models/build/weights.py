@@ -11,13 +11,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from gradewire_models.build.adapters import merge_adapter
-from gradewire_models.catalog.entries import HEAD_WEIGHTS
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import HEAD_WEIGHTS, CatalogModel
 from gradewire_models.errors import BuildError
 from gradewire_models.repository.grader_input import MAX_TOKENS
 
 Array = NDArray[np.float32]
 
+_AFTER_ATTENTION = {"up": "intermediate.dense", "down": "output.dense", "out_norm": "output.LayerNorm"}
 _LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
     "bert": {
         "query": "attention.self.query",
@@ -25,9 +25,7 @@ _LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
         "value": "attention.self.value",
         "attention_out": "attention.output.dense",
         "attention_norm": "attention.output.LayerNorm",
-        "up": "intermediate.dense",
-        "down": "output.dense",
-        "out_norm": "output.LayerNorm",
+        **_AFTER_ATTENTION,
     },
     "mpnet": {
         "query": "attention.attn.q",
@@ -35,9 +33,7 @@ _LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
         "value": "attention.attn.v",
         "attention_out": "attention.attn.o",
         "attention_norm": "attention.LayerNorm",
-        "up": "intermediate.dense",
-        "down": "output.dense",
-        "out_norm": "output.LayerNorm",
+        **_AFTER_ATTENTION,
     },
 }
 
@@ -113,7 +109,7 @@ class Encoder:
 
 
 def read_encoder(path: Path, model: CatalogModel) -> Encoder:
-    """Reads `model`'s weights from a safetensors file; an adapter's files lie beside it and are merged in.
+    """Read `model`'s weights from a safetensors file; an adapter's files lie beside it and are merged in.
 
     Raises:
         BuildError: A tensor is missing or has another shape or type than the catalog's sizes ask for, or the adapter
@@ -185,7 +181,7 @@ def linear_layers(model: CatalogModel) -> dict[str, int]:
 
 
 def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.int64]:
-    """Bucket of each distance ``key - query`` (T5, Raffel et al. 2020, section 2.1; MPNet takes it over).
+    """Return the bucket of each distance ``key - query`` (T5, Raffel et al. 2020, section 2.1; MPNet takes it over).
 
     Half of the buckets belong to keys after the query. Of each half, the lower half is exact and the rest grows
     logarithmically up to 128 tokens; beyond, the last bucket holds everything.
@@ -219,7 +215,7 @@ class Head:
 
 
 def read_head(directory: Path, model: CatalogModel) -> Head:
-    """Reads the head that lies in `directory`.
+    """Read the head that lies in `directory`.
 
     Raises:
         BuildError: It cannot be read, a tensor of it has another shape or type or holds values that are no numbers, or
@@ -247,7 +243,7 @@ def read_head(directory: Path, model: CatalogModel) -> Head:
 
 
 def read_separator(tokenizer: Path) -> int:
-    """Id of the token that parts a grader's texts, by a tokenizer.json.
+    """Return the id of the token that parts a grader's texts, by a tokenizer.json.
 
     Raises:
         BuildError: It has none.

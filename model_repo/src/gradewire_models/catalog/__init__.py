@@ -1,1 +1,1 @@
-"""What there is to build: the catalog's models, variants, adapters and calibrations as typed values."""
+"""The catalog of what can be built: models, variants, adapters and calibrations as typed values."""

@@ -5,16 +5,19 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field
 
 from gradewire_models.catalog.calibration import StoredCalibration
+from gradewire_models.catalog.table import Count, Name, Sha256, Sha256OrNone
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
 HEAD_WEIGHTS = "head.safetensors"
-"""Of a grader: the linear layer behind its encoder."""
+"""The linear layer behind a grader's encoder."""
 ADAPTER_METADATA = "gradewire.json"
-"""What training says of an adapter beyond PEFT's two files; an adapter from elsewhere has none."""
+"""The description of an adapter that gradewire trained, beside PEFT's two files; others have none."""
 
 Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
 
@@ -26,7 +29,7 @@ Kind = Literal["encoder", "grader"]
 
 @dataclass(frozen=True, slots=True)
 class Bertscore:
-    """What BERTScore has to know of an encoder; measured by benchmarks/agreement/bertscore_facts.py.
+    """Facts of an encoder for BERTScore; measured by benchmarks/agreement/bertscore_facts.py.
 
     Attributes:
         layer: Whose token vectors are compared where a request names none; 1 is the first.
@@ -56,7 +59,7 @@ class AdapterMetadata:
 
     @property
     def remark(self) -> str:
-        """What follows for its user, a sentence; "" where nothing does."""
+        """A sentence for its user; "" where there is nothing to say."""
         if self.text_form == "grader":
             return "reads question, reference and answer together: for metric grader, and beside correctness"
         if self.text_form != "sfve":
@@ -73,7 +76,7 @@ class EncoderMetadata:
         architecture: The family its weights are of, e.g. ``"bert"``.
         dims: Length of a sentence vector and of a token vector.
         layers: Number of encoder layers.
-        token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
+        earlier_layers: Layers before the last (1 is the first) whose token vectors are outputs as well.
         max_tokens: Longest input in tokens, special tokens included.
         pooling: How token vectors become one, always followed by L2 normalisation; of a grader how they become a logit,
             ``"mean, linear, / TEMPERATURE"``.
@@ -95,7 +98,7 @@ class EncoderMetadata:
     architecture: str
     dims: int
     layers: int
-    token_layers: tuple[int, ...]
+    earlier_layers: tuple[int, ...]
     max_tokens: int
     pooling: str
     prefix: str
@@ -114,7 +117,7 @@ class EncoderMetadata:
 
 @dataclass(frozen=True, slots=True)
 class AdapterSource:
-    """Where an adapter lies and what has to be found there.
+    """The place of an adapter, and its files.
 
     Attributes:
         base: Name of the catalog's model into whose weights it is merged.
@@ -126,7 +129,7 @@ class AdapterSource:
 
     base: str
     directory: Path
-    files: Mapping[str, str]
+    files: Mapping[str, Sha256]
     text_form: str = ""
 
     @property
@@ -137,23 +140,23 @@ class AdapterSource:
 
     @property
     def metadata(self) -> AdapterMetadata:
-        """What a model's description says of it."""
+        """The adapter as a model's description has it."""
         return AdapterMetadata(self.base, self.sha256, self.text_form)
 
 
 def adapter_files(kind: str) -> tuple[str, ...]:
-    """Names of the files that decide what a model with an adapter computes, of an encoder or of a grader."""
+    """Return the names of the files that decide what a model with an adapter computes, of an encoder or of a grader."""
     return (ADAPTER_WEIGHTS, ADAPTER_CONFIG, *((HEAD_WEIGHTS,) if kind == "grader" else ()))
 
 
 def shipped_adapter(name: str) -> Path:
-    """Directory of an adapter that comes with gradewire, whether it is there or not."""
+    """Return the directory of an adapter that comes with gradewire, whether it is there or not."""
     return Path(__file__).with_name("adapters") / name
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a variant is made of its base.
+    """The way in which a variant is made of its base.
 
     Attributes:
         method: Key of `gradewire_models.build.recipes.RECIPES`, e.g. ``"gpu"``.
@@ -166,7 +169,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What `verify` asks of a model's vectors, against those of the reference in float64.
+    """The limits of `verify` for a model's vectors, against those of the reference in float64.
 
     Attributes:
         min_cosine: Least cosine of a sentence vector to the reference's, in [-1, 1].
@@ -181,11 +184,11 @@ class Limits:
 
 
 FP16_LIMITS: Final = Limits(min_cosine=0.9999, max_token_error=0.05, max_batch_effect=5e-4)
-"""Of a model in fp16 that no catalog lists."""
+"""The limits of a model in fp16 that no catalog lists."""
 
 
 def usual_limits(numeric_class: str) -> Limits:
-    """What a model of this arithmetic is held to where no catalog says otherwise."""
+    """Return the limits of a model of this arithmetic where no catalog has others."""
     return FP16_LIMITS if numeric_class.startswith("fp16-") else Limits()
 
 
@@ -205,7 +208,7 @@ class Source:
 
     requirement: str
     file: str
-    sha256: str
+    sha256: Sha256
     member: str
     archive_part: str = ""
 
@@ -248,27 +251,27 @@ class CatalogModel:
         temperature: Of a grader: what its logit is divided by to be that of a probability.
     """
 
-    name: str
+    name: Name
     title: str
     default: bool
     licence: str
     origin: str
     architecture: Architecture
-    dims: int
-    layers: int
-    heads: int
+    dims: Count
+    layers: Count
+    heads: Count
     feed_forward_dims: int
     layer_norm_epsilon: float
     position_offset: int
-    max_tokens: int
+    max_tokens: Count
     pooling: Pooling
     prefix: str
     token_layers: tuple[int, ...]
     numeric_class: str
-    digest: str
+    digest: Sha256OrNone
     download_bytes: int
     sources: tuple[Source, ...]
-    files: Mapping[str, str]
+    files: Mapping[str, Sha256]
     catalog_version: int
     calibrations: tuple[StoredCalibration, ...] = ()
     bertscore: Bertscore | None = None
@@ -277,7 +280,7 @@ class CatalogModel:
     limits: Limits = field(default_factory=Limits)
     adapter: AdapterSource | None = None
     kind: Kind = "encoder"
-    temperature: float = 1.0
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
 
     @property
     def build_hint(self) -> str:
@@ -294,7 +297,7 @@ class CatalogModel:
 
     @property
     def metadata(self) -> EncoderMetadata:
-        """What the model's description says of it."""
+        """The model as its description has it."""
         return EncoderMetadata(
             name=self.name,
             base=self.base,
@@ -302,7 +305,7 @@ class CatalogModel:
             # A grader's answer is one number, whatever is inside.
             dims=1 if self.kind == "grader" else self.dims,
             layers=self.layers,
-            token_layers=self.token_layers,
+            earlier_layers=self.token_layers,
             max_tokens=self.max_tokens,
             # What decides the answer, so the digest covers it.
             pooling=f"{self.pooling}, linear, / {self.temperature!r}" if self.kind == "grader" else self.pooling,

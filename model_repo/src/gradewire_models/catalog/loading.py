@@ -1,8 +1,7 @@
-"""The models of ``catalog.toml`` as typed, checked values. Light: standard library only."""
+"""The models of ``catalog.toml`` as typed, checked values."""
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,39 +9,64 @@ from typing import Any
 from gradewire_models.catalog.calibration import StoredCalibration, merge, read_calibration
 from gradewire_models.catalog.entries import (
     AdapterSource,
-    Architecture,
     CatalogModel,
-    Pooling,
-    Source,
+    Kind,
+    Limits,
+    Recipe,
     adapter_files,
     shipped_adapter,
 )
-from gradewire_models.catalog.table import NAME, SHA256, by_name, check_keys, find, read_entry, read_table, read_toml
+from gradewire_models.catalog.table import (
+    Count,
+    Name,
+    Sha256,
+    Sha256OrNone,
+    by_name,
+    find,
+    read_entry,
+    read_table,
+    read_toml,
+)
 from gradewire_models.errors import CatalogError
 
-__all__ = [
-    "Architecture",
-    "CatalogModel",
-    "Pooling",
-    "Source",
-    "base_models",
-    "default_model",
-    "find_model",
-    "grader_models",
-    "load_catalog",
-]
-
-
 Models = Mapping[str, CatalogModel]
-
-_VARIANT_KEYS = ("name", "base", "title", "numeric_class", "digest", "recipe")
-_ADAPTED_KEYS = ("name", "base", "title", "licence", "origin", "max_tokens", "text_form", "digest", "files")
 
 _CATALOG_FILE = Path(__file__).with_name("catalog.toml")
 
 
+@dataclass(frozen=True)
+class Variant:
+    """A ``[[variant]]``: what it says of itself; all else is its base's."""
+
+    name: Name
+    base: str
+    title: str
+    numeric_class: str
+    digest: Sha256OrNone
+    recipe: Recipe
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """An ``[[adapted]]``, whose adapter's files lie in `gradewire_models.catalog` under the model's name."""
+
+    name: Name
+    base: str
+    title: str
+    licence: str
+    origin: str
+    max_tokens: Count
+    text_form: str
+    digest: Sha256OrNone
+    files: Mapping[str, Sha256]
+    calibrations: tuple[StoredCalibration, ...] = ()
+    kind: Kind = "encoder"
+    temperature: float = 1.0
+
+
 def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
-    """Reads a ``[[model]]``, which has the fields of `CatalogModel`.
+    """Read a ``[[model]]``, which has the fields of `CatalogModel`.
 
     Args:
         entry: As TOML has it.
@@ -51,11 +75,11 @@ def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
     Raises:
         ValueError: A field is missing, unknown or of a wrong kind, or its value cannot be.
     """
-    return _checked({**entry, **_calibrations(entry, directory)})
+    return _checked(read_table(CatalogModel, {**entry, **_calibrations(entry, directory)}))
 
 
 def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
-    """Reads a ``[[variant]]``: all that it does not say is its base's, of which it may say little.
+    """Read a ``[[variant]]``: all that it does not say is its base's, of which it may say little.
 
     Args:
         entry: As TOML has it.
@@ -64,21 +88,17 @@ def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
     Raises:
         ValueError: As `read_model`; or it computes as its base does.
     """
-    check_keys(entry, _VARIANT_KEYS, ("limits",))
-    base = bases.get(str(entry["base"]))
-    if base is None:
-        raise ValueError(f"base should be a model of this catalog, not {entry['base']!r}")
-    settings = dict(entry["recipe"])
+    settings = dict(entry.get("recipe", {}))
     method = {"method": settings.pop("method")} if "method" in settings else {}
-    recipe = {**method, "settings": settings}
-    variant = _checked({**_values(base), **entry, "default": False, "recipe": recipe})
-    if variant.numeric_class == base.numeric_class:
+    said = read_table(Variant, {**entry, "recipe": {**method, "settings": settings}})
+    base = _base(said.base, bases)
+    if said.numeric_class == base.numeric_class:
         raise ValueError("numeric_class is its base's, so caches would mix their vectors")
-    return variant
+    return _checked(replace(base, default=False, **vars(said)))
 
 
 def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> CatalogModel:
-    """Reads an ``[[adapted]]``; the adapter's files lie in `gradewire_models.catalog.entries` under the model's name.
+    """Read an ``[[adapted]]``.
 
     Args:
         entry: As TOML has it.
@@ -88,20 +108,24 @@ def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> Ca
     Raises:
         ValueError: As `read_model`.
     """
-    check_keys(entry, _ADAPTED_KEYS, ("calibrations", "kind", "temperature"))
-    base = bases.get(str(entry["base"]))
-    if base is None:
-        raise ValueError(f"base should be a model of its own of this catalog, not {entry['base']!r}")
-    values = {**entry, "directory": shipped_adapter(str(entry["name"]))}
-    adapter = read_table(AdapterSource, {name.name: values.pop(name.name) for name in fields(AdapterSource)})
-    expected = adapter_files(str(entry.get("kind", "encoder")))
-    if set(adapter.files) != set(expected):
-        raise ValueError(f"files should be {' and '.join(expected)}, not {', '.join(adapter.files)}")
-    return _checked(_values(adapted_model(base, adapter, **(values | _calibrations(entry, directory)))))
+    said = vars(read_table(Adapted, {**entry, **_calibrations(entry, directory)})).copy()
+    base = _base(said.pop("base"), bases)
+    files = said.pop("files")
+    adapter = AdapterSource(base.name, shipped_adapter(said["name"]), files, said.pop("text_form"))
+    expected = adapter_files(said["kind"])
+    if set(files) != set(expected):
+        raise ValueError(f"files should be {' and '.join(expected)}, not {', '.join(files)}")
+    return _checked(adapted_model(base, adapter, **said))
+
+
+def _base(name: str, bases: Models) -> CatalogModel:
+    if name not in bases:
+        raise ValueError(f"base should be a model of its own of this catalog, not {name!r}")
+    return bases[name]
 
 
 def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> CatalogModel:
-    """The model that `base` becomes with `adapter`.
+    """Return the model that `base` becomes with `adapter`.
 
     Args:
         base: A model of its own.
@@ -113,7 +137,7 @@ def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> 
         TypeError: `values` names no field.
         ValueError: The text may be longer than the base reads, or a grader cannot be made of the base.
     """
-    if not isinstance(values["max_tokens"], int) or values["max_tokens"] > base.max_tokens:
+    if values["max_tokens"] > base.max_tokens:
         raise ValueError(f"max_tokens should be at most {base.max_tokens}, as of {base.name}")
     # What was measured of the base's vectors says nothing of these.
     measured: dict[str, Any] = {"calibrations": (), "bertscore": None}
@@ -122,10 +146,6 @@ def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> 
             raise ValueError(f"{base.name} has no token types, by which a grader tells the answer from the rest")
         measured["token_layers"] = ()
     return replace(base, default=False, adapter=adapter, **{**measured, **values})
-
-
-def _values(model: CatalogModel) -> dict[str, Any]:
-    return {field.name: getattr(model, field.name) for field in fields(model)}
 
 
 def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[StoredCalibration, ...]]:
@@ -142,7 +162,7 @@ def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[
 
 
 def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) -> StoredCalibration:
-    """Reads one: the fields of `StoredCalibration`, `parameters` and `figures` as tables, `fit_file` for `fit`."""
+    """Read one: the fields of `StoredCalibration`, `parameters` and `figures` as tables, `fit_file` for `fit`."""
     values = {**entry, "model_digest": digest, "origin": "catalog"}
     if "fit_file" in values:
         path = directory / values.pop("fit_file")
@@ -153,26 +173,14 @@ def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) ->
     return read_calibration(values)
 
 
-def _checked(values: Mapping[str, Any]) -> CatalogModel:
-    model = read_table(CatalogModel, values)
-    if not NAME.fullmatch(model.name):
-        raise ValueError("a name is letters, digits, '.', '_' and '-'")
-    if min(model.dims, model.layers, model.heads, model.max_tokens) < 1 or model.dims % model.heads:
-        raise ValueError("dims, layers, heads and max_tokens are positive, dims a multiple of heads")
-    if not (math.isfinite(model.temperature) and model.temperature > 0):
-        raise ValueError("temperature is a number above 0")
+def _checked(model: CatalogModel) -> CatalogModel:
+    if model.dims % model.heads:
+        raise ValueError("dims should be a multiple of heads")
     if any(not 1 <= layer < model.layers for layer in model.token_layers):
         raise ValueError(f"token_layers lie between 1 and {model.layers - 1}")
     having = {*model.token_layers, model.layers}
     if model.bertscore and not {model.bertscore.layer, *model.bertscore.baselines} <= having:
         raise ValueError(f"bertscore speaks of layers that are no outputs; those are {sorted(having)}")
-    pinned = [*model.files.values(), *(source.sha256 for source in model.sources)]
-    if model.digest:
-        pinned.append(model.digest)
-    if model.adapter:
-        pinned += model.adapter.files.values()
-    if not all(SHA256.fullmatch(value) for value in pinned):
-        raise ValueError("a SHA-256 is 64 lower-case hex characters")
     if not model.sources or not {"model.safetensors", "tokenizer.json"} <= set(model.files):
         raise ValueError("sources, and files with model.safetensors and tokenizer.json, must be pinned")
     return model
@@ -180,7 +188,7 @@ def _checked(values: Mapping[str, Any]) -> CatalogModel:
 
 @cache
 def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
-    """Reads the catalog.
+    """Read the catalog.
 
     Args:
         path: A catalog in TOML; the one of this package unless a test says otherwise.
@@ -208,12 +216,12 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
 
 
 def default_model() -> CatalogModel:
-    """The model that is meant where none is named."""
+    """Return the model that is meant where none is named."""
     return next(model for model in load_catalog().values() if model.default)
 
 
 def find_model(name: str) -> CatalogModel:
-    """Looks a model up by name.
+    """Look a model up by name.
 
     Raises:
         CatalogError: The catalog has no such model; the message lists those it has.
@@ -222,7 +230,7 @@ def find_model(name: str) -> CatalogModel:
 
 
 def base_models() -> list[CatalogModel]:
-    """The encoders that are not variants of another, in the order of the catalog."""
+    """Return the encoders that are not variants of another, in the order of the catalog."""
     return [model for model in load_catalog().values() if not model.base and model.kind == "encoder"]
 
 

@@ -1,18 +1,44 @@
-"""Reads a table, as TOML or JSON gives it, into a dataclass by its types of fields. Light: standard library only."""
+"""Tables of TOML and JSON as checked dataclasses, and the entries of a catalog by name."""
 
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, to_json
 
 from gradewire_models.errors import CatalogError
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""Names of models and judges: they become directories."""
-SHA256 = re.compile(r"[0-9a-f]{64}")
+NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+_WORD: Final = r"^[^\W\d]\w*$"
+_SHA256: Final = r"^[0-9a-f]{64}$"
+_SHA256_OR_NONE: Final = r"^([0-9a-f]{64})?$"
+_PATTERNS: Final = {
+    NAME_PATTERN: "be a name of letters, digits, '.', '_' and '-'",
+    _WORD: "be a name",
+    _SHA256: "be 64 lower-case hex characters",
+    _SHA256_OR_NONE: "be 64 lower-case hex characters, or empty",
+}
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+"""A name of a model or judge, which becomes a directory."""
+Word = Annotated[str, Field(pattern=_WORD)]
+"""A name of letters, digits and underscores."""
+Sha256 = Annotated[str, Field(pattern=_SHA256)]
+"""A digest in hexadecimal."""
+Sha256OrNone = Annotated[str, Field(pattern=_SHA256_OR_NONE)]
+"""A digest, or "" where nobody knows it."""
+Count = Annotated[int, Field(ge=1)]
+"""A number from 1."""
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+"""A number that is neither infinite nor NaN."""
+
+_MISSING: Final = "missing"
+_UNKNOWN: Final = "unexpected_keyword_argument"
+_SHOWN_CHARACTERS: Final = 60
 
 T = TypeVar("T")
 
@@ -22,18 +48,18 @@ class Entry(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name, which no other entry has."""
+        """The entry's name, which no other has."""
 
     @property
     def default(self) -> bool:
-        """Whether it is meant where none is named."""
+        """True for the entry that is meant where none is named."""
 
 
 EntryT = TypeVar("EntryT", bound=Entry)
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Reads a TOML file.
+    """Read a TOML file.
 
     Raises:
         CatalogError: It cannot be read; the message calls it `what`.
@@ -45,7 +71,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def read_entry(entry: dict[str, Any], reader: Callable[[dict[str, Any]], T], path: Path, kind: str) -> T:
-    """Reads one entry of the catalog `path` with `reader`.
+    """Read one entry of the catalog `path` with `reader`.
 
     Raises:
         CatalogError: `reader` raised ValueError; the message says in which entry of which file.
@@ -57,7 +83,7 @@ def read_entry(entry: dict[str, Any], reader: Callable[[dict[str, Any]], T], pat
 
 
 def by_name(entries: Iterable[EntryT], path: Path, kind: str) -> Mapping[str, EntryT]:
-    """The entries of the catalog `path` by name, in their order.
+    """Return the entries of the catalog `path` by name, in their order.
 
     Raises:
         CatalogError: Two have one name, or there is not exactly one default.
@@ -74,7 +100,7 @@ def by_name(entries: Iterable[EntryT], path: Path, kind: str) -> Mapping[str, En
 
 
 def find(entries: Mapping[str, EntryT], name: str, kind: str) -> EntryT:
-    """Looks an entry up by name.
+    """Look an entry up by name.
 
     Raises:
         CatalogError: There is none; the message lists those there are.
@@ -84,88 +110,83 @@ def find(entries: Mapping[str, EntryT], name: str, kind: str) -> EntryT:
     return entries[name]
 
 
-def check_keys(table: Mapping[str, Any], required: Iterable[str], optional: Iterable[str] = ()) -> None:
-    """Checks that a table has every `required` key, and none but these and the `optional` ones.
+class FieldError(ValueError):
+    """A field of a table is missing, unknown or not what it should be.
+
+    Args:
+        error: What pydantic found; the first fault counts.
+        table: The values that it read; None where these were JSON.
+
+    Attributes:
+        field: Name of the field, with dots down to the entry of a list or a nested table; "" for the table itself.
+        said: What is wrong with it.
+    """
+
+    def __init__(self, error: ValidationError, table: Mapping[str, Any] | None) -> None:
+        errors = error.errors()
+        # A misspelt name says more than that the right one is missing.
+        first = next((each for each in errors if each["type"] == _UNKNOWN), errors[0])
+        self.field = _field(first, table)
+        if first["type"] in {_MISSING, _UNKNOWN}:
+            self.said = "is missing" if first["type"] == _MISSING else "is unknown"
+        elif first["type"] in {"value_error", "json_invalid"}:
+            self.said = first["msg"].removeprefix("Value error, ")
+        else:
+            # Of several types each says what it is not.
+            wanted = [_wanted(each) for each in errors if _field(each, table) == self.field]
+            self.said = f"should {' or '.join(wanted)}, not {first['input']!r:.{_SHOWN_CHARACTERS}}"
+        super().__init__(f"{self.field} {self.said}".strip())
+
+
+def read_table(kind: type[T], table: Mapping[str, Any], *, extra: Literal["forbid", "ignore"] = "forbid") -> T:
+    """Read a table into the dataclass `kind`, as pydantic does for its fields' types; nothing is converted.
+
+    A list becomes a tuple and a number with a fraction may be written without one. The values of `table` may be read
+    already. Fields of no name are refused, or ignored.
 
     Raises:
-        ValueError: It has others, or lacks one.
+        FieldError: A field is missing, unknown, of a wrong type or out of its range.
     """
-    required = list(required)
-    if unknown := sorted(set(table) - {*required, *optional}):
-        raise ValueError(f"unknown {', '.join(unknown)}")
-    for key in required:
-        if key not in table:
-            raise ValueError(f"{key} is missing")
+    try:
+        found: T = _adapter(kind).validate_json(to_json(table, inf_nan_mode="constants"), strict=True, extra=extra)
+    except ValidationError as error:
+        raise FieldError(error, table) from error
+    return found
 
 
-def read_table(kind: type[T], table: Mapping[str, Any]) -> T:
-    """Reads a table into the dataclass `kind`, field by field.
-
-    A field of a dataclass is read from a table or is such a value already, a tuple from a list, a mapping from a table;
-    a number with a fraction may be written without one. No other type is converted.
+def read_json(kind: type[T], text: bytes) -> T:
+    """Read a JSON object into the dataclass `kind`, as `read_table` does; other fields are ignored.
 
     Raises:
-        ValueError: A field is missing, unknown or of a wrong type, or `kind` refuses the values. The message names the
-            field, down to the entry of a list or a nested table.
+        FieldError: It is no JSON object, a field is missing, of a wrong type or out of its range, or a text holds a
+            lone surrogate, which is no character.
     """
-    known = fields(kind)  # type: ignore[arg-type] # a dataclass, as every caller's is
-    optional = [each.name for each in known if each.default is not MISSING or each.default_factory is not MISSING]
-    check_keys(table, [each.name for each in known if each.name not in optional], optional)
-    types = get_type_hints(kind)
-    return kind(**{name: _read(types[name], value, name) for name, value in table.items()})
+    try:
+        found: T = _adapter(kind).validate_json(text, strict=True, extra="ignore")
+    except ValidationError as error:
+        raise FieldError(error, None) from error
+    return found
 
 
-def _read(kind: Any, value: Any, where: str) -> Any:
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is UnionType:
-        return _read_union(inner, value, where)
-    if isinstance(value, Mapping) and isinstance(kind, type) and is_dataclass(kind):
+_adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
+
+
+def _wanted(error: ErrorDetails) -> str:
+    if error["type"] == "string_pattern_mismatch":
+        return _PATTERNS[error["ctx"]["pattern"]]
+    return error["msg"].partition(" should ")[2].partition(" after validation")[0]
+
+
+def _field(error: ErrorDetails, table: Any) -> str:
+    """Return the place of an error in `table`, with dots, without the type of several that pydantic adds."""
+    if table is None:
+        return ".".join(map(str, error["loc"]))
+    found: list[str] = []
+    for step in error["loc"]:
         try:
-            return read_table(kind, value)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from error
-    if isinstance(value, Mapping) and origin is Mapping:
-        names, kinds = inner
-        return MappingProxyType(
-            {_read_key(names, name, where): _read(kinds, each, f"{where}: {name}") for name, each in value.items()}
-        )
-    if isinstance(value, list | tuple) and origin is tuple:
-        kinds = inner[:1] * len(value) if inner[1:] == (...,) else inner
-        if len(kinds) == len(value):
-            parts = enumerate(zip(kinds, value, strict=True), start=1)
-            return tuple(_read(part, each, f"{where}: {number}") for number, (part, each) in parts)
-    if value in inner if origin is Literal else origin is None and _has_type(value, kind):
-        return value
-    raise ValueError(f"{where} should be {_described(kind)}, not {value!r}")
-
-
-def _read_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
-    if value is None and NoneType in kinds:
-        return None
-    kinds = tuple(kind for kind in kinds if kind is not NoneType)
-    if len(kinds) == 1:
-        return _read(kinds[0], value, where)
-    for kind in kinds:
-        try:
-            return _read(kind, value, where)
-        except ValueError:
-            continue
-    raise ValueError(f"{where} should be {' or '.join(map(_described, kinds))}, not {value!r}")
-
-
-def _read_key(kind: Any, key: str, where: str) -> Any:
-    if kind is int and key.isdecimal():
-        return int(key)
-    return _read(kind, key, f"a name in {where}")
-
-
-def _has_type(value: object, kind: type) -> bool:
-    if isinstance(value, bool):
-        return kind is bool
-    return isinstance(value, (int, float) if kind is float else kind)
-
-
-def _described(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return f"one of {', '.join(get_args(kind))}"
-    return str(kind) if get_origin(kind) else str(kind.__name__)
+            table = table[step]
+        except (KeyError, IndexError, TypeError):
+            if error["type"] not in {_MISSING, _UNKNOWN}:
+                break
+        found.append(str(step))
+    return ".".join(found)

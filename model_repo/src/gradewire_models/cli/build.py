@@ -1,13 +1,13 @@
 """``gradewire models build``."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire_models.catalog.loading import CatalogModel, base_models, default_model, find_model, load_catalog
+from gradewire_models.catalog.entries import CatalogModel
+from gradewire_models.catalog.loading import base_models, default_model, find_model, load_catalog
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli.options import (
     REPOSITORY_OPTION,
@@ -77,32 +77,32 @@ def build(
     with needs("server", "building"):
         from rich.console import Console  # noqa: PLC0415
 
-        from gradewire_models.build import build_model, renew_exported  # noqa: PLC0415
+        from gradewire_models.build import build_model, renew_exported, user_adapted  # noqa: PLC0415
         from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415
     console = Console(stderr=True)
     if every and names:
         raise click.UsageError("name models or say --all, not both")
-    variant = _Variant.of(options)
+    target, adapter, own_name = options["target"], options["adapter"], options["own_name"]
     copies = Copies(options["instances"], options["threads"])
     downloads: dict[str, Any] = {name: options[name] for name in ("wheels", "keep_downloads")}
     judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
     if options["form"] and not judges:
         raise click.UsageError("--form belongs to a judge")
-    variant.check_adapter(alone=not (every or judges or len(encoders) > 1))
+    _check_adapter(adapter, own_name, target, alone=not (every or judges or len(encoders) > 1))
     build_judges(judges, judge_repository, form=options["form"], **downloads)
     if judges and not encoders:
         return
     # An adapter goes into published weights, which no other model in the repository has.
-    standing_alone = [] if variant.adapter else [name for name in encoders if name not in load_catalog()]
+    standing_alone = [] if adapter else [name for name in encoders if name not in load_catalog()]
     exported = [name for name in standing_alone if (repository / name / CONFIG_FILE).is_file()]
     listed = [name for name in encoders if name not in exported]
-    if exported and variant.target.target != "cpu":
+    if exported and target.target != "cpu":
         raise click.UsageError(
             f"{exported[0]} was exported: its form for GPUs is exported too: gradewire models export --target gpu"
         )
     models = _choose(listed, every=every) if listed or every or not exported else []
-    chosen = [variant.of_model(model) for model in models]
+    chosen = [_variant(user_adapted(adapter, model, own_name) if adapter else model, target) for model in models]
     for name in exported:
         standing, written = renew_exported(repository, name, copies)
         _tell_standing(standing, renewed=written)
@@ -112,40 +112,23 @@ def build(
         _tell(result)
 
 
-@dataclass(frozen=True, slots=True)
-class _Variant:
-    """What is built of a model of the catalog; attributes as the options of the same names."""
+def _check_adapter(adapter: Path | None, own_name: str, target: Target, *, alone: bool) -> None:
+    if own_name and adapter is None:
+        raise click.UsageError("--name belongs to --adapter")
+    if adapter is not None and not (alone and target.target == "cpu"):
+        raise click.UsageError("--adapter goes into one encoder of the catalog, for CPUs: name one, without --all")
 
-    target: Target
-    adapter: Path | None
-    own_name: str
 
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
-        """Those among a command's options."""
-        return cls(**{field.name: options[field.name] for field in fields(cls)})
-
-    def check_adapter(self, *, alone: bool) -> None:
-        """Refuses an adapter that does not go into a single encoder for CPUs."""
-        if self.own_name and self.adapter is None:
-            raise click.UsageError("--name belongs to --adapter")
-        if self.adapter is not None and not (alone and self.target.target == "cpu"):
-            raise click.UsageError("--adapter goes into one encoder of the catalog, for CPUs: name one, without --all")
-
-    def of_model(self, model: CatalogModel) -> CatalogModel:
-        """The catalog's variant of a model for the target, or the model with the adapter in its weights."""
-        from gradewire_models.build import user_adapted  # noqa: PLC0415 - as in `build`
-
-        if self.adapter is not None:
-            model = user_adapted(self.adapter, model, self.own_name)
-        if self.target.target == "cpu":
-            return model
-        if model.kind == "grader":
-            raise click.UsageError(f"{model.name} is a grader: those run on CPUs only, none is made for GPUs yet")
-        if model.base:
-            raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
-        accelerator = self.target.accelerator or "cuda"
-        return find_model(f"{model.name}-{self.target.precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
+def _variant(model: CatalogModel, target: Target) -> CatalogModel:
+    """Return the catalog's variant of a model for a target."""
+    if target.target == "cpu":
+        return model
+    if model.kind == "grader":
+        raise click.UsageError(f"{model.name} is a grader: those run on CPUs only, none is made for GPUs yet")
+    if model.base:
+        raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
+    accelerator = target.accelerator or "cuda"
+    return find_model(f"{model.name}-{target.precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
 
 
 def _choose(names: Sequence[str], *, every: bool) -> list[CatalogModel]:

@@ -1,21 +1,14 @@
 """The group ``gradewire models``: list and verify; build, export and train are mounted here."""
 
 from collections.abc import Iterable, Iterator
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gradewire_models.catalog.loading import (
-    CatalogModel,
-    base_models,
-    default_model,
-    grader_models,
-    load_catalog,
-)
+from gradewire_models.catalog.entries import CatalogModel
+from gradewire_models.catalog.loading import base_models, default_model, grader_models, load_catalog
 from gradewire_models.cli.build import build
 from gradewire_models.cli.export import export
 from gradewire_models.cli.judges import (
@@ -24,7 +17,8 @@ from gradewire_models.cli.judges import (
     split_judges,
     verify_judges,
 )
-from gradewire_models.cli.options import REPOSITORY_OPTION, MissingPackageError, needs, without_traceback
+from gradewire_models.cli.options import REPOSITORY_OPTION, needs, without_traceback
+from gradewire_models.cli.train import train
 from gradewire_models.judges import default_judge_repository
 from gradewire_models.judges.description import DESCRIPTION_FILE
 from gradewire_models.repository.built import BuiltModel, described_in, list_built
@@ -33,37 +27,6 @@ from gradewire_proto.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gradewire_models.build import Check
-
-
-class _TrainGroup(click.Group):
-    """Stands for the commands of `gradewire_train`, which is imported when one of them is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the commands."""
-        return _commands().list_commands(ctx)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, or None where there is none of that name."""
-        return _commands().get_command(ctx, cmd_name)
-
-
-def _commands() -> click.Group:
-    # By name: nothing but this command knows the package that trains, a distribution of its own.
-    found = find_spec("gradewire_train")
-    # A folder of byte code that an older checkout left behind is a namespace, without an origin.
-    if found is None or found.origin is None:
-        raise MissingPackageError(
-            "training needs the package gradewire-train, which is not installed: pip install 'gradewire[train]'"
-        )
-    group = import_module("gradewire_train.cli").train
-    if not isinstance(group, click.Group):
-        raise TypeError("the commands of gradewire_train are not a group")
-    return group
-
-
-@click.group(cls=_TrainGroup)
-def train() -> None:
-    """Train encoders for the metric `sfve`, and look at what they are trained on."""
 
 
 @click.group()
@@ -157,7 +120,7 @@ def _tell_checks(checked: Iterable[tuple[str, list["Check"]]]) -> bool:
 
 
 def _mark(entry: CatalogModel) -> str:
-    """Its kind where that is no encoder, and whether a call that names none takes it."""
+    """Return a mark for graders, and for the models that a call without a name takes."""
     if entry.kind != "grader":
         return " (default)" if entry.default else ""
     return " (grader, default)" if entry == grader_models()[0] else " (grader)"

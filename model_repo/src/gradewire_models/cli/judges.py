@@ -29,7 +29,7 @@ FORM_OPTION = click.option(
 
 
 def split_judges(names: Sequence[str], repository: Path) -> tuple[list[str], list[str]]:
-    """Splits names of models into those of judges and those of encoders."""
+    """Split names of models into those of judges and those of encoders."""
     known = {*catalog_judges(), *(judge.name for judge in list_judges(repository))}
     return [name for name in names if name in known], [name for name in names if name not in known]
 
@@ -42,7 +42,7 @@ def build_judges(
     wheels: Path | None,
     keep_downloads: bool,
 ) -> None:
-    """Builds judges and prints what came out.
+    """Build judges and print what came out.
 
     Raises:
         BuildError: One could not be built.
@@ -72,7 +72,7 @@ def build_judges(
 
 
 def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str, list["Check"]]]:
-    """Checks judges, one after the other.
+    """Check judges, one after the other.
 
     Raises:
         ModelNotBuiltError: One is not there.
@@ -87,7 +87,7 @@ def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str,
 
 
 def show_judges(repository: Path) -> None:
-    """Lists the catalog's judges and what of them is built."""
+    """List the catalog's judges and what of them is built."""
     built = {judge.name: judge for judge in list_judges(repository)}
     for entry in catalog_judges().values():
         mark = " (judge, default)" if entry.default else " (judge)"

@@ -49,7 +49,7 @@ def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Comman
 
 
 class MissingPackageError(click.ClickException):
-    """What a command needs is not installed."""
+    """The error of a command whose packages are not installed."""
 
     exit_code = ExitCode.UNUSABLE
 

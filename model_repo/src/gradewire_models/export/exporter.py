@@ -41,7 +41,7 @@ Ids = NDArray[np.int64]
 
 
 def load_encoder(folder: EncoderFolder) -> Any:
-    """Loads the weights as float32, in evaluation mode, with plain ("eager") attention.
+    """Load the weights as float32, in evaluation mode, with plain ("eager") attention.
 
     Code that came with the model is never run, and only safetensors are read.
 
@@ -85,13 +85,13 @@ def load_encoder(folder: EncoderFolder) -> Any:
 
 
 def padding_id(model: Any) -> int:
-    """The id that a model takes for padding; 0 where it has none."""
+    """Return the id that a model takes for padding; 0 where it has none."""
     padding = model.config.pad_token_id
     return 0 if padding is None or padding < 0 else int(padding)
 
 
 class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
-    """What gradewire's own exporter traces: the encoder, and the outputs that the rest of the graph needs.
+    """The module that torch's exporter traces: an encoder with the outputs that the rest of the graph needs.
 
     Args:
         model: As `load_encoder` gave it.
@@ -104,7 +104,7 @@ class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there 
         self.outputs = tuple(outputs)
 
     def forward(self, input_ids: Any, attention_mask: Any) -> tuple[Any, ...]:
-        """Encodes a batch.
+        """Encode a batch.
 
         Args:
             input_ids: int64 [batch, tokens]; the model's padding id where the mask is 0.
@@ -132,7 +132,7 @@ class UnsupportedError(ExportError):
 
 
 def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
-    """Exports `model`; equal weights and versions give equal bytes.
+    """Export `model`; equal weights and versions give equal bytes.
 
     Args:
         model: As `gradewire_models.export.exporter.load_encoder` gave it; the exporter changes its `config`.
@@ -214,7 +214,7 @@ def _quiet() -> Iterator[None]:
 
 
 def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
-    """Traces `model` with torch's own exporter; equal weights and versions give equal bytes.
+    """Trace `model` with torch's own exporter; equal weights and versions give equal bytes.
 
     Args:
         model: As `load_encoder` gave it.
@@ -256,7 +256,7 @@ EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
 
 
 def written_graph(model: Any, plan: ExportPlan, exporter: str) -> onnx.ModelProto:
-    """Exports `model`; equal weights and versions give equal bytes.
+    """Export `model`; equal weights and versions give equal bytes.
 
     Args:
         model: As `gradewire_models.export.exporter.load_encoder` gave it.
@@ -285,7 +285,7 @@ def written_graph(model: Any, plan: ExportPlan, exporter: str) -> onnx.ModelProt
 
 
 def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tokens: int) -> tuple[Ids, ...]:
-    """Token ids of texts of many lengths, in mixed order.
+    """Return the token ids of texts of many lengths, in mixed order.
 
     Args:
         tokenized: Ids of real texts, each at most `max_tokens`.
@@ -303,7 +303,7 @@ def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tok
 
 
 def reference_vectors(model: Any, pooling: Pooling, token_layers: Sequence[int], texts: Sequence[Ids]) -> Golden:
-    """Encodes each text alone with the model as transformers runs it.
+    """Encode each text alone with the model as transformers runs it.
 
     Args:
         model: As `load_encoder` gave it.

@@ -11,7 +11,7 @@ from gradewire_models.errors import DownloadError, ExportError
 from gradewire_models.repository.digest import file_sha256
 
 Pooling = Literal["mean", "cls", "last", "pooler"]
-"""How token vectors become a sentence vector.
+"""The way in which token vectors become a sentence vector.
 
 ``mean``: over the text's tokens; ``cls``: the first token's; ``last``: the last token's (decoders); ``pooler``: the
 model's own pooler over the first token (dense layer and tanh), as transformers returns it.
@@ -59,7 +59,7 @@ class ModuleChain:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads a JSON object; an empty one where there is no such file.
+    """Read a JSON object; an empty one where there is no such file.
 
     Raises:
         ExportError: It is not a JSON object, or cannot be read.
@@ -73,7 +73,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
-    """Reads modules.json and the pooling module's settings.
+    """Read modules.json and the pooling module's settings.
 
     A folder without modules.json is a plain transformers folder: the encoder, and no pooling.
 
@@ -169,7 +169,7 @@ class EncoderFolder:
 
 
 def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFolder:
-    """Reads the folder of an encoder.
+    """Read the folder of an encoder.
 
     Args:
         directory: The folder, as it was downloaded or saved.
@@ -275,7 +275,7 @@ class SourceFolder:
 
 
 def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
-    """Finds the folder `wanted` names; downloads it where it is a model of the hub.
+    """Find the folder `wanted` names; download it where it is a model of the hub.
 
     Args:
         wanted: A directory, or a hub id such as ``organisation/model``. A directory that is there wins.

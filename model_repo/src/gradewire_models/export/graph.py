@@ -6,7 +6,7 @@ from typing import Any, Final
 import onnx
 from onnx import TensorProto, compose, helper
 
-from gradewire_models.build.graph import Nodes
+from gradewire_models.build.nodes import Nodes
 from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import Pooling
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
@@ -15,7 +15,7 @@ from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - its teleme
 LAST_HIDDEN_STATE: Final = "last_hidden_state"
 POOLER_OUTPUT: Final = "pooler_output"
 HIDDEN_STATES: Final = "hidden_states"
-"""Of ``hidden_states.N``: token vectors after layer N, 0 being the word vectors."""
+"""The beginning of ``hidden_states.N``: token vectors after layer N, 0 being the word vectors."""
 
 _TYPE_IDS: Final = "token_type_ids"
 _POSITIONS: Final = "position_ids"
@@ -29,7 +29,7 @@ _WRITTEN_OUT: Final = ("Pow", "ReduceMean", "Sqrt", "Reciprocal")
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What is added.
+    """The parts that are added to a bare encoder.
 
     Attributes:
         pooling: How token vectors become a sentence vector.
@@ -57,7 +57,7 @@ class Completion:
 
 
 def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProto:
-    """Makes a graph of the repository of a bare encoder's.
+    """Make a graph of the repository of a bare encoder's.
 
     Args:
         encoder: Inputs ``input_ids``, ``attention_mask`` and, where it has them, ``token_type_ids`` and
@@ -100,7 +100,7 @@ def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProt
 
 
 def clean(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Takes out what differs from one machine to the next, and checks the rest; changes `model`.
+    """Take out what differs from one machine to the next, and check the rest; changes `model`.
 
     Raises:
         ExportError: The graph uses operators outside the standard.
@@ -124,7 +124,7 @@ def clean(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
-    """Writes what the encoder reads, under its own names."""
+    """Write what the encoder reads, under its own names."""
     if unknown := set(names) - {INPUT_IDS, ATTENTION_MASK, _TYPE_IDS, _POSITIONS}:
         raise ExportError(f"the exported encoder reads {sorted(unknown)}, which the repository's inputs do not tell")
     nodes.ints("zero", 0)
@@ -169,7 +169,7 @@ def _last(nodes: Nodes, rows: str) -> str:
 
 
 def _alive(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto]:
-    """The nodes that `wanted` outputs depend on, in order; the others would be computed for nobody."""
+    """Return the nodes that `wanted` outputs depend on, in order; the others would be computed for nobody."""
     needed, kept = set(wanted), []
     for node in reversed(nodes):
         if needed.intersection(node.output):
@@ -185,7 +185,7 @@ def _subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 
 
 def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
-    """Converts weights and operators to float16; inputs and outputs keep their types.
+    """Convert weights and operators to float16; inputs and outputs keep their types.
 
     Args:
         encoder: A bare encoder in float32; it is taken over. Pooling and normalisation, sums of many numbers, are added

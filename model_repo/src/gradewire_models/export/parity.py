@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from gradewire_models.build.reference import Golden
-from gradewire_models.build.verify import ERRORS_ONLY, Check, Rows, open_session, pad, run
+from gradewire_models.build.verify import ERRORS_ONLY, Check, Rows, open_session, pad, run, token_error
 from gradewire_models.repository.config import SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime
 
@@ -17,7 +17,7 @@ _SEED = 20261122
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a graph may be from torch in float32.
+    """The limits of a graph's distance from torch in float32.
 
     Attributes:
         component: Largest distance of a component of a sentence vector.
@@ -34,12 +34,12 @@ FP16_TOLERANCE: Final = Tolerance(component=5e-3, token_component=0.05)
 
 
 def tolerance_of(numeric_class: str) -> Tolerance:
-    """What a graph of this arithmetic is held to, e.g. ``"fp16-cuda"``."""
+    """Return the limits of a graph of this arithmetic, e.g. ``"fp16-cuda"``."""
     return FP16_TOLERANCE if numeric_class.startswith("fp16-") else Tolerance()
 
 
 def check_parity(path: Path, golden: Golden, vocabulary: int, tolerance: Tolerance) -> list[Check]:
-    """Compares the graph at `path` with `golden` in batches of unequal length whose padding holds arbitrary ids.
+    """Compare the graph at `path` with `golden` in batches of unequal length whose padding holds arbitrary ids.
 
     Returns:
         The checks that were made: sentence vectors, token vectors of each layer, and an empty row.
@@ -79,11 +79,7 @@ def _check_sentences(found: Rows, expected: Rows, over: str, tolerance: Toleranc
 
 
 def _check_tokens(found: dict[int, Rows], golden: Golden, tolerance: Tolerance) -> Check:
-    errors = {}
-    for layer, rows in found.items():
-        expected = golden.tokens_by_layer[layer]
-        size = max(1.0, float(np.sqrt(np.mean(expected.astype(np.float64) ** 2))))
-        errors[layer] = float(np.max(np.abs(rows - expected))) / size
+    errors = {layer: token_error(rows, golden.tokens_by_layer[layer]) for layer, rows in found.items()}
     said = ", ".join(f"{error:.1e} (layer {layer})" for layer, error in errors.items())
     return Check(
         "tokens as in torch",

@@ -1,22 +1,23 @@
 """The plan of an export: the folder's own settings, what the caller overrides, and defaults for the rest."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradewire_models.catalog.loading import load_catalog
-from gradewire_models.catalog.table import NAME
+from gradewire_models.catalog.table import NAME_PATTERN
 from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import POOLINGS, EncoderFolder, Pooling, SourceFolder
 
 CPU_CLASS = "fp32-cpu"
 DEFAULT_MAX_TOKENS = 512
-"""Where a folder allows more and nobody asked for it: answers are short, and memory grows with the square."""
+"""The limit of a folder that allows more: answers are short, and memory grows with the square."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """What a caller may decide; None and empty leave it to the folder.
+    """The choices of a caller; None and empty leave them to the folder.
 
     Attributes:
         name: The model's name in the repository.
@@ -39,7 +40,7 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """What comes out of an export.
+    """The model that an export makes.
 
     Attributes:
         name: The model's name in the repository.
@@ -69,7 +70,7 @@ class ExportPlan:
 
 
 def check_options(options: ExportOptions) -> None:
-    """Checks what can be checked before anything is fetched.
+    """Check what can be checked before anything is fetched.
 
     Raises:
         ExportError: A value is out of its range.
@@ -83,7 +84,7 @@ def check_options(options: ExportOptions) -> None:
 
 
 def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolder) -> ExportPlan:
-    """Decides all about the exported model that does not depend on its weights.
+    """Decide all about the exported model that does not depend on its weights.
 
     Args:
         folder: What is exported.
@@ -149,7 +150,7 @@ def _command(options: ExportOptions, source: SourceFolder) -> str:
 
 
 def _check_name(name: str) -> None:
-    if not NAME.fullmatch(name):
+    if not re.match(NAME_PATTERN, name):
         raise ExportError(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
     if name in load_catalog():
         raise ExportError(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")

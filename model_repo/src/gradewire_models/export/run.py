@@ -22,7 +22,7 @@ from gradewire_models.repository.serving import serving_of_class
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """How an export ended.
+    """The result of an export.
 
     Attributes:
         model: The model that is in the repository now.
@@ -38,7 +38,7 @@ class ExportResult:
 def export_model(
     wanted: str, repository: Path, options: ExportOptions, *, revision: str = "", report: Report = ignore
 ) -> ExportResult:
-    """Exports an encoder into `repository`, in the place of a model of that name.
+    """Export an encoder into `repository`, in the place of a model of that name.
 
     The graph is compared with torch before it is put in place: each text alone in torch, all in batches of unequal
     lengths in the graph. Whatever goes wrong, the repository is as it was before.
@@ -125,7 +125,7 @@ def _metadata(folder: EncoderFolder, plan: ExportPlan, golden: Golden) -> Encode
         architecture=folder.model_type,
         dims=golden.sentences.shape[1],
         layers=max(golden.tokens_by_layer),
-        token_layers=plan.token_layers,
+        earlier_layers=plan.token_layers,
         max_tokens=plan.max_tokens,
         pooling=plan.pooling,
         prefix=plan.prefix,

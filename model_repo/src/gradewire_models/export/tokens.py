@@ -32,7 +32,7 @@ _OVERRULED = (
 
 
 def load_tokenizer(folder: EncoderFolder) -> Any:
-    """Loads the tokenizer with transformers, which converts an older, slow one.
+    """Load the tokenizer with transformers, which converts an older, slow one.
 
     Raises:
         ExportError: There is none, it cannot be converted, or it gives token types that the graph does not take.
@@ -56,7 +56,7 @@ def load_tokenizer(folder: EncoderFolder) -> Any:
 
 
 def write_exported_tokenizer(folder: EncoderFolder, tokenizer: Any, target: Path, max_tokens: int) -> tuple[str, ...]:
-    """Writes tokenizer.json without padding, cut at `max_tokens`.
+    """Write tokenizer.json without padding, cut at `max_tokens`.
 
     The folder's own file is taken where it gives the same ids as transformers does with it; else what transformers
     made of it, which knows settings from other files.

@@ -1,6 +1,6 @@
 """Judges: language models that grade; which there are, which of them are built, and how to build them.
 
-Light: standard library only. What builds or checks a judge lives in `gradewire_models.judges.build`.
+What builds or checks a judge lives in `gradewire_models.judges.build`.
 """
 
 from gradewire_models.judges.catalog import CatalogJudge, Form, catalog_judges, default_judge, find_judge

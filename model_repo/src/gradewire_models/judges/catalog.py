@@ -4,13 +4,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
 
 from gradewire_models.catalog.entries import Source
-from gradewire_models.catalog.table import NAME, SHA256, by_name, find, read_entry, read_table, read_toml
+from gradewire_models.catalog.table import (
+    Count,
+    Name,
+    Sha256,
+    Sha256OrNone,
+    by_name,
+    find,
+    read_entry,
+    read_table,
+    read_toml,
+)
 
 Form: TypeAlias = Literal["int8", "gguf"]
 FORMS: tuple[Form, ...] = ("int8", "gguf")
+Text = Annotated[str, Field(min_length=1)]
 
 _CATALOG_FILE = Path(__file__).with_name("judges.toml")
 
@@ -41,28 +54,28 @@ class CatalogJudge:
         numeric_classes: The arithmetic of each form; answers of different classes are never mixed.
     """
 
-    name: str
+    name: Name
     title: str
     origin: str
     licence: str
     architecture: str
-    chat_template: str
-    context_tokens: int
+    chat_template: Literal["chatml"]
+    context_tokens: Count
     default: bool = False
     test_only: bool = False
-    remarks: tuple[str, ...]
+    remarks: tuple[Text, ...]
     sources: tuple[Source, ...] = ()
     file: str = ""
-    sha256: str = ""
+    sha256: Sha256OrNone = ""
     bytes: int = 0
     download_bytes: int = 0
-    eos_tokens: tuple[str, ...] = ()
-    digests: Mapping[Form, str] = field(default_factory=dict)
+    eos_tokens: tuple[Text, ...] = ()
+    digests: Mapping[Form, Sha256] = field(default_factory=dict)
     numeric_classes: Mapping[Form, str] = field(default_factory=dict)
 
     @property
     def buildable(self) -> bool:
-        """Whether `gradewire models build` can make it."""
+        """True where `gradewire models build` can make it."""
         return bool(self.sources)
 
     @property
@@ -72,7 +85,7 @@ class CatalogJudge:
 
     @property
     def build_hint(self) -> str:
-        """How to get this judge: the command that builds it, or where it has to be served."""
+        """The way to get this judge: the command that builds it, or the backend that has to serve it."""
         if self.buildable:
             return f"gradewire models build {self.name}"
         return f"serve {self.origin} with vLLM, Triton or another OpenAI-compatible server, and name that backend"
@@ -80,7 +93,7 @@ class CatalogJudge:
 
 @cache
 def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
-    """Reads the catalog of judges.
+    """Read the catalog of judges.
 
     Args:
         path: A catalog in TOML; the one of this package unless a test says otherwise.
@@ -97,12 +110,12 @@ def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
 
 
 def default_judge() -> CatalogJudge:
-    """The judge that is meant where none is named."""
+    """Return the judge that is meant where none is named."""
     return next(judge for judge in catalog_judges().values() if judge.default)
 
 
 def find_judge(name: str) -> CatalogJudge:
-    """Looks a judge up by name.
+    """Look a judge up by name.
 
     Raises:
         CatalogError: The catalog has no such judge; the message lists those it has.
@@ -112,19 +125,8 @@ def find_judge(name: str) -> CatalogJudge:
 
 def _read(entry: dict[str, Any]) -> CatalogJudge:
     judge = read_table(CatalogJudge, entry)
-    if not NAME.fullmatch(judge.name):
-        raise ValueError("the name may have letters, digits, dots, hyphens and underscores only")
-    if not all((*judge.remarks, *judge.eos_tokens)):
-        raise ValueError("remarks and eos_tokens should hold no empty text")
-    if judge.chat_template != "chatml":
-        raise ValueError(f"chat_template should be 'chatml', not {judge.chat_template!r}")
-    if not judge.buildable:
-        return judge
-    pinned = [judge.sha256, *(source.sha256 for source in judge.sources), *judge.digests.values()]
-    if wrong := [digest for digest in pinned if not SHA256.fullmatch(digest)]:
-        raise ValueError(f"{wrong[0]!r} is not 64 hex characters")
-    if judge.bytes <= 0 or judge.download_bytes <= 0 or judge.context_tokens <= 0:
-        raise ValueError("bytes, download_bytes and context_tokens should be positive")
-    if set(judge.numeric_classes) != set(FORMS) or not judge.eos_tokens:
-        raise ValueError(f"a judge that can be built has numeric_classes for {', '.join(FORMS)} and eos_tokens")
+    if judge.buildable and not (judge.sha256 and judge.bytes and judge.download_bytes and judge.eos_tokens):
+        raise ValueError("a judge that can be built has sha256, bytes, download_bytes and eos_tokens")
+    if judge.buildable and set(judge.numeric_classes) != set(FORMS):
+        raise ValueError(f"a judge that can be built has numeric_classes for {', '.join(FORMS)}")
     return judge

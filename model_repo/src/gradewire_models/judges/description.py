@@ -28,34 +28,22 @@ Files: TypeAlias = Mapping[str, FileRecord]
 
 @dataclass(frozen=True, slots=True)
 class JudgeMetadata:
-    """What a judge's weights say of it.
+    """Facts of a judge that its weights decide.
 
     Attributes:
-        architecture: As in GGUF.
         chat_template: How a conversation is written down.
-        layers: Number of layers.
-        heads: Attention heads a layer.
-        kv_heads: Heads of keys and values a layer.
-        head_dim: Width of a head.
-        vocabulary: Number of logits.
         context_tokens: Longest prompt and answer together.
         eos_ids: Tokens that end an answer.
     """
 
-    architecture: str
     chat_template: str
-    layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    vocabulary: int
     context_tokens: int
     eos_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """All that ``judge.json`` holds.
+    """The content of ``judge.json``.
 
     Attributes:
         name: The judge's name.
@@ -83,7 +71,7 @@ class Description:
 
     @property
     def files(self) -> Files:
-        """All files, by path in the judge's directory."""
+        """The files, by path in the judge's directory."""
         return {
             TOKENIZER_FILE: self.tokenizer,
             **{path: each for files in self.forms.values() for path, each in files.items()},
@@ -108,7 +96,7 @@ class Description:
 
 
 def write_description(description: Description, directory: Path) -> None:
-    """Writes ``judge.json``.
+    """Write ``judge.json``.
 
     Raises:
         OSError: It cannot be written.
@@ -120,7 +108,7 @@ def write_description(description: Description, directory: Path) -> None:
 
 
 def read_description(directory: Path) -> Description:
-    """Reads what `write_description` wrote.
+    """Read what `write_description` wrote.
 
     Raises:
         OSError: There is none, or it cannot be read.
@@ -131,7 +119,7 @@ def read_description(directory: Path) -> Description:
         if values.pop("format") != _FORMAT:
             raise ValueError("it is of another format")  # noqa: TRY301 - reported as the other faults are
         digests = values.pop("digests")
-        description = read_table(Description, values)
+        description = read_table(Description, values, extra="ignore")
         found = {form: description.digest(form) for form in description.forms}
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{DESCRIPTION_FILE} is not what a build writes: {error}") from error

@@ -1,4 +1,4 @@
-"""Which judges are built: reads a directory of judges without any of the packages that build or run them."""
+"""The judges of a directory, read without any of the packages that build or run them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class BuiltJudge:
 
 
 def default_judge_repository(encoders: Path | None = None) -> Path:
-    """The directory of judges that is used where none is named: ``judges`` beside the encoders.
+    """Return the directory of judges that is used where none is named: ``judges`` beside the encoders.
 
     Args:
         encoders: The repository of encoders; the default one unless named.
@@ -74,7 +74,7 @@ def default_judge_repository(encoders: Path | None = None) -> Path:
 
 
 def list_judges(repository: Path) -> list[BuiltJudge]:
-    """Lists the judges of a repository by name.
+    """List the judges of a repository by name.
 
     Files are checked by size. A judge that is broken is left out and logged as a warning, once for each thing that is
     wrong with it; `load_judge` says what it is. A repository that does not exist holds no judges.
@@ -83,7 +83,7 @@ def list_judges(repository: Path) -> list[BuiltJudge]:
 
 
 def load_judge(repository: Path, name: str, *, every_byte: bool = False) -> BuiltJudge:
-    """Describes one judge after checking its files: all by size, the graph and the tokenizer by digest.
+    """Describe one judge after checking its files: all by size, the graph and the tokenizer by digest.
 
     Args:
         repository: Directory of judges.

@@ -1,1 +1,1 @@
-"""What is built: reads and describes a Triton model repository, without what builds or runs models."""
+"""A Triton model repository, read and described without what builds or runs models."""

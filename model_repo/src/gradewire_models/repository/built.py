@@ -3,14 +3,14 @@
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeVar
 
 import platformdirs
 
-from gradewire_models.catalog.calibration import StoredCalibration, fitting
-from gradewire_models.catalog.entries import AdapterMetadata, Bertscore
+from gradewire_models.catalog.calibration import fitting
+from gradewire_models.catalog.entries import EncoderMetadata
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
 from gradewire_models.repository.config import (
@@ -23,19 +23,19 @@ from gradewire_models.repository.config import (
     TOKENIZER_FILE,
     TOKENS_OUTPUT,
     UnreadableCalibration,
-    adapter_in,
-    bertscore_in,
     calibrations_in,
+    digest_parts,
     files_in,
     layer_output,
+    metadata_in,
     read_config,
 )
-from gradewire_models.repository.digest import DigestParts, FileRecord, file_sha256
+from gradewire_models.repository.digest import FileRecord, file_sha256
 
 T = TypeVar("T")
 
 _MAX_NAME_BYTES = 255
-"""Of a directory, on the file systems that there are; the system calls a longer name an error."""
+"""The longest name of a directory on usual file systems; the system calls a longer one an error."""
 
 _log = logging.getLogger(__name__)
 _logged: dict[Path, str] = {}
@@ -47,16 +47,15 @@ _REQUIRED_OUTPUTS = {
     "encoder": {SENTENCE_OUTPUT, TOKENS_OUTPUT, FINGERPRINT_OUTPUT},
     "grader": {LOGIT_OUTPUT, FINGERPRINT_OUTPUT},
 }
-_OTHER_OUTPUTS = _REQUIRED_OUTPUTS["encoder"] | _REQUIRED_OUTPUTS["grader"]
 
 
 def described_in(repository: Path, file: str) -> list[Path]:
-    """Directories that hold `file`, by name; those that begin with a dot are somebody's work in progress."""
+    """Return the directories that hold `file`, by name; those that begin with a dot are somebody's work in progress."""
     return sorted(path.parent for path in repository.glob(f"[!.]*/{file}"))
 
 
 def find_directory(repository: Path, name: str, file: str) -> Path | None:
-    """The directory called `name` that holds `file`; None where there is none, or the name is no plain name."""
+    """Return the directory called `name` that holds `file`; None where there is none, or the name is no plain name."""
     if (
         not name
         or name.startswith(".")
@@ -69,7 +68,7 @@ def find_directory(repository: Path, name: str, file: str) -> Path | None:
 
 
 def list_sound(repository: Path, file: str, describe: Callable[[Path], T]) -> list[T]:
-    """Describes every directory that holds `file`, by name.
+    """Describe every directory that holds `file`, by name.
 
     One of which `describe` raises ModelBrokenError is left out, and a warning is logged once for each reason.
     """
@@ -86,95 +85,69 @@ def list_sound(repository: Path, file: str, describe: Callable[[Path], T]) -> li
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltModel:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltModel(EncoderMetadata):
     """One model of a repository, as its config.pbtxt describes it.
 
     Attributes:
-        name: The model's name, also its directory's.
-        directory: Where the model lies.
+        directory: Where the model lies; its name is the model's.
         version: Number of the folder its graph lies in: the highest, which Triton serves.
         onnx_path: The graph with its weights. Inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
         tokenizer_path: tokenizer.json without padding, truncating at `max_tokens`.
         digest: 64 hex characters over everything that decides a vector (`gradewire_models.repository.digest`).
         fingerprint: What the output ``model_fingerprint``, int64 [batch, 1], holds in every row: which graph the
             vectors beside it came from. In the range of int64, never 0.
-        dims: Length of a sentence vector and of a token vector.
-        layers: Number of encoder layers.
-        max_tokens: Longest input in tokens, special tokens included.
-        prefix: Text to put before every input.
-        pooling: How the graph makes the sentence vector; L2-normalised.
-        numeric_class: The arithmetic, e.g. ``"fp32-cpu"``.
-        base: Name of the model of which this is a variant; empty for a model of its own.
-        licence: SPDX identifier of the weights' licence.
-        sentence_output: Output with the sentence vectors, float32 [batch, dims], of unit length.
-        tokens_output: Output with the last layer's token vectors, float32 [batch, tokens, dims]; rows of padding
-            are unspecified.
-        layer_outputs: Outputs with earlier layers' token vectors, shaped like `tokens_output`.
-        calibrations: Thresholds and fits for metrics with this encoder.
-        bertscore: Layer and baselines of BERTScore for this encoder, or None.
-        adapter: What was merged into another model's weights, or None.
         unreadable: What was fitted and cannot be read: the model does without, and says so.
-        kind: ``"encoder"`` or ``"grader"``. A grader has one output, float32 [batch, 1], called `sentence_output` here,
-            and no token vectors.
-        temperature: Of a grader: what its logit is divided by to be that of a probability.
     """
 
-    name: str
     directory: Path
     version: int
     onnx_path: Path
     tokenizer_path: Path
     digest: str
     fingerprint: int
-    dims: int
-    layers: int
-    max_tokens: int
-    prefix: str
-    pooling: str
-    numeric_class: str
-    base: str
-    licence: str
-    sentence_output: str
-    tokens_output: str
-    layer_outputs: tuple[str, ...]
-    calibrations: tuple[StoredCalibration, ...]
-    bertscore: Bertscore | None = None
-    adapter: AdapterMetadata | None = None
     unreadable: tuple[UnreadableCalibration, ...] = ()
-    kind: str = "encoder"
-    temperature: float = 1.0
+
+    @property
+    def sentence_output(self) -> str:
+        """Output with the sentence vectors, float32 [batch, dims], of unit length; of a grader with its logits."""
+        return LOGIT_OUTPUT if self.kind == "grader" else SENTENCE_OUTPUT
+
+    @property
+    def temperature(self) -> float:
+        """The divisor that makes a grader's logit that of a probability; else 1."""
+        return float(self.pooling.rpartition("/")[2]) if self.kind == "grader" else 1.0
 
     @property
     def token_layers(self) -> tuple[int, ...]:
         """Layers whose token vectors are outputs, 1 for the first, ascending; the last layer is among them."""
-        if self.kind == "grader":
-            return ()
-        earlier = (int(name.removeprefix(f"{TOKENS_OUTPUT}_layer_")) for name in self.layer_outputs)
-        return (*sorted(earlier), self.layers)
+        return () if self.kind == "grader" else (*sorted(self.earlier_layers), self.layers)
 
     def token_output(self, layer: int) -> str:
-        """Name of the output with the token vectors of one of `token_layers`."""
-        return self.tokens_output if layer == self.layers else layer_output(layer)
+        """Return the name of the output with the token vectors of one of `token_layers`.
+
+        They are float32 [batch, tokens, dims]; rows of padding are unspecified.
+        """
+        return TOKENS_OUTPUT if layer == self.layers else layer_output(layer)
 
     @property
     def fit_summaries(self) -> tuple[str, ...]:
-        """What was fitted for it, a line each for people; what cannot be read comes last, with what to do."""
+        """The fits for it, a line each for people; those that cannot be read come last, with a remedy."""
         return (*(each.summary for each in self.calibrations), *(each.summary for each in self.unreadable))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a user should know, a sentence each: what it was trained to read, then what was fitted for it."""
+        """Sentences for its user: about what it was trained to read, then about each fit."""
         return (*((self.adapter.remark,) if self.adapter and self.adapter.remark else ()), *self.fit_summaries)
 
     @property
     def on_cpu(self) -> bool:
-        """Whether the vectors its digest stands for are made on a CPU; elsewhere the same graph gives others."""
+        """True where the vectors that its digest stands for are made on a CPU; a GPU gives others."""
         return self.numeric_class.endswith("-cpu")
 
 
 def default_repository() -> Path:
-    """The repository that is used where none is named.
+    """Return the repository that is used where none is named.
 
     Returns:
         ``$GRADEWIRE_MODEL_REPOSITORY``; else ``model_repo/models`` of the checkout this package runs from; else
@@ -190,7 +163,7 @@ def default_repository() -> Path:
 
 
 def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
-    """Lists the models of a repository by name.
+    """List the models of a repository by name.
 
     Files are checked by size, not by digest. A model that is broken is left out and logged as a warning, once for each
     thing that is wrong with it; `load_built` says what it is. A repository that does not exist holds no models. Without
@@ -200,7 +173,7 @@ def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
 
 
 def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel:
-    """Describes one model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
+    """Describe one model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
 
     Args:
         repository: Directory of models.
@@ -245,7 +218,7 @@ def _load(directory: Path, *, graph: bool) -> BuiltModel:
 
 
 def newest_version(directory: Path) -> int | None:
-    """The highest version folder of a model, which is the one Triton serves; None when there is none."""
+    """Return the highest version folder of a model, which is the one Triton serves; None when there is none."""
     versions = [int(path.name) for path in directory.glob("[1-9]*") if path.name.isascii() and path.name.isdigit()]
     return max(versions, default=None)
 
@@ -254,51 +227,30 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
     try:
         config, parameters = read_config(directory / CONFIG_FILE)
         files = files_in(parameters)
-        parts = DigestParts(
-            onnx_sha256=files.onnx.sha256,
-            tokenizer_sha256=files.tokenizer.sha256,
-            max_tokens=int(parameters["max_tokens"]),
-            pooling=parameters["pooling"],
-            prefix=parameters["prefix"],
-            numeric_class=parameters["numeric_class"],
-        )
+        fitted = calibrations_in(parameters)
+        digest = parameters["digest"]
+        metadata = metadata_in(config, fitting(fitted.readable, digest))
+        if metadata.kind not in _REQUIRED_OUTPUTS:
+            raise _broken(
+                directory, f"{CONFIG_FILE} describes a model of kind {metadata.kind!r}, which this release lacks"
+            )
         version = newest_version(directory) or int(FIRST_VERSION)
         onnx_path, tokenizer_path = directory / str(version) / GRAPH_FILE, directory / TOKENIZER_FILE
         records = {tokenizer_path: files.tokenizer}
         if graph:
             records[onnx_path] = files.onnx
         found = {path: path.stat().st_size for path in records}
-        outputs = [output.name for output in config.output]
-        fitted = calibrations_in(parameters)
-        kind = parameters.get("kind", "encoder")
-        if kind not in _REQUIRED_OUTPUTS:
-            raise _broken(directory, f"{CONFIG_FILE} describes a model of kind {kind!r}, which this release lacks")
         model = BuiltModel(
-            name=config.name,
+            **{each.name: getattr(metadata, each.name) for each in fields(metadata)},
             directory=directory,
             version=version,
             onnx_path=onnx_path,
             tokenizer_path=tokenizer_path,
-            digest=parameters["digest"],
+            digest=digest,
             fingerprint=files.fingerprint,
-            dims=int(parameters["dims"]),
-            layers=int(parameters["layers"]),
-            max_tokens=parts.max_tokens,
-            prefix=parts.prefix,
-            pooling=parts.pooling,
-            numeric_class=parts.numeric_class,
-            base=parameters.get("base", ""),
-            licence=parameters["licence"],
-            sentence_output=LOGIT_OUTPUT if kind == "grader" else SENTENCE_OUTPUT,
-            tokens_output=TOKENS_OUTPUT,
-            layer_outputs=tuple(name for name in outputs if name not in _OTHER_OUTPUTS),
-            calibrations=fitting(fitted.readable, parameters["digest"]),
-            bertscore=bertscore_in(parameters),
-            adapter=adapter_in(parameters),
             unreadable=fitted.unreadable,
-            kind=kind,
-            temperature=float(parts.pooling.rpartition("/")[2]) if kind == "grader" else 1.0,
         )
+        checked = model.temperature > 0 and digest_parts(model, files).digest() == digest
     except KeyError as error:
         raise _broken(directory, f"{CONFIG_FILE} lacks the parameter gradewire.{error.args[0]}") from error
     except (OSError, ValueError) as error:
@@ -309,9 +261,10 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
     if wrong:
         said = ", ".join(f"{path.name} {records[path].bytes}, not {found[path]} bytes" for path in wrong)
         raise _broken(directory, f"{CONFIG_FILE} says {said}")
-    if not set(outputs) >= _REQUIRED_OUTPUTS[kind]:
+    outputs = [output.name for output in config.output]
+    if not set(outputs) >= _REQUIRED_OUTPUTS[model.kind]:
         raise _broken(directory, f"{CONFIG_FILE} names the outputs {outputs}")
-    if parts.digest() != model.digest:
+    if not checked:
         raise _broken(directory, f"{CONFIG_FILE} was changed after the build: its digest does not fit its values")
     return model, records
 

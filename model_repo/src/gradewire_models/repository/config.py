@@ -45,8 +45,14 @@ LOGIT_OUTPUT = "logit"
 TOKENS_OUTPUT = "token_embeddings"
 FINGERPRINT_OUTPUT = "model_fingerprint"
 
+_LAYER_OUTPUT = f"{TOKENS_OUTPUT}_layer_"
+
 PREFIX = "gradewire."
 _BASELINE_PREFIX = "bertscore_baseline_"
+_NUMBERS = ("catalog_version", "dims", "layers", "max_tokens")
+_TEXTS = ("licence", "numeric_class", "pooling", "prefix")
+_FURTHER_TEXTS = ("architecture", "base", "build_command", "origin", "source")
+"""Texts without which a model can be served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +71,12 @@ class UnreadableCalibration:
 
     @property
     def parameter(self) -> str:
-        """Its short name in the description."""
+        """The parameter's short name in the description."""
         return f"{_CALIBRATION_PREFIX}{self.metric}"
 
     @property
     def summary(self) -> str:
-        """What is wrong and what to do; one line for people."""
+        """The fault and the remedy; one line for people."""
         return (
             f"what was fitted for {self.metric} cannot be read (gradewire.{self.parameter}: {self.reason}): fit it "
             f"again, or take it away with gradewire calibrate --undo --model NAME --metric {self.metric}"
@@ -79,7 +85,7 @@ class UnreadableCalibration:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a description says was fitted.
+    """The calibrations of a description.
 
     Attributes:
         readable: By metric, version and parameters.
@@ -93,7 +99,7 @@ class Described:
 def to_parameters(
     calibrations: Sequence[StoredCalibration], unreadable: Iterable[UnreadableCalibration] = ()
 ) -> dict[str, str]:
-    """Writes calibrations as parameters of a description, by short name; those `unreadable` stay as they are."""
+    """Write calibrations as parameters of a description, by short name; those `unreadable` stay as they are."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for each in merge(calibrations, ()):
         by_metric.setdefault(each.metric, []).append(_record(each))
@@ -102,7 +108,7 @@ def to_parameters(
 
 
 def calibrations_in(parameters: Mapping[str, str]) -> Described:
-    """Reads what was fitted from a description's own parameters, given by their short names."""
+    """Read what was fitted from a description's own parameters, given by their short names."""
     found: list[StoredCalibration] = []
     unreadable: list[UnreadableCalibration] = []
     for name in sorted(parameters):
@@ -120,7 +126,7 @@ def calibrations_in(parameters: Mapping[str, str]) -> Described:
 
 
 def is_calibration(name: str) -> bool:
-    """Whether a parameter, by its short name, holds calibrations."""
+    """Return whether a parameter, by its short name, holds calibrations."""
     return name.startswith(_CALIBRATION_PREFIX)
 
 
@@ -153,13 +159,13 @@ def _records(text: str) -> tuple[StoredCalibration, ...]:
 
 
 def layer_output(layer: int) -> str:
-    """Name of the output that carries the token vectors after `layer` (1 is the first)."""
-    return f"{TOKENS_OUTPUT}_layer_{layer}"
+    """Return the name of the output that carries the token vectors after `layer` (1 is the first)."""
+    return f"{_LAYER_OUTPUT}{layer}"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """What is only known once a model is written.
+    """Facts of a model's files, known once they are written.
 
     Attributes:
         onnx: Of model.onnx.
@@ -173,7 +179,7 @@ class ModelFiles:
 
 
 def write_config(path: Path, config: ModelConfig) -> None:
-    """Writes a config.pbtxt.
+    """Write a config.pbtxt.
 
     Raises:
         OSError: The file cannot be written.
@@ -182,15 +188,15 @@ def write_config(path: Path, config: ModelConfig) -> None:
 
 
 def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) -> ModelConfig:
-    """Says everything about a model, its digest included.
+    """Say everything about a model, its digest included.
 
     Args:
         metadata: What the encoder is.
         files: What it is made of.
         serving: How Triton is to run it.
     """
-    digest = _digest_parts(metadata, files).digest()
-    layers = {layer_output(layer): [-1, metadata.dims] for layer in metadata.token_layers}
+    digest = digest_parts(metadata, files).digest()
+    layers = {layer_output(layer): [-1, metadata.dims] for layer in metadata.earlier_layers}
     vectors = {SENTENCE_OUTPUT: [metadata.dims], TOKENS_OUTPUT: [-1, metadata.dims], **layers}
     if metadata.kind == "grader":
         vectors = {LOGIT_OUTPUT: [metadata.dims]}
@@ -210,7 +216,7 @@ def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) 
 
 
 def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
-    """Reads a config.pbtxt.
+    """Read a config.pbtxt.
 
     Returns:
         The configuration, and its `own_parameters`. Fields of Triton's that are not
@@ -235,7 +241,7 @@ def _parsed(text: str) -> ModelConfig:
 
 
 def own_parameters(config: ModelConfig) -> dict[str, str]:
-    """The parameters that gradewire wrote (``gradewire.NAME``), by their short names."""
+    """Return the parameters that gradewire wrote (``gradewire.NAME``), by their short names."""
     return {
         key.removeprefix(PREFIX): value.string_value
         for key, value in config.parameters.items()
@@ -243,7 +249,8 @@ def own_parameters(config: ModelConfig) -> dict[str, str]:
     }
 
 
-def _digest_parts(metadata: EncoderMetadata, files: ModelFiles) -> DigestParts:
+def digest_parts(metadata: EncoderMetadata, files: ModelFiles) -> DigestParts:
+    """Return what the digest of a model covers."""
     return DigestParts(
         onnx_sha256=files.onnx.sha256,
         tokenizer_sha256=files.tokenizer.sha256,
@@ -255,25 +262,13 @@ def _digest_parts(metadata: EncoderMetadata, files: ModelFiles) -> DigestParts:
 
 
 def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Mapping[str, str]:
-    parameters: dict[str, str] = {
-        "architecture": metadata.architecture,
-        "base": metadata.base,
-        "build_command": metadata.build_command,
-        "catalog_version": str(metadata.catalog_version),
+    parameters = {name: str(getattr(metadata, name)) for name in (*_NUMBERS, *_TEXTS, *_FURTHER_TEXTS)}
+    parameters |= {
         "config_version": CONFIG_VERSION,
         "digest": digest,
-        "dims": str(metadata.dims),
         "fingerprint": str(files.fingerprint),
-        "layers": str(metadata.layers),
-        "licence": metadata.licence,
-        "max_tokens": str(metadata.max_tokens),
-        "numeric_class": metadata.numeric_class,
         "onnx_bytes": str(files.onnx.bytes),
         "onnx_sha256": files.onnx.sha256,
-        "origin": metadata.origin,
-        "pooling": metadata.pooling,
-        "prefix": metadata.prefix,
-        "source": metadata.source,
         "tokenizer_bytes": str(files.tokenizer.bytes),
         "tokenizer_sha256": files.tokenizer.sha256,
     }
@@ -291,8 +286,33 @@ def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Ma
     return parameters
 
 
+def metadata_in(config: ModelConfig, calibrations: tuple[StoredCalibration, ...]) -> EncoderMetadata:
+    """Read what a description says of an encoder; `calibrations` are those of it that hold.
+
+    Raises:
+        KeyError: It lacks a parameter.
+        ValueError: A number is none.
+    """
+    parameters = own_parameters(config)
+    texts = {name: parameters[name] for name in _TEXTS} | {name: parameters.get(name, "") for name in _FURTHER_TEXTS}
+    layers = (output.name.rpartition(_LAYER_OUTPUT) for output in config.output)
+    return EncoderMetadata(
+        name=config.name,
+        earlier_layers=tuple(int(layer) for before, found, layer in layers if found and not before),
+        dims=int(parameters["dims"]),
+        layers=int(parameters["layers"]),
+        max_tokens=int(parameters["max_tokens"]),
+        catalog_version=int(parameters.get("catalog_version", "0")),
+        calibrations=calibrations,
+        bertscore=bertscore_in(parameters),
+        adapter=adapter_in(parameters),
+        kind=parameters.get("kind", "encoder"),
+        **texts,
+    )
+
+
 def files_in(parameters: Mapping[str, str]) -> ModelFiles:
-    """Reads size, digest and fingerprint of a model's files from `own_parameters`.
+    """Read size, digest and fingerprint of a model's files from `own_parameters`.
 
     Raises:
         KeyError: It lacks one of them.
@@ -306,7 +326,7 @@ def files_in(parameters: Mapping[str, str]) -> ModelFiles:
 
 
 def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
-    """Reads from `own_parameters` which adapter was merged into the weights; None where none was.
+    """Read from `own_parameters` which adapter was merged into the weights; None where none was.
 
     Raises:
         KeyError: A part of it is missing.
@@ -317,7 +337,7 @@ def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
 
 
 def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
-    """Reads layer and baselines of BERTScore from `own_parameters`; None where they have none.
+    """Read layer and baselines of BERTScore from `own_parameters`; None where they have none.
 
     Raises:
         ValueError: They are no numbers, or not three a layer.
@@ -355,7 +375,7 @@ class ServedModel:
 
 
 def served_from_file(path: Path) -> ServedModel:
-    """Reads a config.pbtxt.
+    """Read a config.pbtxt.
 
     Raises:
         ValueError: Not a model configuration.
@@ -365,7 +385,7 @@ def served_from_file(path: Path) -> ServedModel:
 
 
 def served_from_wire(content: bytes) -> ServedModel:
-    """Reads a serialized ``inference.ModelConfig``, as Triton's ModelConfig call answers with.
+    """Read a serialized ``inference.ModelConfig``, as Triton's ModelConfig call answers with.
 
     Raises:
         google.protobuf.message.DecodeError: It is none.
@@ -385,17 +405,17 @@ def _served(config: ModelConfig) -> ServedModel:
 
 
 def tensors_in(config: ModelConfig) -> dict[str, str]:
-    """Inputs and outputs by name, as text, without the batch dimension."""
+    """Return the inputs and outputs by name, as text, without the batch dimension."""
     return {**_tensors("input", config.input), **_tensors("output", config.output)}
 
 
 def kinds_in(config: ModelConfig) -> frozenset[str]:
-    """Kinds of device that its instances run on."""
+    """Return the kinds of device that its instances run on."""
     return frozenset(ModelInstanceGroup.Kind.Name(group.kind) for group in config.instance_group)
 
 
 def accelerators_in(config: ModelConfig) -> str:
-    """Accelerators in protobuf's text form; empty for none."""
+    """Return the accelerators in protobuf's text form; empty for none."""
     return str(text_format.MessageToString(config.optimization.execution_accelerators, as_one_line=True))
 
 

@@ -10,7 +10,7 @@ _FORMAT = "gradewire-model/1"
 
 @dataclass(frozen=True, slots=True)
 class DigestParts:
-    """What the digest covers. Two models with equal parts give equal vectors; caches rely on it.
+    """The parts that the digest covers. Two models with equal parts give equal vectors; caches rely on it.
 
     Attributes:
         onnx_sha256: SHA-256 of model.onnx, weights included.
@@ -29,7 +29,7 @@ class DigestParts:
     numeric_class: str
 
     def digest(self) -> str:
-        """SHA-256 over all parts, 64 hex characters."""
+        """Return the SHA-256 over all parts, 64 hex characters."""
         parts = [
             _FORMAT,
             self.onnx_sha256,
@@ -52,7 +52,7 @@ class FileRecord:
 
 
 def record_file(path: Path) -> FileRecord:
-    """Size and SHA-256 of a file.
+    """Return the size and SHA-256 of a file.
 
     Raises:
         OSError: The file cannot be read.
@@ -61,7 +61,7 @@ def record_file(path: Path) -> FileRecord:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, 64 hex characters.
+    """Return the SHA-256 of a file, 64 hex characters.
 
     Raises:
         OSError: The file cannot be read.

@@ -1,4 +1,4 @@
-"""What a grader reads: question, reference and answer as one sequence of token ids, a long answer in pieces.
+"""The input of a grader: question, reference and answer as one sequence of token ids, a long answer in pieces.
 
 Training and serving both build it here, so a model is served what it was trained on.
 """
@@ -34,7 +34,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """All that is read of an answer.
+    """The parts of an answer that are read.
 
     Attributes:
         pieces: One to `MAX_PIECES`; the highest logit counts.
@@ -48,7 +48,7 @@ class Pieces:
 def grader_input(
     question: Sequence[int], reference: Sequence[int], answer: Sequence[int], *, begin: int, separator: int
 ) -> Pieces:
-    """Puts three texts together: ``begin question separator reference separator answer separator``.
+    """Put three texts together: ``begin question separator reference separator answer separator``.
 
     An empty text leaves its place empty. An answer that does not fit is read in overlapping pieces, each half of its
     room after the one before, the last of them as far as the answer goes.

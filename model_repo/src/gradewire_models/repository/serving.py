@@ -48,7 +48,7 @@ _WARMUP_SHAPES = {"short": (1, 8), "long": (8, 64)}
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """How a model is run.
+    """The way in which Triton runs a model.
 
     Attributes:
         instances: Copies; on GPUs, of each GPU. Each has the graph in memory.
@@ -66,7 +66,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """How many copies of a model are to run at once, and with how many threads each.
+    """The number of copies that are to run at once, and of the threads of each.
 
     Attributes:
         instances: How many; None leaves a model that is there as it is, and a new one gets 2 on CPUs, 1 on a GPU.
@@ -82,12 +82,12 @@ AS_IT_IS = Copies()
 
 
 def serving_on_cpus(copies: Copies) -> Serving:
-    """How Triton runs a model on CPUs; what `copies` leaves open is as in a new model."""
+    """Return how Triton runs a model on CPUs; the rest of `copies` is as in a new model."""
     return Serving(instances=copies.instances or CPU_INSTANCES, threads=copies.threads or 0)
 
 
 def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
-    """How Triton runs a model of this arithmetic; what `copies` leaves open is as in a new model.
+    """Return how Triton runs a model of this arithmetic; the rest of `copies` is as in a new model.
 
     Args:
         numeric_class: As `EncoderMetadata.numeric_class`, e.g. ``"fp16-cuda"``.
@@ -107,7 +107,7 @@ def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
 
 
 def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, engine_prefix: str) -> None:
-    """Writes all that `serving` means into `config`, whose inputs and name are there already.
+    """Write all that `serving` means into `config`, whose inputs and name are there already.
 
     Args:
         config: Changed.
@@ -139,7 +139,7 @@ def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, 
 
 
 def warmup_files(max_tokens: int) -> dict[str, bytes]:
-    """The data of the warm-up requests, by path in the model's directory.
+    """Return the data of the warm-up requests, by path in the model's directory.
 
     Zeros would be a mask without any text, and random numbers are no token ids.
     """
@@ -150,7 +150,7 @@ def warmup_files(max_tokens: int) -> dict[str, bytes]:
 
 
 def write_warmup(directory: Path, max_tokens: int) -> None:
-    """Writes the data of the warm-up requests into a model's `directory`.
+    """Write the data of the warm-up requests into a model's `directory`.
 
     Raises:
         OSError: A file cannot be written.

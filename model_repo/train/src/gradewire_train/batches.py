@@ -1,4 +1,4 @@
-"""Which examples a step reads: decided by seed and step alone, so a resumed run reads what it would have read."""
+"""The examples of a step: decided by seed and step alone, so a resumed run reads what it would have read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ _TOKENIZE_AT_ONCE = 4096
 
 
 def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[str]) -> list[Example]:
-    """The examples of the tasks that `only` and `without` leave.
+    """Return the examples of the tasks that `only` and `without` leave.
 
     Raises:
         TrainingError: There is no such task, or nothing is left.
@@ -28,7 +28,7 @@ def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[s
 
 
 def tasks_wanted(only: Sequence[str], without: Sequence[str]) -> set[str]:
-    """The tasks that are in `only` (none: all) and not in `without`; both may name groups of tasks.
+    """Return the tasks that are in `only` (none: all) and not in `without`; both may name groups of tasks.
 
     Raises:
         TrainingError: There is no such task.
@@ -60,7 +60,7 @@ class Tokens:
 
 
 def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives: int, plain: bool) -> Tokens:
-    """Tokenizes every distinct text once: of each example `negatives` at most, and if `plain` bare answers too."""
+    """Tokenize every distinct text once: of each example `negatives` at most, and if `plain` bare answers too."""
     cut = [replace(example, negatives=example.negatives[:negatives]) for example in examples]
     bare = sorted({question_text("", each.anchor) for each in cut} | {each.positive for each in cut}) if plain else []
     distinct = sorted({text for example in cut for text in texts(example)} | set(bare))
@@ -95,7 +95,7 @@ class LengthBatches:
         return len(self._lengths) // self._size
 
     def __getitem__(self, step: int) -> NDArray[np.int64]:
-        """The indices of a step, counted from 0."""
+        """Return the indices of a step, counted from 0."""
         epoch, batch = divmod(step, self.per_epoch)
         if epoch != self._epoch:
             self._epoch, self._order = epoch, self._shuffled(epoch)
@@ -125,7 +125,7 @@ class Batches:
         return self._batches.per_epoch
 
     def __getitem__(self, step: int) -> list[Example]:
-        """The examples of a step, counted from 0."""
+        """Return the examples of a step, counted from 0."""
         return [self._tokens.examples[index] for index in self._batches[step]]
 
 

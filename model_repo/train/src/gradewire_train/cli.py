@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -16,7 +16,7 @@ from gradewire_models.errors import ModelError
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_train.examples import GROUPS, TASKS, Example, Files
 from gradewire_train.examples import texts as texts_of
-from gradewire_train.recipes import CHOICES, GraderRecipe, Recipe, option, sections, shipped_recipes, specs
+from gradewire_train.recipes import GraderRecipe, Recipe, option, sections, settings_of, shipped_recipes
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -28,19 +28,19 @@ WORDNET_OPTION = click.option(
 
 
 def setting_options(recipe: type) -> Callable[[Command], Command]:
-    """Adds the options of a kind of recipe, each with its explanation as help."""
+    """Add the options of a kind of recipe, each with its explanation as help."""
 
     def add(command: Command) -> Command:
         for table, kind in reversed(sections(recipe).items()):
-            for name, spec in reversed(specs(kind).items()):
-                kept = type(spec.default)
-                shown = ("none" if kept is tuple else spec.default) if spec.default != () else "all"
+            for name, info in reversed(settings_of(kind).items()):
+                choices, several = get_args(info.annotation), info.default == ()
+                value = str if several else click.Choice(choices) if choices else type(info.default)
                 command = click.option(
                     option(name),
                     name,
-                    type=click.Choice(CHOICES[name]) if name in CHOICES else str if kept is tuple else kept,
-                    multiple=kept is tuple,
-                    help=f"{spec.metadata['help']}  [recipe: {table}.{name}, default {shown}]",
+                    type=value,
+                    multiple=several,
+                    help=f"{info.description}  [recipe: {table}.{name}, default {'all' if several else info.default}]",
                 )(command)
         return command
 
@@ -48,7 +48,7 @@ def setting_options(recipe: type) -> Callable[[Command], Command]:
 
 
 def training_options(recipe: type) -> Callable[[Command], Command]:
-    """Adds the options of every training but its settings."""
+    """Add the options of every training but its settings."""
     options = (
         click.option(
             "--out",
@@ -70,7 +70,7 @@ def training_options(recipe: type) -> Callable[[Command], Command]:
 
 
 def _recipe_option(recipe: type) -> Callable[[Command], Command]:
-    """The option ``--recipe``: a file, or one of the shipped recipes of a kind by its name."""
+    """Return the option ``--recipe``: a file, or one of the shipped recipes of a kind by its name."""
     shipped = shipped_recipes(recipe)
 
     def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
@@ -101,13 +101,13 @@ def training_imports() -> Iterator[None]:
 
 
 def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, Any]) -> None:
-    """Trains with a command's options: those that `request` has as fields, and settings, which are all others.
+    """Train with a command's options: those that `request` has as fields, and settings, which are all others.
 
     Raises:
         click.ClickException: It cannot be done; the message says what to do.
         click.exceptions.Exit: It was interrupted, and left a checkpoint.
     """
-    own = {each.name: given.pop(each.name) for each in fields(request) if each.name != "settings"}
+    own = {each.name: given.pop(each.name) for each in fields(request) if each.name in given}
     # An option that may be repeated is an empty tuple where it is not given.
     settings = {name: value for name, value in given.items() if value is not None and value != ()}
     try:
@@ -323,11 +323,11 @@ def grader(**given: Any) -> None:
     the step that it is in and leaves a checkpoint; --resume goes on from it.
     """
     with training_imports():
-        from gradewire_train.run.grader_command import Fold, Request, run  # noqa: PLC0415 - needs the extra, takes seconds
+        from gradewire_train.run.grader_run import Fold, GraderRequest, run  # noqa: PLC0415 - needs the extra, takes seconds
     if given["left_out"] is not None:
         number, count = given["left_out"]
         given["left_out"] = Fold(number=number, count=count)
-    train_as(Request, run, given)
+    train_as(GraderRequest, run, given)
 
 
 @click.group()
@@ -365,5 +365,5 @@ def sfve(**given: Any) -> None:
     checkpoint; --resume goes on from it. A second Ctrl-C ends at once; the checkpoint before it stays.
     """
     with training_imports():
-        from gradewire_train.run.command import Request, run  # noqa: PLC0415 - needs the extra and takes seconds
-    train_as(Request, run, given)
+        from gradewire_train.run.sfve_run import SfveRequest, run  # noqa: PLC0415 - needs the extra and takes seconds
+    train_as(SfveRequest, run, given)

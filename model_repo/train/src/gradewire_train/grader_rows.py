@@ -4,20 +4,23 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import Field
 
 from gradewire_stats.calibration.labelled_rows import Half, half_of, question_key
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import answer_fields, json_objects
+from gradewire_train.examples import AnswerLine, json_lines, lines_digest
 from gradewire_train.graded.wording import DrawnRow
 
 MOST_REFERENCES: Final = 3
 """References of a row that a grader is asked about; most rows have fewer."""
 _WORD: Final = re.compile(r"\w+")
 DRAWN: Final = "drawn"
+_Grade = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,17 @@ class GraderRow:
     kind: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Line(AnswerLine):
+    id: Any = None
+    label: _Grade | None = None
+    labels: tuple[_Grade, ...] = ()
+    dataset: Any = None
+    kind: Any = ""
+
+
 def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
-    """Reads JSON lines with question, references, prediction, label (0 to 1), or labels of several people.
+    """Read JSON lines with question, references, prediction, label (0 to 1), or labels of several people.
 
     Args:
         path: The file.
@@ -53,8 +65,7 @@ def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
     Raises:
         TrainingError: A line is not such an object; the message names it. No row is left.
     """
-    lines = json_objects(path, "question, references, prediction and label")
-    rows = [_row(found, where, path.stem) for where, found in lines]
+    rows = [_row(line, where, path.stem) for where, line in json_lines(path, _Line)]
     rows = [row for row in rows if half is None or half_of(row.question) == half]
     if not rows:
         raise TrainingError(f"{path} has no row" + (f" of half {half}" if half else ""))
@@ -62,7 +73,7 @@ def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
 
 
 def drawn_row(row: DrawnRow) -> GraderRow:
-    """A drawn row as one to train on."""
+    """Return a drawn row as one to train on."""
     drawn = row.drawn
     references = best_references(drawn.references, drawn.prediction)
     return GraderRow(row.id, drawn.question, references, drawn.prediction, float(drawn.right), DRAWN, row.kind)
@@ -80,7 +91,7 @@ def best_references(references: Sequence[str], prediction: str, *, most: int = M
 
 
 def fold_of(question: str, folds: int) -> int:
-    """The fold, from 0, that a question belongs to; all rows of one question are in one fold."""
+    """Return the fold, from 0, that a question belongs to; all rows of one question are in one fold."""
     digest = hashlib.blake2b(question_key(question).encode("utf-8"), digest_size=8, person=b"fold").digest()
     return int.from_bytes(digest) % folds
 
@@ -99,23 +110,21 @@ def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
 
 
 def rows_digest(rows: Sequence[GraderRow]) -> str:
-    """SHA-256 over all that is read of the rows, 64 hex characters."""
-    digest = hashlib.sha256()
-    for row in rows:
-        digest.update(json.dumps(asdict(row), sort_keys=True).encode("ascii") + b"\n")
-    return digest.hexdigest()
+    """Return the SHA-256 over all that is read of the rows, 64 hex characters."""
+    return lines_digest(json.dumps(asdict(row), sort_keys=True) for row in rows)
 
 
-def _row(found: Mapping[str, Any], where: str, file: str) -> GraderRow:
-    question, references, prediction = answer_fields(found, where)
-    source = str(found.get("dataset") or file)
-    best = best_references(references, prediction)
-    kind = str(found.get("kind", "")) if source == DRAWN else ""
-    return GraderRow(str(found.get("id") or where), question, best, prediction, _label(found, where), source, kind)
-
-
-def _label(found: Mapping[str, Any], where: str) -> float:
-    given = found.get("labels") or [found.get("label")]
-    if not isinstance(given, list) or not all(isinstance(each, int | float) and 0 <= each <= 1 for each in given):
+def _row(line: _Line, where: str, file: str) -> GraderRow:
+    labels = line.labels or (line.label,)
+    grades = [label for label in labels if label is not None]
+    if not grades:
         raise TrainingError(f"{where}: label should be a number from 0 (wrong) to 1 (right), labels a list of such")
-    return sum(given) / len(given)
+    return GraderRow(
+        id=str(line.id or where),
+        question=line.question,
+        references=best_references(line.references, line.prediction),
+        prediction=line.prediction,
+        label=sum(grades) / len(grades),
+        source=(source := str(line.dataset or file)),
+        kind=str(line.kind) if source == DRAWN else "",
+    )

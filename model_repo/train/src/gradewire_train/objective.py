@@ -16,7 +16,7 @@ _NEVER = -1e9
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """How the texts of a batch belong together; candidates are all positives, then all hard negatives.
+    """The relation of a batch's texts; candidates are all positives, then all hard negatives.
 
     Attributes:
         owner: int64 [negatives]: index of the example that each hard negative belongs to.
@@ -29,7 +29,7 @@ class Group:
 
 
 def group(examples: Sequence[Example]) -> Group:
-    """Finds which candidates may stand against which positives.
+    """Find which candidates may stand against which positives.
 
     Not allowed: a candidate whose text is the anchor's or the positive's own (it would be punished for being right),
     and another example's candidate to the same question (it may mean the same in other words).

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gradewire_models.catalog.table import Finite
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import answer_fields, json_objects, question_text, require_well_formed
+from gradewire_train.examples import AnswerLine, json_lines, question_text
 
-_LABELS = ("label", "grade")
 MEAN = "dev"
 """Name of the figure that selects."""
 
@@ -32,8 +32,16 @@ class LabelledRow:
     part: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Line(AnswerLine):
+    label: Finite | None = None
+    grade: Finite | None = None
+    part: Any = ""
+    half: Any = None
+
+
 def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
-    """Reads JSON lines with question, references, prediction, and label or grade; part is optional.
+    """Read JSON lines with question, references, prediction, and label or grade; part is optional.
 
     Args:
         path: The file.
@@ -42,15 +50,22 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
     Raises:
         TrainingError: A line is not such an object; the message names it. There are fewer than two rows.
     """
-    lines = json_objects(path, "question, references, prediction and label")
-    rows = [row for where, found in lines if (row := _row(found, where, half)) is not None]
+    rows = []
+    for where, line in json_lines(path, _Line):
+        if half is not None and line.half is None:
+            raise TrainingError(f"{where}: has no half, and only the rows of one split are wanted")
+        label = line.grade if line.label is None else line.label
+        if label is None:
+            raise TrainingError(f"{where}: label (or grade) is missing")
+        if half in {None, line.half}:
+            rows.append(LabelledRow(line.question, line.references, line.prediction, label, str(line.part)))
     if len(rows) < 2:
         raise TrainingError(f"{path} has {len(rows)} rows; two at least are needed to rank")
     return rows
 
 
 def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
-    """Checks before the training that the rows can be ranked.
+    """Check before the training that the rows can be ranked.
 
     Raises:
         TrainingError: Within every part all labels are equal.
@@ -65,30 +80,8 @@ def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
         )
 
 
-def _row(found: Mapping[str, Any], where: str, half: str | None) -> LabelledRow | None:
-    if half is not None and found.get("half") != half:
-        if "half" not in found:
-            raise TrainingError(f"{where}: has no half, and only the rows of one split are wanted")
-        return None
-    question, references, prediction = answer_fields(found, where)
-    label = next((found[name] for name in _LABELS if name in found), None)
-    part = str(found.get("part", ""))
-    require_well_formed(f"{where}: part", [part])
-    return LabelledRow(question, references, prediction, _number(label, where), part)
-
-
-def _number(label: Any, where: str) -> float:
-    try:
-        number = float(label) if isinstance(label, int | float) else math.nan
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise TrainingError(f"{where}: label (or grade) should be a number that a double holds")
-    return number
-
-
 def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[LabelledRow]:
-    """At most `count` rows, drawn by seed, in their order; 0 takes all."""
+    """Return at most `count` rows, drawn by seed, in their order; 0 takes all."""
     if not count or len(rows) <= count:
         return list(rows)
     kept = np.sort(np.random.default_rng(seed).choice(len(rows), size=count, replace=False))
@@ -96,7 +89,7 @@ def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[Labell
 
 
 def labelled_digest(rows: Sequence[LabelledRow]) -> str:
-    """SHA-256 over all that is read of the rows, 64 hex characters."""
+    """Return the SHA-256 over all that is read of the rows, 64 hex characters."""
     plain = [[row.question, list(row.references), row.prediction, row.label, row.part] for row in rows]
     return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
 
@@ -128,7 +121,7 @@ class Selection:
         self._parts = np.array([row.part for row in rows])
 
     def scores(self, encoder: TrainedEncoder) -> NDArray[np.float64]:
-        """What the metric `sfve` gives the rows: the largest cosine over the references, [rows]."""
+        """Return the scores of the metric `sfve`: the largest cosine over the references, [rows]."""
         vectors = _without_gradients(encoder, self._ids)
         return np.array([(vectors[references] @ vectors[prediction]).max() for prediction, references in self._pairs])
 

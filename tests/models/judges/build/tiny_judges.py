@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tests.support.models.tiny_models import write_wheel
 from tokenizers import pre_tokenizers
 
-from gradewire_models.catalog.loading import Source
+from gradewire_models.catalog.entries import Source
 from gradewire_models.judges import CatalogJudge, find_judge
 
 DIMS, LAYERS, HEADS, KV_HEADS, WIDE, CONTEXT = 64, 3, 4, 2, 128, 512

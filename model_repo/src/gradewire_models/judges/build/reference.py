@@ -42,7 +42,7 @@ class ReferencePass:
         self._logits: list[Matrix] = []
 
     def advance(self, layer: LayerWeights) -> None:
-        """Goes through one layer."""
+        """Go through one layer."""
         for place, hidden in enumerate(self._texts):
             attended = hidden + self._attend(self._norm(hidden, layer.attention_norm), layer) @ layer.attention_out.T
             normed = self._norm(attended, layer.feed_forward_norm)
@@ -51,16 +51,16 @@ class ReferencePass:
             self._texts[place] = attended + (opened * (normed @ layer.up.T)) @ layer.down.T
 
     def finish_hidden(self, norm: Matrix) -> None:
-        """Takes the last token of every text through the last normalisation."""
+        """Take the last token of every text through the last normalisation."""
         self._last = np.stack([self._norm(hidden[-1:], norm)[0] for hidden in self._texts])
 
     def add_logits(self, rows: Matrix) -> None:
-        """Computes the logits of the next `rows`, float32 [tokens, dims], of the head."""
+        """Compute the logits of the next `rows`, float32 [tokens, dims], of the head."""
         self._logits.append(self._last @ rows.T)
 
     @property
     def logits(self) -> NDArray[np.float32]:
-        """Of every text's last token, float32 [texts, vocabulary]."""
+        """Logits of every text's last token, float32 [texts, vocabulary]."""
         return np.concatenate(self._logits, axis=1)
 
     def _norm(self, hidden: Matrix, scale: Matrix) -> Matrix:
@@ -115,7 +115,7 @@ class Golden:
 
 
 def save_golden(golden: Golden, path: Path) -> None:
-    """Writes golden logits as an npz file.
+    """Write golden logits as an npz file.
 
     Raises:
         OSError: The file cannot be written.

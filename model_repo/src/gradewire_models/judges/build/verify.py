@@ -57,7 +57,7 @@ class JudgeSession:
         past: States | None = None,
         past_lengths: Sequence[int] = (),
     ) -> tuple[Logits, States]:
-        """Runs a batch of texts.
+        """Run a batch of texts.
 
         Args:
             texts: New tokens of each.
@@ -92,7 +92,7 @@ class JudgeSession:
 
 
 def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> list[Check]:
-    """Checks the judge `name` of `repository`.
+    """Check the judge `name` of `repository`.
 
     Args:
         repository: Directory of judges.
@@ -127,7 +127,7 @@ def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> 
 
 
 def check_processor() -> Check:
-    """Whether integer products are exact on this processor; where they saturate a judge rambles."""
+    """Return whether integer products are exact on this processor; where they saturate a judge rambles."""
     width = 64
     nodes = [helper.make_node("MatMulInteger", ["values", "weights"], ["sums"])]
     weights = numpy_helper.from_array(np.full((width, width), _INT8_LARGEST, np.int8), "weights")

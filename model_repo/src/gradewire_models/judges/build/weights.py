@@ -30,7 +30,7 @@ _QWEN2_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the graph's shapes follow from.
+    """The numbers that the graph's shapes follow from.
 
     Attributes:
         architecture: ``"qwen2"``, whose rotary pairs are the halves of a head, or ``"llama"``, whose pairs are
@@ -112,7 +112,7 @@ class JudgeWeights:
         self.sizes = self._read_sizes()
 
     def field(self, name: str) -> Any:
-        """A value of the file's header.
+        """Return a value of the file's header.
 
         Raises:
             BuildError: There is none of that name.
@@ -123,7 +123,7 @@ class JudgeWeights:
         return found.contents()
 
     def tensor(self, name: str, *shape: int) -> Matrix:
-        """A whole tensor in float32.
+        """Return a whole tensor in float32.
 
         Raises:
             BuildError: It is missing or not of `shape`.
@@ -132,12 +132,12 @@ class JudgeWeights:
         return dequantize(found.data, found.tensor_type).reshape(shape).astype(np.float32)
 
     def rows(self, name: str, picked: NDArray[np.int64]) -> Matrix:
-        """The `picked` rows of a table [vocabulary, dims], float32 [len(picked), dims]."""
+        """Return the `picked` rows of a table [vocabulary, dims], float32 [len(picked), dims]."""
         found = self._find(name, self.sizes.vocabulary, self.sizes.dims)
         return dequantize(found.data[picked], found.tensor_type).astype(np.float32)
 
     def row_blocks(self, name: str) -> Iterator[Matrix]:
-        """A table [vocabulary, dims] in blocks of rows, so that it is never in memory as a whole."""
+        """Yield a table [vocabulary, dims] in blocks of rows, so that it is never in memory as a whole."""
         found = self._find(name, self.sizes.vocabulary, self.sizes.dims)
         for start in range(0, self.sizes.vocabulary, _BLOCK_ROWS):
             yield dequantize(found.data[start : start + _BLOCK_ROWS], found.tensor_type).astype(np.float32)
@@ -148,7 +148,7 @@ class JudgeWeights:
         return "output.weight" if "output.weight" in self._tensors else "token_embd.weight"
 
     def layer(self, index: int) -> LayerWeights:
-        """All of one layer.
+        """Return the weights of one layer.
 
         Raises:
             BuildError: A tensor is missing or has another shape than the header says.
@@ -232,7 +232,7 @@ def make_tokenizer(weights: JudgeWeights) -> Tokenizer:
 
 
 def write_tokenizer(weights: JudgeWeights, path: Path) -> None:
-    """Writes tokenizer.json; the same vocabulary gives the same bytes.
+    """Write tokenizer.json; the same vocabulary gives the same bytes.
 
     Raises:
         OSError: It cannot be written.

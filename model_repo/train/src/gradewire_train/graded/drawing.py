@@ -1,28 +1,27 @@
 """Draws labelled rows of every kind: a function of seed, part, kind and number, from WordNet's files alone."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from random import Random
 from typing import Final
 
 from gradewire_train.errors import TrainingError
-from gradewire_train.graded.kinds import days, nouns, quantities, stories
-from gradewire_train.graded.material import Name, Part, PartRandom, TooFewError
-from gradewire_train.graded.wording import Drawn, DrawnRow, long_answer, owned, references, worded
+from gradewire_train.examples import lines_digest
+from gradewire_train.graded import days, evasions, nouns, quantities, stories
+from gradewire_train.graded.parts import Name, Part, PartRandom, TooFewError
+from gradewire_train.graded.wording import Drawn, DrawnRow, owned, worded
+from gradewire_train.texts import choices, dates, names, numbers
+from gradewire_train.texts.actions import Activities, Qualities
 from gradewire_train.texts.draw import Draw, checked
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.values import choices, dates, names, numbers
-from gradewire_train.texts.wording import question_style
-from gradewire_train.texts.words.actions import Activities, Qualities
-from gradewire_train.texts.words.people import People, Places
-from gradewire_train.texts.words.things import Things
+from gradewire_train.texts.people import People, Places
+from gradewire_train.texts.things import Things
 
 _TRIES: Final = 400
 _CLOSED: Final = frozenset({"count", "amount", "rank", "colour", "time_of_day"})
 """Kinds whose words (numbers, colours) are the same few in both parts."""
 _TRAINED_ONLY: Final = frozenset({"colour"})
-"""Of colours there are too few for two parts."""
+"""Kinds with too few words for two parts."""
 Kind = Callable[..., Drawn | None]
 """Called with a generator and, by name, whether the answer is to be right; None where nothing came of the draw."""
 
@@ -44,7 +43,7 @@ class Drawer:
         return tuple(self._kinds)
 
     def rows(self, kind: str, count: int, *, seed: int) -> Iterator[DrawnRow]:
-        """The first `count` rows of a kind, of which every other one is right; fewer where there are no more.
+        """Yield the first `count` rows of a kind, of which every other one is right; fewer where there are no more.
 
         Raises:
             TrainingError: WordNet's files hold too little to make one from.
@@ -81,7 +80,7 @@ class Drawer:
             "place": Places(self._lexicon).located,
             "known_person": People(self._lexicon).known,
             "person": names.named,
-            "title": _titled,
+            "title": names.titled,
             "date": dates.dated,
             "period": dates.spanned,
             "time_of_day": dates.timed,
@@ -116,33 +115,32 @@ class Drawer:
             "reason": stories.reason,
             "trend": stories.trend,
             "reply": stories.reply,
-            "science": days.science,
-            "claim": days.claim,
-            "denied": partial(self._evading, stories.denied),
-            "corrected": partial(self._evading, stories.corrected),
-            "hedged": partial(self._evading, stories.hedged),
-            "refused": partial(self._evading, stories.refused),
+            "science": stories.science,
+            "claim": stories.claim,
+            "denied": partial(self._evading, evasions.denied),
+            "corrected": partial(self._evading, evasions.corrected),
+            "hedged": partial(self._evading, evasions.hedged),
+            "refused": partial(self._evading, evasions.refused),
             "off_topic": self._off_topic,
-            "long": self._long,
+            "long": partial(self._evading, evasions.long),
         }
         every: dict[str, Kind] = {name: partial(self._worded, name) for name in self._draws}
         every.update(own)
         return {name: kind for name, kind in every.items() if self._part.name == "train" or name not in _TRAINED_ONLY}
 
     def _worded(self, name: str, rng: PartRandom, *, right: bool) -> Drawn | None:
-        draw = checked(found) if (found := self._draws[name](rng)) is not None else None
-        return (
-            None if draw is None else worded(rng, draw, right=right, lexicon=None if name in _CLOSED else self._lexicon)
-        )
+        draw = checked(self._draws[name](rng))
+        if draw is None:
+            return None
+        return worded(rng, draw, right=right, lexicon=None if name in _CLOSED else self._lexicon)
 
     def _any(self, rng: PartRandom) -> Draw | None:
         kinds = tuple(self._draws.values())
-        found = kinds[rng.randrange(len(kinds))](rng)
-        draw = checked(found) if found is not None else None
+        draw = checked(kinds[rng.randrange(len(kinds))](rng))
         used = () if draw is None else (draw.answer, *draw.same, *draw.wrong)
         return draw if all(owned(rng, self._lexicon, each) for each in used) else None
 
-    def _evading(self, make: Callable[..., Drawn], rng: PartRandom, *, right: bool) -> Drawn | None:
+    def _evading(self, make: Callable[..., Drawn | None], rng: PartRandom, *, right: bool) -> Drawn | None:
         draw = self._any(rng)
         return None if draw is None else make(rng, draw, right=right)
 
@@ -150,27 +148,9 @@ class Drawer:
         draw, elsewhere = self._any(rng), self._any(rng)
         if draw is None or elsewhere is None or draw.answer == elsewhere.answer:
             return None
-        return stories.off_topic(rng, draw, elsewhere, right=right)
-
-    def _long(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        draw = self._any(rng)
-        if draw is None or len(draw.wrong) < 2:
-            return None
-        said, others = draw.answer if right else draw.wrong[0], list(draw.wrong[1:3])
-        if not right and rng.random() < 0.5:
-            others[0] = draw.answer
-        text = long_answer(rng, draw.statement, said, others)
-        question = question_style(rng, draw.question)
-        return Drawn(question, references(rng, draw), text, "right", "right" if right else "other")
+        return evasions.off_topic(rng, draw, elsewhere, right=right)
 
 
 def rows_digest(rows: Sequence[DrawnRow]) -> str:
-    """SHA-256 over the rows as they are written, in hexadecimal."""
-    digest = hashlib.sha256()
-    for row in rows:
-        digest.update(row.json().encode("utf-8") + b"\n")
-    return digest.hexdigest()
-
-
-def _titled(rng: Random) -> Draw:
-    return names.titled(rng, names.person_name(rng).usual)
+    """Return the SHA-256 over the rows as they are written, in hexadecimal."""
+    return lines_digest(row.json() for row in rows)

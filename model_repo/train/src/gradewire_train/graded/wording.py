@@ -4,22 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gradewire_train.graded.material import PartRandom, words
+from gradewire_train.graded.parts import PartRandom
+from gradewire_train.material import GRADED
 from gradewire_train.texts.draw import Draw, normal
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.wording import answer_style, capitalised, contrast, filled, question_style, sentence
+from gradewire_train.texts.wording import answer_style, contrast, filled, question_style, sentence
 
 _BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
-_OTHERS = (
-    "An earlier source mentions {}.",
-    "Some confuse it with {}.",
-    "For another one it would be {}.",
-    "Next to it people often name {}.",
-    "A similar case elsewhere had {}.",
-    "The one before it had {}.",
-    "Elsewhere you may read about {}.",
-    "Its neighbour is said to have {}.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +33,7 @@ class Drawn:
 
     @property
     def right(self) -> bool:
-        """Whether the answer says what the references mean."""
+        """True where the answer says what the references mean."""
         return self.meant == self.said
 
 
@@ -61,7 +52,7 @@ class DrawnRow:
     drawn: Drawn
 
     def json(self) -> str:
-        """The row as a line of JSON, with the fields that gradewire's commands read."""
+        """Return the row as a line of JSON, with the fields that gradewire's commands read."""
         return json.dumps(
             {
                 "id": self.id,
@@ -92,27 +83,17 @@ def wrapped(rng: PartRandom, statement: str, said: str) -> str:
 
 def remarks(rng: PartRandom, count: int) -> list[str]:
     """Sentences that say nothing about any answer."""
-    return rng.sample(words("remarks"), count) if count else []
-
-
-def long_answer(rng: PartRandom, statement: str, said: str, others: Sequence[str]) -> str:
-    """A text of 40 to 200 words that says `said` once and names `others` as something else."""
-    stated = filled(f"{statement}." if statement else sentence(rng, ""), said)
-    named = [capitalised(rng.choice(_OTHERS).format(other)) for other in others[:2]]
-    body = [*remarks(rng, rng.randrange(3, 13)), *named]
-    rng.shuffle(body)
-    body.insert(0 if rng.random() < 0.5 else rng.randrange(len(body) + 1), stated)
-    return " ".join(body)
+    return rng.sample(GRADED["remarks"], count) if count else []
 
 
 def references(rng: PartRandom, draw: Draw) -> tuple[str, ...]:
-    """The draw's answer, in a fourth of the rows with another way to say it."""
+    """Return the draw's answer, in a fourth of the rows with another way to say it."""
     more = [any_of(rng, draw.same)] if draw.same and rng.random() < 0.25 else []
     return (draw.answer, *more)
 
 
 def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None = None) -> Drawn | None:
-    """A row from a draw: what is said is one of its right answers or one of its wrong ones.
+    """Return a row from a draw: what is said is one of its right answers or one of its wrong ones.
 
     Returns:
         None where it would use a word of the other part.
@@ -140,7 +121,7 @@ def any_of(rng: PartRandom, texts: Sequence[str]) -> str:
 
 
 def owned(rng: PartRandom, lexicon: Lexicon, text: str) -> bool:
-    """Whether `text` is no word of WordNet's, or one of the part's; plurals go by their singular."""
+    """Return whether `text` is no word of WordNet's, or one of the part's; plurals go by their singular."""
     bare = normal(text)
     known = [each for each in (bare, bare.removesuffix("s"), bare.removesuffix("es")) if lexicon.keys_of(each)]
     return all(rng.part.owns(each) for each in known[:1])

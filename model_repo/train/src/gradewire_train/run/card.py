@@ -12,7 +12,7 @@ from typing import Any
 from gradewire_models.catalog.entries import ADAPTER_METADATA
 from gradewire_train.encoder import Base
 from gradewire_train.examples import GROUPS, Example
-from gradewire_train.recipes import GraderRecipe, Recipe, recipe_text
+from gradewire_train.recipes import GraderRecipe, Recipe, recipe_digest, recipe_text
 from gradewire_train.run.steps import Outcome
 from gradewire_train.selection import MEAN
 from gradewire_train.texts import examples_digest
@@ -61,7 +61,7 @@ def write_account(
         "base": base.name,
         "base_sha256": base.weights_sha256,
         "licence": base.licence,
-        "recipe_sha256": recipe.digest,
+        "recipe_sha256": recipe_digest(recipe),
         **account.metadata,
     }
     (directory / ADAPTER_METADATA).write_text(json.dumps(metadata, indent=2, sort_keys=True) + "\n", encoding="utf-8")
@@ -83,7 +83,7 @@ def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
             "",
             f"- Base: {base.origin}, weights SHA-256 `{base.weights_sha256}`, licence {licence}",
             f"- {account.data}",
-            f"- Recipe: SHA-256 `{recipe.digest}`, seed {training.seed}, {training.threads} thread(s)",
+            f"- Recipe: SHA-256 `{recipe_digest(recipe)}`, seed {training.seed}, {training.threads} thread(s)",
             f"- {account.setting}",
             f"- Made by: `{command}`{files}",
             f"- With: {', '.join(f'{name} {version(name)}' for name in _PACKAGES)}",

@@ -43,7 +43,7 @@ class Checkpoint:
 
 
 def begin_in(directory: Path, *, resume: bool) -> Path:
-    """Makes a training's directory; the path of its checkpoint.
+    """Make a training's directory; the path of its checkpoint.
 
     Raises:
         TrainingError: One was interrupted there, and is not to be resumed.
@@ -57,7 +57,7 @@ def begin_in(directory: Path, *, resume: bool) -> Path:
 
 
 def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
-    """Writes it whole or not at all, and replaces the one before.
+    """Write it whole or not at all, and replace the one before.
 
     Raises:
         OSError: The directory cannot be written.
@@ -72,7 +72,7 @@ def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
 
 
 def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
-    """Reads the checkpoint of a training.
+    """Read the checkpoint of a training.
 
     Only tensors and plain values are read: a checkpoint cannot bring code.
 

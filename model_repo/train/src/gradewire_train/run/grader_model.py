@@ -51,7 +51,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
         torch.nn.init.zeros_(self.head.bias)
 
     def forward(self, pieces: Sequence[Piece]) -> Any:
-        """Logits of "right", float32 [pieces]."""
+        """Return the logits of "right", float32 [pieces]."""
         lengths = torch.tensor([len(piece.ids) for piece in pieces])
         ids = pad_sequence([torch.tensor(piece.ids) for piece in pieces], batch_first=True)
         position = torch.arange(ids.shape[1])
@@ -74,7 +74,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
         return found
 
     def start_from(self, directory: Path) -> None:
-        """Takes the weights of a grader that was trained before.
+        """Take the weights of a grader that was trained before.
 
         Raises:
             TrainingError: The folder holds none, or one of another base, rank or targets.
@@ -98,14 +98,14 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
             self.head.load_state_dict(head)
 
     def rounded(self) -> None:
-        """Rounds the adapter's matrices to what its file holds, float16."""
+        """Round the adapter's matrices to what its file holds, float16."""
         with torch.no_grad():
             for parameter in self.model.parameters():
                 if parameter.requires_grad:
                     parameter.copy_(parameter.half().float())
 
     def save(self, training: GraderTraining, directory: Path) -> None:
-        """Writes adapter and head."""
+        """Write adapter and head."""
         save_trained(self.encoder, training, directory)
         head = {name: each.detach().contiguous() for name, each in self.head.state_dict().items()}
         save_file(head, directory / HEAD_WEIGHTS)
@@ -130,7 +130,7 @@ class GraderTokenizer:
         self._tokenizer.encode_special_tokens = True
 
     def pieces(self, triples: Sequence[tuple[str, str, str]]) -> list[Pieces]:
-        """What is read of each (question, reference, answer)."""
+        """Return what is read of each (question, reference, answer)."""
         distinct = sorted({text for triple in triples for text in triple})
         ids: dict[str, Sequence[int]] = {}
         for start in range(0, len(distinct), _TOKENIZE_AT_ONCE):
@@ -167,12 +167,12 @@ class Judgement:
         return self._grader
 
     def rates(self) -> Sequence[tuple[float, Sequence[Any]]]:
-        """The adapter at the recipe's rate, the head at its multiple."""
+        """Return the adapter at the recipe's rate, the head at its multiple."""
         adapter = [each for each in self._grader.model.parameters() if each.requires_grad]
         return [(1.0, adapter), (self._recipe.training.head_rate, list(self._grader.head.parameters()))]
 
     def terms(self, step: int) -> Mapping[str, Any]:
-        """The mean of the rows' weighted losses."""
+        """Return the mean of the rows' weighted losses."""
         training = self._recipe.training
         chosen = self._batches[step]
         # Another reference in every epoch.
@@ -204,7 +204,7 @@ def _pieces(
 
 
 def _fullest(pieces: Pieces) -> Piece:
-    """Of a long answer the piece with most of the reference's tokens, where the reason for its label stands."""
+    """Return the piece of an answer with most of the reference's tokens, where the reason for its label stands."""
     if len(pieces.pieces) == 1:
         return pieces.pieces[0]
 
@@ -216,7 +216,7 @@ def _fullest(pieces: Pieces) -> Piece:
 
 
 def row_logits(grader: Grader, tokenizer: GraderTokenizer, rows: Sequence[GraderRow]) -> NDArray[np.float64]:
-    """The logit of each row: the highest over its references and the pieces of its answer; float64 [rows]."""
+    """Return the logit of each row: the highest over its references and the pieces of its answer; float64 [rows]."""
     triples = [(row.question, reference, row.prediction) for row in rows for reference in row.references]
     owners = [index for index, row in enumerate(rows) for _ in row.references]
     read = tokenizer.pieces(triples)

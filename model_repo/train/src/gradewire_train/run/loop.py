@@ -35,7 +35,7 @@ class Plan:
     selection: Selection | None = None
 
     def identity(self, base_sha256: str) -> str:
-        """Digest of all that decides what comes out, the base's weights among it."""
+        """Return the digest of all that decides what comes out, the base's weights among it."""
         texts_sha256 = examples_digest(self.examples)
         rows_sha256 = self.selection.digest if self.selection is not None else ""
         parts = [asdict(self.recipe), base_sha256, texts_sha256, rows_sha256, self.course.evaluate_every]
@@ -45,7 +45,7 @@ class Plan:
 def train(
     encoder: TrainedEncoder, plan: Plan, report: Callable[[StepReport], None], stop: Callable[[], bool] = lambda: False
 ) -> Outcome:
-    """Trains `encoder`, as `load_base` gives it, in place, and leaves the best step's weights in it.
+    """Train `encoder`, as `load_base` gives it, in place, and leave the best step's weights in it.
 
     After every step `report` is called, and `stop`, which says whether to stop there and leave a checkpoint.
 

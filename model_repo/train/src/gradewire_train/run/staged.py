@@ -37,7 +37,7 @@ def staged(directory: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(directory: Path) -> None:
-    """Removes what killed processes left of their `staged` folders; those of processes that are alive stay.
+    """Remove what killed processes left of their `staged` folders; those of processes that are alive stay.
 
     Raises:
         OSError: Something of it cannot be removed.

@@ -26,7 +26,7 @@ _PLAIN_EVERY = 20
 
 @contextmanager
 def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Makes the first Ctrl-C a request to stop; another one has its usual effect.
+    """Make the first Ctrl-C a request to stop; another one has its usual effect.
 
     Outside the main thread, which alone may handle signals, it does nothing.
 
@@ -75,7 +75,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a training ended.
+    """The result of a training.
 
     Attributes:
         best_step: The step whose weights the model now has.
@@ -91,7 +91,7 @@ class Outcome:
 
 
 class Task(Protocol):
-    """What is trained, and on what."""
+    """The model that is trained, and its loss."""
 
     @property
     def model(self) -> Any:
@@ -101,7 +101,7 @@ class Task(Protocol):
         """Weights by the factor of their learning rate."""
 
     def terms(self, step: int) -> Mapping[str, Any]:
-        """The terms of the loss in a step, counted from 0: float32 scalars by name."""
+        """Return the terms of the loss in a step, counted from 0: float32 scalars by name."""
 
     def evaluate(self) -> dict[str, float]:
         """Rank labelled rows: values by name, `MEAN` among them, by which the best step is kept; {} keeps the last."""
@@ -125,7 +125,7 @@ class Course:
 
 
 def deterministic(settings: Optimisation) -> None:
-    """Makes what follows the same in every run: torch's deterministic algorithms, the recipe's number of threads."""
+    """Make what follows the same in every run: torch's deterministic algorithms, the recipe's number of threads."""
     torch.set_num_threads(settings.threads)
     torch.use_deterministic_algorithms(True)  # noqa: FBT003 - torch's own signature
     # What is allocated is written before it is read here; filling it first takes a fifth of the time.
@@ -158,7 +158,7 @@ class Steps:
             self._restore(load_checkpoint(course.directory, identity))
 
     def go(self, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
-        """Runs the steps that are left; see `gradewire_train.run.loop.train`."""
+        """Run the steps that are left; see `gradewire_train.run.loop.train`."""
         settings, state, every = self._settings, self._state, self._course.evaluate_every
         started, first = time.perf_counter() - state.seconds, state.step
         spent = state.seconds
@@ -233,7 +233,7 @@ class Steps:
 
 
 def schedule(step: int, steps: int, warmup: float) -> float:
-    """Factor of the learning rate in a step, counted from 0: up in a line, then down along a cosine to 0."""
+    """Return the factor of the learning rate in a step, counted from 0: up in a line, then down along a cosine to 0."""
     rising = round(warmup * steps)
     if step < rising:
         return (step + 1) / (rising + 1)
@@ -263,11 +263,11 @@ class TrainingConsole:
             self._bar.stop()
 
     def stopping(self) -> None:
-        """Says that the first Ctrl-C was heard."""
+        """Say that the first Ctrl-C was heard."""
         self._console.print("stopping after this step; Ctrl-C again stops at once, without a checkpoint of it")
 
     def report(self, step: StepReport) -> None:
-        """Shows one step."""
+        """Show one step."""
         evaluated = MEAN in step.figures
         if evaluated:
             self._dev = f", dev Spearman {step.figures[MEAN]:.4f}"

@@ -1,6 +1,5 @@
-"""What encoders are trained on: examples from the user's files and from the built-in generator; no torch."""
+"""Training examples from the user's files and from the built-in generator; no torch."""
 
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
@@ -8,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import TASKS, Example, Files
+from gradewire_train.examples import TASKS, Example, Files, lines_digest
 from gradewire_train.texts.files import user_examples
 from gradewire_train.texts.generate import Generator
 from gradewire_train.texts.lexicon import Lexicon
@@ -25,7 +24,7 @@ def make_examples(
     wordnet: Path | None = None,
     only: Collection[str] = TASKS,
 ) -> list[Example]:
-    """The examples that an encoder is trained on, task after task: the user's first, then generated ones.
+    """Return the examples that an encoder is trained on, task after task: the user's first, then generated ones.
 
     Args:
         counts: Number of examples by task (`gradewire_train.examples.TASKS`).
@@ -61,8 +60,5 @@ def make_examples(
 
 
 def examples_digest(examples: Iterable[Example]) -> str:
-    """SHA-256 over all examples in their order, in hexadecimal; equal texts give equal digests anywhere."""
-    digest = hashlib.sha256()
-    for example in examples:
-        digest.update(json.dumps(asdict(example), ensure_ascii=True, sort_keys=True).encode("ascii") + b"\n")
-    return digest.hexdigest()
+    """Return the SHA-256 over all examples in their order, in hexadecimal; equal texts give equal digests anywhere."""
+    return lines_digest(json.dumps(asdict(example), sort_keys=True) for example in examples)

@@ -8,7 +8,8 @@ from random import Random
 from typing import TypeVar
 
 from gradewire_train.examples import Example
-from gradewire_train.texts.wording import REFUSALS, answer_style, contrast, filled, question_style, sentence
+from gradewire_train.material import ANSWERS
+from gradewire_train.texts.wording import answer_style, contrast, filled, question_style, sentence
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ class Draw:
 
 
 def normal(text: str) -> str:
-    """The text as answers are compared: NFKC, case-folded, without articles, accents and punctuation.
+    """Return the text as answers are compared: NFKC, case-folded, without articles, accents and punctuation.
 
     "The Café" and "cafe" are the same; a sign between digits stays ("1.5" is not "15"), and so does a minus before one.
     """
@@ -58,11 +59,13 @@ def normal(text: str) -> str:
     return _NO_WORD.sub(" ", _ARTICLES.sub(" ", words)).strip() or words or text.strip()
 
 
-def checked(draw: Draw) -> Draw | None:
-    """The draw without repeats and without wrong answers that equal a right one; None where nothing is left.
+def checked(draw: Draw | None) -> Draw | None:
+    """Return the draw without repeats and without wrong answers that equal a right one; None where nothing is left.
 
     A wrong answer that is right would teach the opposite, so whatever equals a right one after `normal` goes.
     """
+    if draw is None:
+        return None
     right = {normal(each) for each in (draw.answer, *draw.same, *draw.looser)}
     wrong = tuple(each for each in unique(draw.wrong) if normal(each) not in right)
     same = tuple(each for each in unique(draw.same) if each != draw.answer)
@@ -78,12 +81,12 @@ def unique(texts: Iterable[str]) -> list[str]:
 
 
 def some(rng: Random, of: Sequence[T], most: int) -> list[T]:
-    """At most `most` of them, drawn without repeats."""
+    """Return at most `most` of them, drawn without repeats."""
     return rng.sample(of, min(most, len(of)))
 
 
 def sound(example: Example) -> bool:
-    """Whether a drawn example is to be kept: a positive in other words, and negatives, none of which is like either.
+    """Return whether to keep a drawn example: its positive has other words, and no negative is like either.
 
     Texts are compared as `normal` has them, without accents, articles and punctuation: there are others to draw. What
     somebody wrote as an example is held to `contradiction` alone.
@@ -93,7 +96,7 @@ def sound(example: Example) -> bool:
 
 
 def contradiction(example: Example) -> str:
-    """What in an example would teach nothing, or the opposite of what it should; "" where nothing does.
+    """Return what in an example teaches nothing, or the opposite of what it should; "" where nothing does.
 
     A negative is the right answer where it differs in case, blanks, Unicode's form (composed or not) or a full stop at
     the end only. Other signs may be all that tells answers apart: "C++" and "C#", "5" and "-5", "A+" and "A-".
@@ -120,7 +123,7 @@ Kind = Callable[[Random], Draw | None]
 
 
 def contrasted(rng: Random, task: str, draw: Draw) -> Example:
-    """Another way to say the answer as the positive, now and then one with more or less detail."""
+    """Return another way to say the answer as the positive, now and then one with more or less detail."""
     loose = bool(draw.looser) and (not draw.same or rng.random() < 0.2)
     positive = rng.choice(draw.looser if loose else draw.same) if draw.same or draw.looser else draw.answer
     anchor = draw.answer
@@ -144,7 +147,7 @@ def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
 
 
 def described(rng: Random, draw: Draw) -> Example:
-    """A sentence around the answer as the positive; the same sentence around a wrong one, and that one, are not.
+    """Return a sentence around the answer as the positive; the same sentence around a wrong one, and that one, are not.
 
     A training may ask by them that an answer in a sentence is scored as it is alone: mostly the second negative is the
     answer that the first one puts into a sentence. The others have a sentence that says right and wrong the other way
@@ -164,6 +167,6 @@ def described(rng: Random, draw: Draw) -> Example:
         positive, turned = contrast(rng, said, wrong)
         negatives = (turned, wrong)
     elif drawn < 0.12:
-        negatives = (negatives[0], rng.choice(REFUSALS))
+        negatives = (negatives[0], rng.choice(ANSWERS["refusals"]))
     anchor = draw.answer if rng.random() < 0.9 else filled(sentence(rng, ""), draw.answer)
     return Example("descriptions", question_style(rng, draw.question), anchor, positive, negatives)

@@ -7,12 +7,12 @@ from typing import Final
 
 from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
+from gradewire_train.texts import choices, dates, names, numbers
+from gradewire_train.texts.actions import Activities, Qualities
 from gradewire_train.texts.draw import Draw, Kind, candidate, checked, contrasted, described, sound
 from gradewire_train.texts.lexicon import Lexicon, Sentences
-from gradewire_train.texts.values import choices, dates, names, numbers
-from gradewire_train.texts.words.actions import Activities, Qualities
-from gradewire_train.texts.words.people import People, Places
-from gradewire_train.texts.words.things import Things
+from gradewire_train.texts.people import People, Places
+from gradewire_train.texts.things import Things
 
 _TRIES: Final = 200
 _ATTEMPTS: Final = 20
@@ -38,7 +38,7 @@ class Generator:
             "numbers": ((numbers.counted, 3.0), (numbers.measured, 2.0), (numbers.ranked, 1.0)),
             "colours": ((choices.coloured, 1.0),),
             "yes_no": ((choices.answered, 1.0),),
-            "names": ((names.named, 3.0), (_titled, 1.0)),
+            "names": ((names.named, 3.0), (names.titled, 1.0)),
             "dates": ((dates.dated, 2.0), (dates.yeared, 1.5), (dates.spanned, 0.5), (dates.timed, 0.5)),
         }
         everything = (*words, *((kind, 0.6 * weight) for weighted in values.values() for kind, weight in weighted))
@@ -68,7 +68,7 @@ class Generator:
         raise TrainingError(f"WordNet's files hold too little to make examples of {task}: are they whole?")
 
     def examples(self, task: str, count: int, *, seed: int) -> Iterator[Example]:
-        """The first `count` examples of a task that differ from one another; fewer where there are no more.
+        """Yield the first `count` examples of a task that differ from one another; fewer where there are no more.
 
         Raises:
             TrainingError: As `example`.
@@ -85,8 +85,7 @@ class Generator:
     def _draw(self, rng: Random, task: str) -> Draw | None:
         kinds: Sequence[tuple[Kind, float]] = self._kinds[task]
         kind = rng.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]
-        draw = kind(rng)
-        return checked(draw) if draw is not None else None
+        return checked(kind(rng))
 
     def _made(self, rng: Random, task: str, draw: Draw) -> Example:
         if task == "descriptions":
@@ -95,7 +94,3 @@ class Generator:
             elsewhere = self._draw(rng, task)
             return candidate(rng, draw, elsewhere.answer if elsewhere else rng.choice(draw.wrong))
         return contrasted(rng, task, draw)
-
-
-def _titled(rng: Random) -> Draw:
-    return names.titled(rng, names.person_name(rng).usual)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 
+from gradewire_train.material import ANSWERS
 from gradewire_train.texts.draw import Draw
 from gradewire_train.texts.wording import with_article
 from gradewire_train.texts.wordnet import Key, Synset, WordNet
@@ -19,18 +20,6 @@ _ANIMAL, _ARTEFACT, _PERSON = 5, 6, 18
 _DEFINED = ("{word}: {gloss}", "{word} means {gloss}", "{article} is {gloss}", "the word {word} stands for {gloss}")
 _GLOSS_WORDS = 12
 _WRONG_GLOSSES = 2
-_SCENES = (
-    ("{who} is carrying {what}", "{what} is being carried by {who}", "nobody is carrying anything"),
-    ("{who} stands next to {what}", "next to {what} there is {who}", "{who} is far away from {what}"),
-    ("{who} is repairing {what}", "{what} is being repaired", "{what} is being thrown away"),
-    ("{who} is looking at {what}", "{what} is looked at by {who}", "{who} pays no attention to {what}"),
-    ("{who} sold {what}", "{what} was sold by {who}", "{who} bought {what}"),
-    ("{who} lost {what} on the way", "on the way {what} got lost", "{who} found {what} on the way"),
-    ("{who} is cleaning {what}", "{what} is being cleaned by {who}", "{who} is making {what} dirty"),
-    ("{who} is hiding behind {what}", "behind {what} somebody is hiding", "{who} is standing in front of {what}"),
-    ("{who} points at {what}", "it is {what} that {who} points at", "{who} turns away from {what}"),
-    ("{who} has put {what} on the table", "{what} is on the table", "{what} has been taken off the table"),
-)
 
 
 class Lexicon:
@@ -46,15 +35,15 @@ class Lexicon:
         self.ancestors: Callable[[Key], frozenset[Key]] = lru_cache(maxsize=50_000)(self._ancestors)
 
     def synset(self, key: Key) -> Synset:
-        """The synset of a key."""
+        """Return the synset of a key."""
         return self.wordnet.synsets[key]
 
     def keys_of(self, word: str) -> tuple[Key, ...]:
-        """Keys of all senses of a word."""
+        """Return the keys of all senses of a word."""
         return self.wordnet.senses.get(word.lower(), ())
 
     def mates(self, word: str) -> frozenset[str]:
-        """All words that share a sense with `word`, lower-cased, itself included."""
+        """Return all words that share a sense with `word`, lower-cased, itself included."""
         synsets = map(self.synset, self.keys_of(word))
         return frozenset({word.lower(), *(mate.text.lower() for synset in synsets for mate in synset.words)})
 
@@ -72,7 +61,7 @@ class Lexicon:
         return found
 
     def differs(self, word: str, synset: Synset) -> bool:
-        """Whether no sense of `word` is the synset, broader or narrower than it, or close to it (similar, see also)."""
+        """Return whether no sense of `word` is the synset, broader or narrower than it, or close to it."""
         around = self.ancestors(synset.key) | {synset.key, *synset.linked(*_ALIKE)}
         names = {mate.text.lower() for mate in synset.words}
         if names & self.mates(word) or any(_within(name, word.lower()) for name in names):
@@ -80,11 +69,11 @@ class Lexicon:
         return not any(key in around or synset.key in self.ancestors(key) for key in self.keys_of(word))
 
     def antonyms(self, synset: Synset) -> list[str]:
-        """Antonyms of the synset's first word."""
+        """Return the antonyms of the synset's first word."""
         return [self.synset(key).words[max(number, 1) - 1].text for key, number in synset.antonyms()]
 
     def wholes(self, key: Key) -> Iterator[Synset]:
-        """What the synset is part of, the nearest first: Milan, Lombardy, Italy, Europe."""
+        """Yield what the synset is part of, the nearest first: Milan, Lombardy, Italy, Europe."""
         seen = {key}
         while parts := [whole for whole in self.synset(key).linked("#p") if whole not in seen]:
             key = parts[0]
@@ -103,12 +92,12 @@ class Lexicon:
 
 
 def plain(word: str) -> bool:
-    """Whether it is a common word or phrase of at most three words, without capitals, digits and signs."""
+    """Return whether it is a common word or phrase of at most three words, without capitals, digits and signs."""
     return _PLAIN.fullmatch(word) is not None
 
 
 def by_topic(lexicon: Lexicon, topics: Iterable[int]) -> Mapping[int, tuple[list[Synset], list[Synset]]]:
-    """Nouns of kinds, by topic: those met in WordNet's tagged texts, and all whose first word is plain."""
+    """Return the nouns of kinds, by topic: those met in WordNet's tagged texts, and all whose first word is plain."""
     found: dict[int, tuple[list[Synset], list[Synset]]] = {topic: ([], []) for topic in topics}
     for synset in lexicon.decent:
         if synset.key[0] == "n" and synset.topic in found and plain(synset.words[0].text) and synset.linked("@"):
@@ -138,14 +127,14 @@ class Sentences:
         ]
 
     def definition(self, rng: Random) -> Draw | None:
-        """What a word means, said with one of its names and with another; against other words' definitions."""
+        """Define a word, with one of its names and with another; against other words' definitions."""
         synset = rng.choice(self._defined)
         word = synset.words[0].text
-        gloss = _gloss(synset)
+        gloss = synset.gloss
         others = [
             key for name in self._lexicon.siblings(synset, rng, _WRONG_GLOSSES) for key in self._lexicon.keys_of(name)
         ]
-        wrong = [_gloss(self._lexicon.synset(key)) for key in others if self._lexicon.synset(key).topic == synset.topic]
+        wrong = [self._lexicon.synset(key).gloss for key in others if self._lexicon.synset(key).topic == synset.topic]
         if rng.random() < 0.5:
             return Draw("", "", with_article(word), (gloss,), (), tuple(wrong[:_WRONG_GLOSSES]))
         template = rng.choice(_DEFINED)
@@ -157,7 +146,7 @@ class Sentences:
         """A short scene, turned round or told with broader words; against its contradiction and another scene."""
         actor = rng.choice(self._met[_ANIMAL if rng.random() < 0.2 else _PERSON])
         thing = rng.choice(self._met[_ARTEFACT])
-        active, turned, denied = rng.choice(_SCENES)
+        active, turned, denied = rng.choice(ANSWERS["scenes"])
         who = with_article(actor.words[0].text)
         what = with_article(thing.words[0].text)
         others = self._lexicon.siblings(thing, rng, 1) or self._lexicon.siblings(actor, rng, 1)
@@ -177,7 +166,3 @@ class Sentences:
             if plain(name) and len(self._lexicon.ancestors(key)) >= 5:
                 return name
         return None
-
-
-def _gloss(synset: Synset) -> str:
-    return re.sub(r"\s*\([^)]*\)", "", synset.definition).split(";")[0].strip()

@@ -1,7 +1,6 @@
 """The user's own files of questions with answers, and of sentence pairs, as training texts."""
 
 import hashlib
-import json
 import logging
 import re
 import unicodedata
@@ -12,14 +11,16 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, Generic, TypeVar
 
+from pydantic_core import from_json
+
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import Example, Files, well_formed
+from gradewire_train.examples import Example, Files
 from gradewire_train.texts.draw import Draw, normal, some
 from gradewire_train.texts.lexicon import Lexicon
 
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _MOST_CHARACTERS: Final = 2_000
-"""Of a text; encoders read some 500 characters of it at most."""
+"""The longest text; encoders read some 500 characters of it at most."""
 _MOST_NAMES: Final = 10
 
 _log = logging.getLogger(__name__)
@@ -39,11 +40,11 @@ _MOST_ANSWERS = 1_000
 
 
 class FieldError(ValueError):
-    """What is wrong with a line: the field and what is expected of it."""
+    """The fault of a line: the field and what is expected of it."""
 
 
 def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
-    """Yields what `parse` makes of each line, with the line's number from 1 on; blank lines and None are left out.
+    """Yield what `parse` makes of each line, with the line's number from 1 on; blank lines and None are left out.
 
     Args:
         path: The file, in UTF-8; it is read as it is consumed.
@@ -81,7 +82,7 @@ def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) 
 
 
 def text(row: Row, field: str) -> str:
-    """The field's text: NFC, blanks and control characters as single blanks.
+    """Return the field's text: NFC, blanks and control characters as single blanks.
 
     Raises:
         FieldError: It is missing, no text, blank, or longer than 2 000 characters.
@@ -93,13 +94,11 @@ def text(row: Row, field: str) -> str:
 
 
 def clean(value: object, field: str) -> str:
-    """As `text`, for a value that was taken out of the field `field`."""
+    """Return what `text` does, for a value that was taken out of the field `field`."""
     if not isinstance(value, str):
         raise FieldError(f'field "{field}": a text is expected, not {type(value).__name__}')
     if len(value) > _MOST_CHARACTERS:
         raise FieldError(f'field "{field}": {len(value)} characters, at most {_MOST_CHARACTERS} are read')
-    if not well_formed(value):
-        raise FieldError(f'field "{field}": a lone surrogate, which is no character')
     cleaned = _BLANKS.sub(" ", unicodedata.normalize("NFC", value)).strip()
     if not cleaned:
         raise FieldError(f'field "{field}" is blank')
@@ -108,8 +107,8 @@ def clean(value: object, field: str) -> str:
 
 def _object(line: bytes) -> Row:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        row = from_json(line)
+    except ValueError as error:
         raise FieldError(f"not JSON in UTF-8 ({error})") from error
     if not isinstance(row, dict):
         raise FieldError(f"a JSON object is expected, not {type(row).__name__}")
@@ -129,7 +128,7 @@ class Sample(Generic[T]):
         self._limit: bytes | None = None
 
     def add(self, key: str, entry: T) -> None:
-        """Adds an entry to its key's group."""
+        """Add an entry to its key's group."""
         name = hashlib.blake2b(self._salt + key.encode("utf-8", "surrogatepass"), digest_size=12).digest()
         if self._limit is not None and name > self._limit:
             return
@@ -138,7 +137,7 @@ class Sample(Generic[T]):
             self._cut()
 
     def groups(self) -> Iterator[list[T]]:
-        """The groups that were kept, by their hashes: an order that is as good as random."""
+        """Return the groups that were kept, by their hashes: an order that is as good as random."""
         self._cut()
         return (self._groups[name] for name in sorted(self._groups))
 
@@ -286,5 +285,5 @@ def _question(row: Row, columns: Mapping[str, str]) -> Question:
 
 
 def _opening(question: str) -> str:
-    """The first two words: "what color", "how many"."""
+    """Return the first two words: "what color", "how many"."""
     return " ".join(question.lower().split()[:2])

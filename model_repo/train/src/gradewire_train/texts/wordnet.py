@@ -33,7 +33,7 @@ Key = str
 
 
 def usual_directory() -> Path:
-    """Where WordNet's own programs look: $WNSEARCHDIR, $WNHOME/dict; else where Debian puts the files."""
+    """Return the directory of WordNet's own programs: $WNSEARCHDIR, $WNHOME/dict; else that of Debian's package."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):
@@ -74,16 +74,21 @@ class Synset:
 
     @property
     def met(self) -> int:
-        """How often its words occur in this sense."""
+        """The number of times that its words occur in this sense."""
         return sum(word.met for word in self.words)
 
     @property
+    def gloss(self) -> str:
+        """The first definition, without what stands in brackets."""
+        return re.sub(r"\s*\([^)]*\)", "", self.definition).split(";")[0].strip()
+
+    @property
     def coarse(self) -> bool:
-        """Whether WordNet says that its words insult; they are not trained on."""
+        """True where WordNet says that its words insult; they are not trained on."""
         return _COARSE.search(self.definition) is not None
 
     def linked(self, *symbols: str) -> tuple[Key, ...]:
-        """Synsets that links with one of these symbols lead to."""
+        """Return the synsets that links with one of these symbols lead to."""
         return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
 
     def antonyms(self) -> tuple[tuple[Key, int], ...]:
@@ -100,7 +105,7 @@ class Synset:
 
 
 class WordNet:
-    """All synsets, by key, in the files' order.
+    """The synsets by key, in the files' order.
 
     Raises:
         TrainingError: A file is missing or is not in WordNet's format.

@@ -4,20 +4,17 @@ from random import Random
 
 from lemminflect import getInflection
 
+from gradewire_train.material import WORDS
 from gradewire_train.texts.draw import Draw, some
 from gradewire_train.texts.lexicon import Lexicon, plain
-from gradewire_train.texts.wording import word_list
 from gradewire_train.texts.wordnet import Synset
 
 _WRONG = 3
 _MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL = 38, 35, 36, 34, 29, 33, 32, 41
 _TOPICS = frozenset({_MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL})
-_DOERS = word_list("doers")
-_HOW = word_list("manners")
 
 _USUAL = 5
-"""As often a word must have been met for most draws; WordNet has many that nobody says of a room."""
-_DESCRIBED = word_list("described_things")
+"""The count in WordNet's tagged texts that most draws ask for; it has many words that nobody says of a room."""
 
 
 class Activities:
@@ -32,9 +29,9 @@ class Activities:
         ]
 
     def doing(self, rng: Random) -> Draw | None:
-        """What they do: "riding", "rides", "is riding"; wrong: another activity in the same form."""
+        """Ask what somebody does: "riding", "rides", "is riding"; wrong: another activity in the same form."""
         verb = rng.choice(self._verbs)
-        doer = rng.choice(_DOERS)
+        doer = rng.choice(WORDS["doers"])
         past = rng.random() < 0.3
         tag = "VBD" if past else "VBG"
         names = [word.text for word in verb.words if _one(word.text)]
@@ -45,7 +42,8 @@ class Activities:
         same = [_form(name, tag) for name in names[1:]]
         if not same or rng.random() < 0.3:
             same += [_form(names[0], "VBZ"), names[0], _form(names[0], "VBG"), _form(names[0], "VBD")]
-        looser = (f"{answer} {rng.choice(_HOW)}", f"the {doer} is {_form(names[0], 'VBG')}")
+        manner = rng.choice(WORDS["manners"])
+        looser = (f"{answer} {manner}", f"the {doer} is {_form(names[0], 'VBG')}")
         question = f"what did the {doer} do" if past else f"what is the {doer} doing"
         statement = f"The {doer} {{}}" if past else f"The {doer} is {{}}"
         return Draw(question, statement, answer, tuple(same), looser, tuple(wrong))
@@ -73,9 +71,9 @@ class Qualities:
         self._met = [synset for synset in self._heads if synset.words[0].met >= _USUAL]
 
     def like(self, rng: Random) -> Draw | None:
-        """How something is: "large", "big"; looser: a similar word; wrong: the antonym and what is similar to that."""
+        """Ask how something is: "large", "big"; looser: a similar word; wrong: the antonym and its like."""
         head = rng.choice(self._met if rng.random() < 0.9 else self._heads)
-        subject = rng.choice(_DESCRIBED)
+        subject = rng.choice(WORDS["described_things"])
         answer = head.words[0].text
         attribute = next((self._lexicon.synset(key).words[0].text for key in head.linked("=")), None)
         asked = f"what is the {attribute} of the {subject}" if attribute else f"how is the {subject}"

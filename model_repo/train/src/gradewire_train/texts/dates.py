@@ -3,43 +3,12 @@
 import datetime as dt
 from random import Random
 
+from gradewire_train.material import QUESTIONS, WORDS
 from gradewire_train.texts.draw import Draw
-from gradewire_train.texts.values.names import person_name, title
-from gradewire_train.texts.values.numbers import in_words, ordinal
-from gradewire_train.texts.wording import word_list
+from gradewire_train.texts.names import person_name, title
+from gradewire_train.texts.numbers import in_words, ordinal
 
-_MONTHS = word_list("months")
-_ASKED = (
-    ("when did {title} come out", "{title} came out on {}"),
-    ("when was {title} released", "It was released on {}"),
-    ("when was {person} born", "{person} was born on {}"),
-    ("when did {person} die", "{person} died on {}"),
-    ("when was the {thing} opened", "The {thing} was opened on {}"),
-    ("on what date was the treaty signed", "The treaty was signed on {}"),
-    ("when does the season start", "The season starts on {}"),
-    ("when did the {thing} burn down", "The {thing} burned down on {}"),
-    ("what is the release date of {title}", "The release date is {}"),
-    ("when does season {count} of {title} start", "It starts on {}"),
-    ("when will {title} season {count} be released", "It will be released on {}"),
-    ("{title} season {count} episode {number} air date", "The episode airs on {}"),
-    ("when does episode {number} of {title} air", "It airs on {}"),
-    ("when is the new {title} coming out", "The new one comes out on {}"),
-    ("when was the first {title} shown", "It was first shown on {}"),
-)
-_YEAR_ASKED = (
-    ("what year was the {thing} built", "The {thing} was built in {}"),
-    ("when was the {thing} founded", "The {thing} was founded in {}"),
-    ("in which year did {person} win", "{person} won in {}"),
-    ("when did the war end", "The war ended in {}"),
-    ("when was {title} written", "{title} was written in {}"),
-    ("when was the last time the {thing} closed", "The last time was in {}"),
-)
-_TIME_ASKED = (
-    ("what time is it", "It is {}"),
-    ("at what time does it open", "It opens at {}"),
-    ("when does the train leave", "The train leaves at {}"),
-)
-_THINGS = word_list("institutions")
+_MONTHS = WORDS["months"]
 _FIRST_YEAR, _LAST_YEAR = 1500, 2024
 _RECENT = 1880
 _DAYS = 28
@@ -48,23 +17,23 @@ _MONTHS_A_YEAR = 12
 
 
 def dated(rng: Random) -> Draw:
-    """A day: "July 4, 1921", "4 July 1921", "1921-07-04"; looser: its month or year; wrong: other days."""
+    """Return a day: "July 4, 1921", "4 July 1921", "1921-07-04"; looser: its month or year; wrong: other days."""
     day = _day(rng)
-    forms = _forms(day)
+    forms = day_forms(day)
     shape = rng.randrange(3)
     answer = forms[shape]
-    wrong = [_forms(other)[shape] for other in _other_days(rng, day)]
+    wrong = [day_forms(other)[shape] for other in _other_days(rng, day)]
     month_year = f"{_MONTHS[day.month - 1]} {day.year}"
     looser = [str(day.year), month_year, f"in {day.year}", f"{forms[0]} ({rng.choice(('premiere', 'in cinemas'))})"]
     if rng.random() < 0.3:  # the year alone, asked against years
         wrong = [str(other.year) for other in _other_days(rng, day) if other.year != day.year]
         answer, looser = month_year if rng.random() < 0.5 else answer, [str(day.year), f"in {day.year}"]
-    question, statement = _filled(rng, rng.choice(_ASKED))
+    question, statement = _filled(rng, rng.choice(QUESTIONS["date"]))
     return Draw(question, statement, answer, (*forms, f"on {forms[0]}"), tuple(looser), tuple(wrong))
 
 
 def yeared(rng: Random) -> Draw:
-    """A year: "1984", "in 1984", "the year 1984"; looser: a day in it, its decade; wrong: other years."""
+    """Return a year: "1984", "in 1984", "the year 1984"; looser: a day in it, its decade; wrong: other years."""
     year = _year(rng)
     month = rng.choice(_MONTHS)
     same = [f"in {year}", f"the year {year}", f"in the year {year}", f"{year} AD", f"{year} CE"]
@@ -77,12 +46,12 @@ def yeared(rng: Random) -> Draw:
     if wrong and rng.random() < 0.4:
         wrong = [f"{rng.choice(_MONTHS)} {each}" if rng.random() < 0.5 else each for each in wrong]
         wrong.append(f"{rng.choice(_MONTHS)} {rng.randrange(1, _DAYS)}, {wrong[0].split()[-1]}")
-    question, statement = _filled(rng, rng.choice(_YEAR_ASKED))
+    question, statement = _filled(rng, rng.choice(QUESTIONS["year"]))
     return Draw(question, statement, answer, tuple(same), tuple(looser), tuple(wrong))
 
 
 def spanned(rng: Random) -> Draw:
-    """A span of years: "1914-1918", "from 1914 to 1918"; wrong: one that is moved or longer."""
+    """Return a span of years: "1914-1918", "from 1914 to 1918"; wrong: one that is moved or longer."""
     start = rng.randrange(_FIRST_YEAR, _LAST_YEAR - 30)
     end = start + rng.randrange(2, 30)
     same = (f"from {start} to {end}", f"{start} to {end}", f"between {start} and {end}", f"{start} until {end}")
@@ -93,10 +62,10 @@ def spanned(rng: Random) -> Draw:
 
 
 def timed(rng: Random) -> Draw:
-    """A time of day: "7 pm", "7:00 p.m.", "19:00"; wrong: the other half of the day, other hours."""
+    """Return a time of day: "7 pm", "7:00 p.m.", "19:00"; wrong: the other half of the day, other hours."""
     hour, minute = rng.randrange(1, _NOON), rng.choice((0, 0, 15, 30, 45))
     late = rng.random() < 0.5
-    question, statement = rng.choice(_TIME_ASKED)
+    question, statement = rng.choice(QUESTIONS["time_of_day"])
     forms = _clock(hour, minute, late=late)
     moved = [(hour % (_NOON - 1) + 1, minute, late), (hour, minute, not late), ((hour + 3) % 11 + 1, 15, late)]
     wrong = [_clock(each, part, late=after)[0] for each, part, after in moved]
@@ -122,7 +91,7 @@ def _day(rng: Random) -> dt.date:
 
 
 def _other_days(rng: Random, day: dt.date) -> list[dt.date]:
-    """Another year, another month, another day of the month, and an altogether different day; in no order."""
+    """Return another year, another month, another day of the month, and an altogether different day; in no order."""
     other = _day(rng)
     found = [
         day.replace(year=day.year + rng.choice((-1, 1)) * rng.randrange(1, 20)),
@@ -136,7 +105,8 @@ def _other_days(rng: Random, day: dt.date) -> list[dt.date]:
     return [each for each in found if each != day]
 
 
-def _forms(day: dt.date) -> list[str]:
+def day_forms(day: dt.date) -> list[str]:
+    """Return the ways to write a day; the first six in full or with a short month."""
     month = _MONTHS[day.month - 1]
     return [
         f"{month} {day.day}, {day.year}",
@@ -154,7 +124,7 @@ def _filled(rng: Random, asked: tuple[str, str]) -> tuple[str, str]:
     blanks = {
         "title": title(rng),
         "person": person_name(rng).usual,
-        "thing": rng.choice(_THINGS),
+        "thing": rng.choice(WORDS["institutions"]),
         "count": rng.randrange(1, 9),
         "number": rng.randrange(2, 40),
     }

@@ -3,65 +3,25 @@
 from dataclasses import dataclass
 from random import Random
 
+from gradewire_train.material import QUESTIONS, WORDS
 from gradewire_train.texts.draw import Draw
-from gradewire_train.texts.wording import misspelt, table, word_list
+from gradewire_train.texts.wording import misspelt
 
-_TITLE_QUALITIES = word_list("title_qualities")
-_TITLE_THINGS = word_list("title_things")
-_TITLE_OF = word_list("title_of")
-_SUBTITLES = (
-    "A Love Story",
-    "The Beginning",
-    "The Return",
-    "An American Tale",
-    "The Final Chapter",
-    "Part Two",
-    "Live",
-)
-_TITLE_ASKED = (
-    ("what film did {who} direct", "The film that {who} directed is {}"),
-    ("which song reached number one that week", "The song at number one was {}"),
-    ("what is the name of the book by {who}", "The book by {who} is called {}"),
-    ("which play is it from", "It is from the play {}"),
-    ("{who} starred in which movie", "{who} starred in {}"),
-    ("what is the title of the series", "The series is entitled {}"),
-    ("what was their first album", "Their first album was {}"),
-    ("which game was released first", "The game released first was {}"),
-)
+_TITLE_THINGS, _TITLE_OF = WORDS["title_things"], WORDS["title_of"]
 _WRONG_TITLES = 4
 _TITLE_SHAPES = 5
 
-_NICKNAMES = table("nicknames")
-_FIRST_NAMES = word_list("first_names")
-_LAST_NAMES = word_list("last_names")
-_HONOURS = word_list("honours")
-_JOBS = word_list("jobs")
-_NATIONALITIES = word_list("nationalities")
-_PERSON_ASKED = (
-    ("who played {first} in {title}", "The role of {first} was played by {}"),
-    ("who wrote {title}", "{title} was written by {}"),
-    ("who sang the song {title}", "The song was sung by {}"),
-    ("who directed {title}", "It was directed by {}"),
-    ("who plays {first} on {title}", "{first} is played by {}"),
-    ("who discovered the {thing}", "The {thing} was discovered by {}"),
-    ("who won the {year} election", "The election was won by {}"),
-    ("who was the first to cross the {thing}", "The first to cross it was {}"),
-    ("who founded the company", "The company was founded by {}"),
-    ("who is the voice of {first} in {title}", "{first} is voiced by {}"),
-    ("who won {title} in {year}", "The winner was {}"),
-    ("who invented the {thing}", "The inventor of the {thing} is {}"),
-    ("which player scored the goal", "The goal was scored by {}"),
-    ("who is the author of {title}", "The author of {title} is {}"),
-    ("who is the man in the photo", "The man in the photo is {}"),
-)
-_INVENTED = word_list("inventions")
+_NICKNAMES = WORDS["nicknames"]
+_HONOURS = WORDS["honours"]
+_LAST_NAMES = WORDS["last_names"]
+_SUBTITLES = WORDS["subtitles"]
 _STRANGERS = 3
 _SURNAME_ALONE = 0.4
 
 
 def title(rng: Random) -> str:
-    """A title nobody has to know: "The Silent Harbour"."""
-    quality, thing, other = rng.choice(_TITLE_QUALITIES), rng.choice(_TITLE_THINGS), rng.choice(_TITLE_THINGS)
+    """Return a title nobody has to know: "The Silent Harbour"."""
+    quality, thing, other = rng.choice(WORDS["title_qualities"]), rng.choice(_TITLE_THINGS), rng.choice(_TITLE_THINGS)
     shape = rng.randrange(_TITLE_SHAPES)
     if shape == 0:
         return f"The {quality.title()} {thing.title()}"
@@ -74,10 +34,11 @@ def title(rng: Random) -> str:
     return f"The {thing.title()} and the {other.title()}"
 
 
-def titled(rng: Random, who: str) -> Draw:
-    """A title: without its article, with a subtitle or in quotation marks; wrong: others that share a word."""
+def titled(rng: Random) -> Draw:
+    """Return a title: without its article, with a subtitle or in quotation marks; wrong: others that share a word."""
+    who = person_name(rng).usual
     answer = title(rng)
-    question, statement = rng.choice(_TITLE_ASKED)
+    question, statement = rng.choice(QUESTIONS["title"])
     words = answer.split()
     own = [word for word in words if word[:1].isupper() and word not in {"The", "A"}]
     wrong = [title(rng) for _ in range(_WRONG_TITLES)]
@@ -87,7 +48,7 @@ def titled(rng: Random, who: str) -> Draw:
     if rng.random() < 0.3:
         wrong[1] = f"{answer} {rng.choice(('2', '3', 'II', 'III'))}"
     same = [answer.removeprefix("The "), f'"{answer}"', answer.lower(), answer.replace(" and ", " & ")]
-    looser = [f"{answer}: {rng.choice(_SUBTITLES[:2])}", f"{answer} ({rng.randrange(1930, 2024)})"]
+    looser = [f"{answer}: {rng.choice(_SUBTITLES)}", f"{answer} ({rng.randrange(1930, 2024)})"]
     statement = statement.replace("{who}", who)
     return Draw(question.replace("{who}", who), statement, answer, tuple(same), tuple(looser), tuple(wrong))
 
@@ -107,22 +68,22 @@ class Name:
 
 
 def person_name(rng: Random) -> Name:
-    """A name out of a first, a middle and a last one."""
-    first, middle = rng.sample([*_NICKNAMES, *_FIRST_NAMES], 2)
+    """Return a name out of a first, a middle and a last one."""
+    first, middle = rng.sample([*_NICKNAMES, *WORDS["first_names"]], 2)
     return Name(first, middle, rng.choice(_LAST_NAMES))
 
 
 def named(rng: Random) -> Draw:
-    """Who it was: forms of one name, against names that share a part with it and names that share nothing.
+    """Ask who it was: forms of one name, against names that share a part with it and names that share nothing.
 
     Where one of the forms is a surname alone, nobody of that family is among the wrong answers.
     """
     name = person_name(rng)
-    question, statement = rng.choice(_PERSON_ASKED)
+    question, statement = rng.choice(QUESTIONS["name"])
     blanks = {
         "first": person_name(rng).first,
         "title": title(rng),
-        "thing": rng.choice(_INVENTED),
+        "thing": rng.choice(WORDS["inventions"]),
         "year": rng.randrange(1880, 2024),
     }
     short = rng.random() < _SURNAME_ALONE
@@ -131,7 +92,7 @@ def named(rng: Random) -> Draw:
     wrong = [other for other in _others(rng, name) if not (short and other.endswith(name.last))]
     if short and answer in {name.last, forms[-2]}:
         wrong = [each.split()[-1] for each in wrong]
-    job, origin = rng.choice(_JOBS), rng.choice(_NATIONALITIES)
+    job, origin = rng.choice(WORDS["jobs"]), rng.choice(WORDS["nationalities"])
     looser = (
         f"{origin} {job} {name.usual}",
         f"{name.usual}, {origin} {job}",

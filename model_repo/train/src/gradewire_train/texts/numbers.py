@@ -3,11 +3,11 @@
 from random import Random
 from typing import Final
 
+from gradewire_train.material import QUESTIONS, WORDS
 from gradewire_train.texts.draw import Draw
-from gradewire_train.texts.wording import word_list
 
-_ONES = word_list("ones")
-_TENS = word_list("tens")
+_ONES: Final[tuple[str, ...]] = WORDS["ones"]
+_TENS: Final[tuple[str, ...]] = WORDS["tens"]
 _NAMED_POWERS: Final = ((1_000_000, "million"), (1_000, "thousand"), (100, "hundred"))
 _ROMAN: Final = ((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))
 _IRREGULAR: Final = {
@@ -16,38 +16,6 @@ _IRREGULAR: Final = {
 }  # fmt: skip
 _LIMIT: Final = 1_000_000_000
 
-_COUNTED = word_list("counted_things")
-_COUNT_ASKED = (
-    ("how many {things} are there", "There are {} {things}"),
-    ("how many {things} are in the picture", "In the picture there are {} {things}"),
-    ("what is the number of {things}", "The number of {things} is {}"),
-    ("how many {things} does it have", "It has {} {things}"),
-    ("how many {things} did they count", "They counted {} {things}"),
-)
-_UNITS = (
-    ("how tall is it", "metres", "m", "meters"),
-    ("how far is it", "kilometres", "km", "kilometers"),
-    ("how far is it to the coast", "miles", "mi", "mile"),
-    ("how heavy is it", "kilograms", "kg", "kilos"),
-    ("how long does it take", "minutes", "min", "mins"),
-    ("how long did it last", "hours", "h", "hrs"),
-    ("how long was the reign", "years", "yrs", "year period"),
-    ("how much does it cost", "dollars", "USD", "US dollars"),
-    ("what share was lost", "percent", "%", "per cent"),
-    ("what percentage of the people voted", "percent", "%", "per cent"),
-    ("how much of it is water", "percent", "%", "per cent"),
-    ("how wide is the screen", "inches", "in", "inch"),
-    ("what is the temperature", "degrees Celsius", "°C", "degrees centigrade"),
-    ("how fast is it", "miles per hour", "mph", "miles an hour"),
-    ("how old is she", "years old", "years", "years of age"),
-)
-_RANKED = (
-    ("in which place did she finish", "She finished in {} place"),
-    ("which floor is it on", "It is on the {} floor"),
-    ("which amendment is it", "It is the {} amendment"),
-    ("which century was it built in", "It was built in the {} century"),
-    ("what grade is he in", "He is in {} grade"),
-)
 _PAIRS = ("a pair", "a couple", "a pair of {things}", "both", "a couple of {things}")
 _SMALL = 12
 _COUNT_RANGES = ((1, 12), (1, 12), (1, 12), (10, 100), (100, 1_000), (1_000, 10_000), (10_000, 5_000_000))
@@ -57,7 +25,7 @@ _LARGE = 1_000
 
 
 def in_words(value: int) -> str:
-    """The number in words, without "and": 1024 is "one thousand twenty-four".
+    """Return the number in words, without "and": 1024 is "one thousand twenty-four".
 
     Raises:
         ValueError: It is negative, or a milliard or more.
@@ -74,19 +42,19 @@ def in_words(value: int) -> str:
 
 
 def digits(value: int) -> str:
-    """The number in digits with commas between thousands: "12,500"."""
+    """Return the number in digits with commas between thousands: "12,500"."""
     return f"{value:,}"
 
 
 def ordinal(value: int) -> str:
-    """The rank in digits: "21st", "112th"."""
+    """Return the rank in digits: "21st", "112th"."""
     teen = 10 <= value % 100 <= 20
     ending = "th" if teen else {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")
     return f"{value}{ending}"
 
 
 def ordinal_in_words(value: int) -> str:
-    """The rank in words: "twenty-first"."""
+    """Return the rank in words: "twenty-first"."""
     head, dash, last = in_words(value).rpartition("-" if value % 10 and value > len(_ONES) else " ")
     if last in _IRREGULAR:
         last = _IRREGULAR[last]
@@ -96,7 +64,7 @@ def ordinal_in_words(value: int) -> str:
 
 
 def roman(value: int) -> str:
-    """The number in Roman figures, for small ones: "XIV"."""
+    """Return the number in Roman figures, for small ones: "XIV"."""
     found = ""
     for size, figure in _ROMAN:
         while value >= size:
@@ -106,13 +74,13 @@ def roman(value: int) -> str:
 
 
 def counted(rng: Random) -> Draw:
-    """How many: "2", "two", "a pair", "2.0", "there are two"; wrong: a near and a far number in either form."""
+    """Ask how many: "2", "two", "a pair", "2.0", "there are two"; wrong: a near and a far number in either form."""
     low, high = rng.choice(_COUNT_RANGES)
     value = rng.randrange(low, high)
     if value >= _ROUND:
         value -= value % (1_000 if rng.random() < 0.7 else 100)
-    things = rng.choice(_COUNTED)
-    question, statement = rng.choice(_COUNT_ASKED)
+    things = rng.choice(WORDS["counted_things"])
+    question, statement = rng.choice(QUESTIONS["count"])
     same = [*_forms(value), f"{digits(value)} {things}"]
     if value < _SMALL:
         same.append(f"{in_words(value)} {things}")
@@ -131,8 +99,8 @@ def counted(rng: Random) -> Draw:
 
 
 def measured(rng: Random) -> Draw:
-    """How much: a number with its unit, written out, abbreviated or left away; wrong: other numbers, the same unit."""
-    question, unit, short, other = rng.choice(_UNITS)
+    """Ask how much: a number with its unit, in full, short or left away; wrong: other numbers, the same unit."""
+    question, unit, short, other = rng.choice(QUESTIONS["measure"])
     value = rng.choice((rng.randrange(2, 20), rng.randrange(2, 100), rng.randrange(100, 3_000)))
     part = rng.randrange(1, 10) if rng.random() < 0.2 else 0
     written = f"{digits(value)}.{part}" if part else digits(value)
@@ -148,9 +116,9 @@ def measured(rng: Random) -> Draw:
 
 
 def ranked(rng: Random) -> Draw:
-    """Which in order: "3rd", "third", "number 3", "III"; wrong: other ranks."""
+    """Ask which in order: "3rd", "third", "number 3", "III"; wrong: other ranks."""
     value = rng.randrange(1, 30)
-    question, statement = rng.choice(_RANKED)
+    question, statement = rng.choice(QUESTIONS["rank"])
     same = [ordinal(value), ordinal_in_words(value), f"the {ordinal(value)}", f"the {ordinal_in_words(value)}"]
     if "century" not in question:
         same += [f"number {value}", str(value)]
@@ -186,7 +154,7 @@ def _near(rng: Random, value: int) -> list[int]:
 
 
 def _written_alike(rng: Random, answer: str, values: list[int]) -> tuple[str, ...]:
-    """The wrong numbers in the form of the answer, or now and then in the other."""
+    """Return the wrong numbers in the form of the answer, or now and then in the other."""
     spelled = answer[:1].isalpha()
     return tuple(
         in_words(value) if spelled != (rng.random() < 0.25) and value < _LONG else digits(value) for value in values

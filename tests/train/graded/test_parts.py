@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_train.graded.material import Part, PartRandom, TooFewError
+from gradewire_train.graded.parts import Part, PartRandom, TooFewError
 
 TEXTS = st.lists(st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=8), max_size=40)
 

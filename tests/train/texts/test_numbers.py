@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_train.texts.values.numbers import digits, in_words, ordinal, ordinal_in_words, roman
+from gradewire_train.texts.numbers import digits, in_words, ordinal, ordinal_in_words, roman
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 import re
 from random import Random
 
+from gradewire_train.material import QUESTIONS, WORDS
 from gradewire_train.texts.draw import Draw
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.values.names import person_name, title
-from gradewire_train.texts.wording import misspelt, word_list
+from gradewire_train.texts.names import person_name, title
+from gradewire_train.texts.wording import misspelt
 from gradewire_train.texts.wordnet import Synset
-from gradewire_train.texts.words.asking import PERSON, PLACE
 
 _PERSON_TOPIC = 18
 _WRONG_PEOPLE = 3
@@ -18,8 +18,6 @@ _ASIDE_WORDS = 5
 _LOCATION_TOPIC = 15
 _WRONG_PLACES = 4
 _MOST_WHOLES = 3
-_BUILDINGS = word_list("buildings")
-_ROLES = word_list("building_ranks")
 _REALMS = frozenset({"country", "state"})
 
 
@@ -37,7 +35,7 @@ class People:
             self._by_class.setdefault(synset.linked("@i")[0], []).append(synset)
 
     def known(self, rng: Random) -> Draw | None:
-        """Who it was that WordNet's definition tells: "Einstein", "Albert Einstein", "A. Einstein"."""
+        """Ask for the person of a definition: "Einstein", "Albert Einstein", "A. Einstein"."""
         person = rng.choice(self._people)
         gloss = re.sub(r"\([^)]*\)", "", person.definition).split(";")[0].strip()
         gloss = re.sub(r"^(a|an|the) ", "", gloss)
@@ -59,7 +57,7 @@ class People:
             name = other.words[min(position, len(other.words) - 1)].text
             if not right & set(name.lower().split()):
                 wrong.append(name)
-        question, statement = rng.choice(PERSON)
+        question, statement = rng.choice(QUESTIONS["known_person"])
         answer = names[position]
         looser = (f"{answer}, {gloss}",) if len(words) <= _ASIDE_WORDS else ()
         return Draw(question.format(gloss=gloss), statement, answer, tuple(same), looser, tuple(wrong[:_WRONG_PEOPLE]))
@@ -80,7 +78,7 @@ class Places:
             self._by_class.setdefault(synset.linked("@i")[0], []).append(synset)
 
     def located(self, rng: Random) -> Draw | None:
-        """Where something is: "Milan", "Milan, Italy", "in Milan"; looser: "Italy"; wrong: other places."""
+        """Ask where something is: "Milan", "Milan, Italy", "in Milan"; looser: "Italy"; wrong: other places."""
         place = rng.choice(self._places)
         chain = self._chain(place)
         names = [word.text for word in place.words]
@@ -91,17 +89,19 @@ class Places:
         ]
         wide = rng.random() < 0.5
         wrong = [self._written(other, wide=wide) for other in others][:_WRONG_PLACES]
-        question, statement = rng.choice(PLACE)
-        asked = question.format(
-            title=title(rng), person=person_name(rng).usual, thing=f"{rng.choice(_ROLES)} {rng.choice(_BUILDINGS)}"
-        )
+        question, statement = rng.choice(QUESTIONS["place"])
+        blanks = {
+            "title": title(rng),
+            "person": person_name(rng).usual,
+            "thing": " ".join(rng.choice(WORDS[part]) for part in ("building_ranks", "buildings")),
+        }
         same = [*names[1:], f"in {names[0]}", full.replace(",", "")]
         same += [f"{names[0]}, {part}" for part in chain]
         answer = full if wide else names[0]
-        return Draw(asked, statement, answer, (*same, names[0]), tuple(chain), tuple(wrong))
+        return Draw(question.format(**blanks), statement, answer, (*same, names[0]), tuple(chain), tuple(wrong))
 
     def _chain(self, place: Synset) -> list[str]:
-        """The countries, states and provinces that it is in, the smallest first."""
+        """Return the countries, states and provinces that it is in, the smallest first."""
         wholes = [
             whole.words[0].text
             for whole in self._lexicon.wholes(place.key)

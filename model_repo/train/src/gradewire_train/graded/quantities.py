@@ -3,32 +3,12 @@
 from fractions import Fraction
 from typing import Final
 
-from gradewire_train.graded.material import PartRandom, words
+from gradewire_train.graded.parts import PartRandom
 from gradewire_train.graded.wording import Drawn, wrapped
-from gradewire_train.texts.values.numbers import digits, in_words
+from gradewire_train.material import GRADED
+from gradewire_train.texts.numbers import digits, in_words
 from gradewire_train.texts.wording import question_style
 
-_UNITS: Final = (
-    # What is asked, then units with their size in the smallest of them.
-    ("how long is the trail", (("m", 1), ("km", 1000))),
-    ("how far apart are the poles", (("centimetres", 1), ("metres", 100))),
-    ("how thick is the layer", (("micrometres", 1), ("mm", 1000))),
-    ("what is the mass of the sample", (("grams", 1), ("kg", 1000))),
-    ("how much flour was used", (("grams", 1), ("kilograms", 1000))),
-    ("how heavy was the load", (("kilograms", 1), ("tonnes", 1000))),
-    ("how long does the process take", (("minutes", 1), ("hours", 60))),
-    ("how long did the flight take", (("seconds", 1), ("minutes", 60))),
-    ("how long did they wait", (("hours", 1), ("days", 24))),
-    ("how long is the course", (("days", 1), ("weeks", 7))),
-    ("what was the duration of the project", (("months", 1), ("years", 12))),
-    ("how much water does the tank hold", (("ml", 1), ("litres", 1000))),
-    ("what is the frequency", (("Hz", 1), ("kHz", 1000))),
-    ("which power does the motor have", (("watts", 1), ("kW", 1000))),
-    ("what voltage was measured", (("mV", 1), ("volts", 1000))),
-    ("how high is the fence", (("inches", 1), ("feet", 12))),
-    ("how much did it cost", (("cents", 1), ("dollars", 100))),
-    ("how big is the file", (("MB", 1), ("GB", 1000))),
-)
 _STATEMENT: Final = "It comes to {}"
 _SHARES: Final = ((1, 2), (1, 4), (3, 4), (1, 5), (2, 5), (3, 5), (4, 5), (1, 10), (3, 10), (7, 10), (9, 10), (1, 20))
 _SHARE_WORDS: Final = {
@@ -45,91 +25,12 @@ _SHARE_WORDS: Final = {
     (9, 10): "nine tenths",
     (1, 20): "one twentieth",
 }
-_OF_WHAT: Final = (
-    "what share of the members voted",
-    "what part of the land is forest",
-    "how much of the budget was spent",
-    "which proportion of the seeds sprouted",
-    "what fraction of the tests failed",
-    "how many of the visitors came back",
-    "what percentage of the cells survived",
-    "how much of the water is lost",
-)
 _SCALES: Final = (("thousand", 3), ("million", 6), ("billion", 9), ("trillion", 12))
-_HOW_MUCH: Final = (
-    "what was the budget",
-    "how many people live there",
-    "how large was the debt",
-    "how many copies were sold",
-    "what is the distance in kilometres",
-    "how many cells were counted",
-    "what was the total",
-    "how many votes were cast",
-    "how old is the rock in years",
-    "how many trees were planted",
-)
-_BOUNDS: Final = (
-    ("more than {}", "over {}", "greater than {}", "> {}", "exceeding {}"),
-    ("less than {}", "under {}", "below {}", "< {}", "fewer than {}"),
-    ("at least {}", "no less than {}", "{} or more", ">= {}"),
-    ("at most {}", "up to {}", "no more than {}", "<= {}"),
-)
-_BOUNDED: Final = (
-    "what is the limit",
-    "how many points are needed",
-    "which values are allowed",
-    "what temperature is safe",
-    "how many people may enter",
-    "what is the requirement",
-    "how much is permitted",
-    "when does the rule apply",
-)
-
-_LEDGER_ASKED: Final = (
-    "what was the {item} of {firm} in {year}",
-    "how much {item} did {firm} report for {year}",
-    "what {item} does {firm} state for fiscal {year}",
-    "{firm} {item} {year}",
-    "in millions of dollars, what is the {year} {item} of {firm}",
-    "give the {item} of {firm} for the year {year}",
-    "what did the {item} of {firm} amount to in FY{year}",
-    "how high was {firm}'s {item} in {year}",
-)
-_LEDGER_LEADS: Final = (
-    "According to the annual report, the {item} of {firm} in {year} was {said}.",
-    "{firm} reported {item} of {said} for fiscal {year}.",
-    "For {year}, {firm} states {item} of {said}.",
-    "The {item} amounted to {said} in {year}.",
-    "In FY{year} the {item} of {firm} came to {said}.",
-    "Based on the statement of operations, {item} was {said} for {year}.",
-    "{item} for {year}: {said}.",
-    "The answer is {said}, as the table on the {item} shows.",
-)
-_LEDGER_ASIDES: Final = (
-    "In the year before, it had been {other}.",
-    "Analysts had expected {other}.",
-    "By comparison, {item2} stood at {other}.",
-    "{firm2} reported {other} in the same period.",
-    "The figure for the following year was {other}.",
-    "The change from {other} is due to higher prices.",
-    "It includes {other} from discontinued operations.",
-    "Together with {item2} of {other}, this gives a mixed picture.",
-)
-_LEDGER_STEPS: Final = (
-    "To find it, we look at the consolidated statements.",
-    "All amounts are in millions unless stated otherwise.",
-    "The figures are audited.",
-    "Rounding differences may occur.",
-    "The fiscal year ends in September.",
-    "This follows from the table in the notes.",
-    "Currency effects are excluded.",
-    "The company changed its reporting segments during the period.",
-)
 
 
 def unit(rng: PartRandom, *, right: bool) -> Drawn:
     """In another unit: "2.5 km" as "2500 m"; wrong: the same number in the other unit, or another number."""
-    question, pair = rng.choice(_UNITS)
+    question, pair = rng.choice(GRADED["units"])
     (small, _), (large, size) = pair
     halves = rng.randrange(1, 40)
     value = Fraction(halves * size, 2) if size % 2 == 0 else Fraction(halves * size)
@@ -155,9 +56,9 @@ def share(rng: PartRandom, *, right: bool) -> Drawn:
     top, bottom = rng.choice(_SHARES)
     other = rng.choice([each for each in _SHARES if each != (top, bottom)])
     forms = _share_forms(top, bottom)
-    reference = rng.choice(forms)
+    reference, meant = rng.choice(forms), f"{top}/{bottom}"
     if right:
-        return _row(rng, rng.choice(_OF_WHAT), reference, rng.choice(forms), f"{top}/{bottom}", f"{top}/{bottom}")
+        return _row(rng, rng.choice(GRADED["share_questions"]), reference, rng.choice(forms), meant, meant)
     percent = top * 100 // bottom
     wrong = [
         rng.choice(_share_forms(*other)),
@@ -167,7 +68,7 @@ def share(rng: PartRandom, *, right: bool) -> Drawn:
         f"{percent}‰",
         f"1 in {percent}" if percent not in {2, bottom} else "none",
     ]
-    return _row(rng, rng.choice(_OF_WHAT), reference, rng.choice(wrong), f"{top}/{bottom}", "other")
+    return _row(rng, rng.choice(GRADED["share_questions"]), reference, rng.choice(wrong), meant, "other")
 
 
 def magnitude(rng: PartRandom, *, right: bool) -> Drawn:
@@ -182,7 +83,7 @@ def magnitude(rng: PartRandom, *, right: bool) -> Drawn:
         forms.append(str(value))
     reference, answer = rng.choice(forms[:3]), rng.choice(forms)
     if right:
-        return _row(rng, rng.choice(_HOW_MUCH), reference, answer, str(value), str(value))
+        return _row(rng, rng.choice(GRADED["number_questions"]), reference, answer, str(value), str(value))
     drawn = rng.random()
     if drawn < 0.5:
         another = rng.choice([each for each in lower if each != name])
@@ -190,7 +91,7 @@ def magnitude(rng: PartRandom, *, right: bool) -> Drawn:
     else:
         changed = tenths + rng.choice((-10, 10, 100, 1, 30)) if tenths > 120 else tenths + rng.choice((7, 10, 100))
         said = rng.choice([f"{changed / 10:g} {name}", digits(changed * 10 ** (power - 1))])
-    return _row(rng, rng.choice(_HOW_MUCH), reference, said, str(value), "other")
+    return _row(rng, rng.choice(GRADED["number_questions"]), reference, said, str(value), "other")
 
 
 def digit(rng: PartRandom, *, right: bool) -> Drawn:
@@ -202,29 +103,29 @@ def digit(rng: PartRandom, *, right: bool) -> Drawn:
         forms = [digits(value), text, f"exactly {text}", text.replace(text, f"{value:_}".replace("_", " "))]
         if length >= 6:
             forms.append(f"about {digits(round(value, 3 - length))}")
-        return _row(rng, rng.choice(_HOW_MUCH), digits(value), rng.choice(forms), text, text)
+        return _row(rng, rng.choice(GRADED["number_questions"]), digits(value), rng.choice(forms), text, text)
     at = rng.randrange(min(length, 3))
     other = rng.choice([each for each in range(1, 10) if str(each) != text[at]])
     said = f"{text[:at]}{other}{text[at + 1 :]}"
     if rng.random() < 0.3:
         said = text[:-1] if length > 3 else f"{text}0"
-    return _row(rng, rng.choice(_HOW_MUCH), digits(value), digits(int(said)), text, said)
+    return _row(rng, rng.choice(GRADED["number_questions"]), digits(value), digits(int(said)), text, said)
 
 
 def bound(rng: PartRandom, *, right: bool) -> Drawn:
-    """A limit: "more than 40" as "over 40"; wrong: "less than 40", or another number."""
-    own = rng.randrange(len(_BOUNDS))
+    """Return a limit: "more than 40" as "over 40"; wrong: "less than 40", or another number."""
+    own = rng.randrange(len(GRADED["bounds"]))
     number = rng.randrange(2, 500)
-    reference, answer = (each.format(number) for each in _two(rng, _BOUNDS[own]))
+    reference, answer = (each.format(number) for each in _two(rng, GRADED["bounds"][own]))
     meant = f"{own} {number}"
     said = meant
     if not right:
         opposite = {0: (1, 3), 1: (0, 2), 2: (1, 3), 3: (0, 2)}[own]
         other = own if rng.random() < 0.35 else opposite[rng.randrange(2)]
         changed = number + rng.randrange(5, 60) if other == own else number
-        answer = _BOUNDS[other][rng.randrange(4)].format(changed)
+        answer = GRADED["bounds"][other][rng.randrange(4)].format(changed)
         said = f"{other} {changed}"
-    return _row(rng, rng.choice(_BOUNDED), reference, answer, meant, said)
+    return _row(rng, rng.choice(GRADED["bound_questions"]), reference, answer, meant, said)
 
 
 def _two(rng: PartRandom, forms: tuple[str, ...]) -> tuple[str, str]:
@@ -264,9 +165,9 @@ def _row(  # noqa: PLR0913, PLR0917 - all of a row
 
 
 def ledger(rng: PartRandom, *, right: bool) -> Drawn:
-    """The figure that is asked for, or another one in its place, in an answer that names further figures."""
-    item, second = rng.sample(words("ledger_items"), 2)
-    firm, rival = rng.sample(words("companies"), 2)
+    """Return the figure that is asked for, or another one in its place, in an answer that names further figures."""
+    item, second = rng.sample(GRADED["ledger_items"], 2)
+    firm, rival = rng.sample(GRADED["companies"], 2)
     year = rng.randrange(2005, 2025)
     tenths = rng.randrange(100, 90_000)
     near = [tenths + step for step in (rng.randrange(10, 400), -rng.randrange(5, 95), 10 * tenths - tenths)]
@@ -277,22 +178,23 @@ def ledger(rng: PartRandom, *, right: bool) -> Drawn:
     if not right and rng.random() < 0.4:
         others[0] = tenths
     blanks = {"item": item, "item2": second, "firm": firm, "firm2": rival, "year": year}
-    lead = rng.choice(_LEDGER_LEADS).format(said=_money(rng, said), **blanks)
+    lead = rng.choice(GRADED["ledger_leads"]).format(said=_money(rng, said), **blanks)
     asides = [
-        rng.choice(_LEDGER_ASIDES).format(other=_money(rng, other), **blanks) for other in others[: rng.randrange(1, 3)]
+        rng.choice(GRADED["ledger_asides"]).format(other=_money(rng, other), **blanks)
+        for other in others[: rng.randrange(1, 3)]
     ]
-    steps = rng.sample(_LEDGER_STEPS, rng.randrange(0, 3)) if rng.random() < 0.7 else []
+    steps = rng.sample(GRADED["ledger_steps"], rng.randrange(0, 3)) if rng.random() < 0.7 else []
     body = [lead[:1].upper() + lead[1:], *(asides if rng.random() < 0.8 else ()), *steps]
     if rng.random() < 0.3:
         body = [*steps, body[0], *asides]
     reference = _money(rng, tenths)
-    question = rng.choice(_LEDGER_ASKED).format(**blanks)
+    question = rng.choice(GRADED["ledger_questions"]).format(**blanks)
     return Drawn(question_style(rng, question), (reference,), " ".join(body), f"{tenths}", f"{said}")
 
 
 def growth(rng: PartRandom, *, right: bool) -> Drawn:
     """A change in percent with its direction: "fell by 4.2 %" as "decreased 4.2 percent"; wrong: a rise, or 5.1 %."""
-    item, firm = rng.choice(words("ledger_items")), rng.choice(words("companies"))
+    item, firm = rng.choice(GRADED["ledger_items"]), rng.choice(GRADED["companies"])
     tenths, up = rng.randrange(3, 600), rng.random() < 0.5
     other, other_up = tenths, up
     if not right:
@@ -303,7 +205,7 @@ def growth(rng: PartRandom, *, right: bool) -> Drawn:
     reference = _change(rng, tenths, up=up)
     says = f"The {item} of {firm} {_change(rng, other, up=other_up)}."
     if rng.random() < 0.5:
-        says = f"{says} {' '.join(rng.sample(_LEDGER_STEPS, rng.randrange(1, 3)))}"
+        says = " ".join([says, *rng.sample(GRADED["ledger_steps"], rng.randrange(1, 3))])
     question = question_style(rng, f"how did the {item} of {firm} change")
     return Drawn(question, (reference,), says, f"{tenths} {up}", f"{other} {other_up}")
 
@@ -318,7 +220,7 @@ def _change(rng: PartRandom, tenths: int, *, up: bool) -> str:
 
 
 def _money(rng: PartRandom, tenths: int) -> str:
-    """An amount of `tenths` tenths of a million, in one of the forms of reports."""
+    """Return an amount of `tenths` tenths of a million, in one of the forms of reports."""
     forms = [
         f"${tenths / 10:,.1f} million",
         f"${tenths * 100_000:,}",

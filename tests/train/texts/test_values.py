@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.train.texts.seeded import seeded
 
+from gradewire_train.texts import choices, dates, names, numbers
 from gradewire_train.texts.draw import Draw, checked, normal
-from gradewire_train.texts.values import choices, dates, names, numbers
-from gradewire_train.texts.values import names as titles
-from gradewire_train.texts.values.numbers import digits, in_words
+from gradewire_train.texts.numbers import digits, in_words
 
 SEEDS = st.integers(0, 2**32).map(seeded)
 WORDS = {in_words(value): value for value in range(10_000)}
@@ -148,7 +147,7 @@ def test_lists_keep_their_items_in_right_answers_and_lose_one_in_wrong_ones(rng:
 
 @given(SEEDS)
 def test_a_wrong_title_is_another_title(rng: Random) -> None:
-    draw = checked(titles.titled(rng, "Nora Hale"))
+    draw = checked(names.titled(rng))
     assert draw is not None
     assert normal(draw.answer) not in {normal(each) for each in draw.wrong}
     assert "{who}" not in draw.question + draw.statement

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from onnx import TensorProto, helper, numpy_helper
 
 from gradewire_models.build.weights import Array, Encoder
-from gradewire_models.catalog.loading import CatalogModel
+from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
 # What is taken from the score of a place without a real token, in float32: far below any score, far above overflow, so
@@ -36,26 +36,26 @@ class Nodes:
     float_type: int = TensorProto.FLOAT
 
     def op(self, kind: str, *inputs: str, name: str, **attributes: Any) -> str:
-        """Adds a standard operator with one output called `name`; returns that name."""
+        """Add a standard operator with one output called `name`; return that name."""
         self.nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
 
     def split(self, inputs: str, sizes: str, *names: str, axis: int) -> tuple[str, ...]:
-        """Splits `inputs` along `axis`; returns the parts' names."""
+        """Split `inputs` along `axis`; return the parts' names."""
         self.nodes.append(helper.make_node("Split", [inputs, sizes], names, name=f"{names[0]}.split", axis=axis))
         return names
 
     def constant(self, name: str, value: ArrayLike) -> str:
-        """Adds a constant; returns its name."""
+        """Add a constant; return its name."""
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
     def floats(self, name: str, value: ArrayLike) -> str:
-        """Adds a constant rounded to the graph's float type; returns its name."""
+        """Add a constant rounded to the graph's float type; return its name."""
         return self.constant(name, np.asarray(value, helper.tensor_dtype_to_np_dtype(self.float_type)))
 
     def ints(self, name: str, *values: int) -> str:
-        """Adds an int64 [len(values)] constant; returns its name."""
+        """Add an int64 [len(values)] constant; return its name."""
         return self.constant(name, np.array(values, np.int64))
 
 
@@ -95,7 +95,7 @@ class RealRows:
         return nodes.op("Add", words, positions, name="embedding_sum")
 
     def split_heads(self, name: str, qkv: str) -> tuple[str, str, str]:
-        """Spreads [real tokens, 3 * dims] into queries, keys and values, each [batch, heads, tokens, width]."""
+        """Spread [real tokens, 3 * dims] into queries, keys and values, each [batch, heads, tokens, width]."""
         rows = self.nodes.op("Reshape", qkv, "head_shape", name=f"{name}.rows")
         queries, keys, values = (
             self.nodes.op("Gather", rows, index, name=f"{name}.{part}", axis=0)
@@ -104,19 +104,19 @@ class RealRows:
         return queries, keys, values
 
     def join_heads(self, name: str, attended: str) -> str:
-        """Brings [batch, heads, tokens, width] back to [real tokens, dims]."""
+        """Bring [batch, heads, tokens, width] back to [real tokens, dims]."""
         rows = self.nodes.op("Reshape", attended, "head_shape", name=f"{name}.rows")
         real = self.nodes.op("Gather", rows, self.token_rows, name=f"{name}.real", axis=0)
         return self.nodes.op("Reshape", real, "flat_shape", name=name)
 
     def write_output(self, hidden: str, output: str) -> None:
-        """Spreads [real tokens, dims] to the output [batch, tokens, dims]; padding repeats the first real token."""
+        """Spread [real tokens, dims] to the output [batch, tokens, dims]; padding repeats the first real token."""
         spread = self.nodes.op("Gather", hidden, self.padded_rows, name=f"{output}.padded", axis=0)
         self.nodes.op("Reshape", spread, self.padded_shape, name=output)
 
 
 def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRows:
-    """Writes what finds the real tokens of a batch, and shared constants (``zero``, ``one``, ``all`` …)."""
+    """Write what finds the real tokens of a batch, and shared constants (``zero``, ``one``, ``all`` …)."""
     heads = model.heads
     zero, one, all_ = nodes.ints("zero", 0), nodes.ints("one", 1), nodes.ints("all", -1)
     nodes.ints("flat_shape", -1, model.dims)
@@ -160,7 +160,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
 
 
 def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
-    """What is added to attention scores: far below where the key is padding, and the bias by distance.
+    """Write what is added to attention scores: a penalty where the key is padding, and the bias by distance.
 
     Args:
         nodes: Where operators are written; holds the constant ``one``.
@@ -215,7 +215,7 @@ class EveryRow:
         return nodes.op("Reshape", total, "flat_shape", name="embedding_sum")
 
     def split_heads(self, name: str, qkv: str) -> tuple[str, str, str]:
-        """Spreads [batch * tokens, 3 * dims] into queries, keys and values, each [batch, heads, tokens, width]."""
+        """Spread [batch * tokens, 3 * dims] into queries, keys and values, each [batch, heads, tokens, width]."""
         nodes = self.nodes
         parts = nodes.op("Reshape", qkv, self.split_shape, name=f"{name}.parts")
         turned = nodes.op("Transpose", parts, name=f"{name}.turned", perm=[2, 0, 3, 1, 4])
@@ -227,12 +227,12 @@ class EveryRow:
         return queries, keys, values
 
     def join_heads(self, name: str, attended: str) -> str:
-        """Brings [batch, heads, tokens, width] back to [batch * tokens, dims]."""
+        """Bring [batch, heads, tokens, width] back to [batch * tokens, dims]."""
         turned = self.nodes.op("Transpose", attended, name=f"{name}.turned", perm=[0, 2, 1, 3])
         return self.nodes.op("Reshape", turned, "flat_shape", name=name)
 
     def write_output(self, hidden: str, output: str) -> None:
-        """Gives [batch * tokens, dims] the shape of the output, [batch, tokens, dims], and its type, float32."""
+        """Give [batch * tokens, dims] the shape of the output, [batch, tokens, dims], and its type, float32."""
         if self.nodes.float_type == TensorProto.FLOAT:
             self.nodes.op("Reshape", hidden, self.padded_shape, name=output)
             return
@@ -241,7 +241,7 @@ class EveryRow:
 
 
 def lay_out_every(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> EveryRow:
-    """Writes the shapes of a batch, and shared constants (``zero``, ``one`` …)."""
+    """Write the shapes of a batch, and shared constants (``zero``, ``one`` …)."""
     zero, one = nodes.ints("zero", 0), nodes.ints("one", 1)
     nodes.ints("flat_shape", -1, model.dims)
     nodes.ints("thirds", 1, 1, 1)

@@ -5,7 +5,7 @@ import re
 from tests.support.debian.wordnet import wordnet_files
 from tests.train.graded.conftest import Rows
 
-from gradewire_train.graded.kinds.nouns import initials
+from gradewire_train.graded.nouns import initials
 from gradewire_train.texts.draw import normal
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.wordnet import WordNet

@@ -5,14 +5,14 @@ from random import Random
 
 from lemminflect import getInflection
 
+from gradewire_train.material import QUESTIONS, WORDS
 from gradewire_train.texts.draw import Draw, some
 from gradewire_train.texts.lexicon import Lexicon, by_topic, plain
-from gradewire_train.texts.wording import misspelt, with_article, word_list
+from gradewire_train.texts.wording import misspelt, with_article
 from gradewire_train.texts.wordnet import Synset
-from gradewire_train.texts.words.asking import BY_TOPIC, TERM
 
 _WRONG = 4
-_DETAILS = word_list("details")
+_ASKED = {int(topic): asked for topic, asked in QUESTIONS["topics"].items()}
 _COUNTABLE = frozenset({5, 6, 8, 18, 20})
 _TOPIC_WEIGHTS = {4: 2, 5: 5, 6: 8, 7: 2, 8: 2, 9: 2, 10: 2, 11: 1, 12: 1, 13: 4, 14: 1, 17: 1, 18: 5, 19: 1, 20: 2}
 _CONCRETE = frozenset({5, 6, 8, 13, 15, 17, 18, 20, 25, 27})
@@ -31,8 +31,8 @@ class Things:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
-        self._topics = by_topic(lexicon, BY_TOPIC)
-        self._weights = [_TOPIC_WEIGHTS.get(topic, 1) for topic in BY_TOPIC]
+        self._topics = by_topic(lexicon, _ASKED)
+        self._weights = [_TOPIC_WEIGHTS.get(topic, 1) for topic in _ASKED]
         self._defined = [
             synset
             for _, every in self._topics.values()
@@ -41,21 +41,21 @@ class Things:
         ]
 
     def shown(self, rng: Random) -> Draw | None:
-        """A thing in sight: synonyms, plural, article; siblings and antonyms as wrong answers."""
-        topic = rng.choices(tuple(BY_TOPIC), self._weights)[0]
+        """Return a thing in sight: synonyms, plural, article; siblings and antonyms as wrong answers."""
+        topic = rng.choices(tuple(_ASKED), self._weights)[0]
         met, every = self._topics[topic]
         synset = rng.choice(met if rng.random() < _MET else every)
-        question, statement = rng.choice(BY_TOPIC[topic])
+        question, statement = rng.choice(_ASKED[topic])
         return self._draw(rng, synset, question, statement)
 
     def term(self, rng: Random) -> Draw | None:
-        """A word asked for by its definition."""
+        """Return a word asked for by its definition."""
         synset = rng.choice(self._defined)
         gloss = re.sub(r"\([^)]*\)", "", synset.definition).split(";")[0].strip()
         words = {word for name in synset.words for word in name.text.lower().split()}
         if not gloss or words & set(gloss.lower().split()):
             return None
-        question, statement = rng.choice(TERM)
+        question, statement = rng.choice(QUESTIONS["term"])
         return self._draw(rng, synset, question.format(gloss=gloss), statement)
 
     def _draw(self, rng: Random, synset: Synset, question: str, statement: str) -> Draw | None:
@@ -90,7 +90,7 @@ class Things:
                 around.append(broader)
         looser = [each.words[0].text for each in around if plain(each.words[0].text)]
         if synset.topic in _COUNTABLE:
-            looser.append(f"{rng.choice(_DETAILS)} {name}")
+            looser.append(" ".join([rng.choice(WORDS["details"]), name]))
         first, *rest = name.split()
         if rest and len(first) >= _LONG_WORD:
             looser += [first, f"{first} ({' '.join(rest)})"]
@@ -102,7 +102,7 @@ class Things:
 
 
 def _plural(noun: str) -> str:
-    """The noun with its last word in the plural."""
+    """Return the noun with its last word in the plural."""
     *front, last = noun.split(" ")
     forms = getInflection(last, "NNS")
     return " ".join((*front, str(forms[0]) if forms else last))

@@ -3,80 +3,19 @@
 import re
 from typing import Final
 
-from gradewire_train.graded.material import PartRandom, words
-from gradewire_train.graded.wording import Drawn, owned, wrapped
+from gradewire_train.graded.parts import PartRandom
+from gradewire_train.graded.wording import Drawn, any_of, owned, wrapped
+from gradewire_train.material import GRADED
 from gradewire_train.texts.draw import normal
 from gradewire_train.texts.lexicon import Lexicon, plain
-from gradewire_train.texts.values.names import person_name
+from gradewire_train.texts.names import person_name
 from gradewire_train.texts.wording import capitalised, question_style, with_article
 from gradewire_train.texts.wordnet import Synset
 
 _CONCRETE: Final = frozenset({5, 6, 13, 17, 18, 20, 27})
 _DEFINED_WORDS: Final = range(5, 22)
 _SWAPPABLE: Final = 0.5
-_DEFINITION_ASKED: Final = (
-    "what is {}",
-    "define {}",
-    "what does {} mean",
-    "explain the term {}",
-    "what do we understand by {}",
-    "describe {} in your own words",
-    "what is meant by {}",
-    "give a definition of {}",
-)
-_OPENINGS: Final = (
-    "It is {}.",
-    "{}",
-    "That means {}.",
-    "I think it is {}",
-    "it's {}",
-    "This is {}, I think.",
-    "{} basically",
-    "You call it that when it is {}.",
-    "The word stands for {}.",
-    "It refers to {}.",
-)
 
-_LIST_ASKED: Final = (
-    "which of them were there",
-    "name all that belong to it",
-    "what does it consist of",
-    "who took part",
-    "what was on the list",
-    "which ones are meant",
-    "list the parts",
-    "what are the components",
-    "name the members",
-    "which are the main ones",
-    "what three things are needed",
-    "who are they",
-)
-_LIST_STATEMENTS: Final = (
-    "They are {}",
-    "It consists of {}",
-    "The list has {}",
-    "These were {}",
-    "There are {}",
-    "I would name {}",
-)
-_MEANING_ASKED: Final = (
-    "what does {} stand for",
-    "full name of {}",
-    "{} is short for what",
-    "what is {}",
-    "what is the meaning of {}",
-    "expand {}",
-)
-_BODY_ASKED: Final = (
-    "which body oversees it",
-    "who published the report",
-    "which organisation is it",
-    "who runs the programme",
-    "what was used",
-    "which institution is meant",
-    "who is in charge of it",
-    "what is it called",
-)
 _SMALL_WORDS: Final = frozenset({"of", "the", "for", "in", "on", "and"})
 
 
@@ -104,14 +43,14 @@ class Nouns:
         said = rng.choice(synonyms) if right and synonyms else name if right else rng.choice(others) if others else ""
         if not said or not (owned(rng, self._lexicon, said) and owned(rng, self._lexicon, name)):
             return None
-        template = rng.choice(words("frames"))
-        other_template = template if rng.random() < 0.6 else rng.choice(words("frames"))
+        template = rng.choice(GRADED["frames"])
+        other_template = template if rng.random() < 0.6 else rng.choice(GRADED["frames"])
         reference = template.format(with_article(name)) if rng.random() < 0.6 else name
         if right and reference == template.format(with_article(said)):
-            other_template = rng.choice(words("frames"))
+            other_template = rng.choice(GRADED["frames"])
         prediction = other_template.format(with_article(said))
         return Drawn(
-            question_style(rng, rng.choice(words("frame_questions"))),
+            question_style(rng, rng.choice(GRADED["frame_questions"])),
             (reference,),
             prediction,
             "same",
@@ -119,7 +58,7 @@ class Nouns:
         )
 
     def precise(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """The reference is a kind of thing: a kind of it is right, what it is only a kind of says too little."""
+        """Return a row about a kind of thing: a kind of it is right, what it is a kind of says too little."""
         synset = rng.choice(self._concrete)
         name = synset.words[0].text
         if right:
@@ -132,13 +71,13 @@ class Nouns:
                 said = next(iter(self._lexicon.siblings(synset, rng, 1)), "")
         if not said or not plain(said) or not all(owned(rng, self._lexicon, each) for each in (said, name)):
             return None
-        question = question_style(rng, rng.choice(words("frame_questions")))
+        question = question_style(rng, rng.choice(GRADED["frame_questions"]))
         return Drawn(question, (name,), wrapped(rng, "It is {}", said), "same", "same" if right else said)
 
     def definition(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """What a term means: its gloss with synonyms put in or shortened; wrong: another term's, or its opposite."""
+        """Define a term by its gloss, shortened or with synonyms; wrong: another term's, or its opposite."""
         synset = rng.choice(self._defined)
-        name, gloss = synset.words[0].text, _gloss(synset)
+        name, gloss = synset.words[0].text, synset.gloss
         if not owned(rng, self._lexicon, name) or normal(name) in normal(gloss):
             return None
         if right:
@@ -155,7 +94,7 @@ class Nouns:
                 if self._lexicon.synset(key).topic == synset.topic
             ]
             other = self._lexicon.synset(keys[0]) if keys else rng.choice(self._defined)
-            said = _gloss(other)
+            said = other.gloss
             if drawn > 0.9:
                 said = f"not {gloss}"
             elif rng.random() < 0.4:
@@ -163,8 +102,9 @@ class Nouns:
             if _shared(said, gloss) > _SWAPPABLE and drawn <= 0.9:
                 return None
         reference = gloss if rng.random() < 0.5 else f"{capitalised(with_article(name))} is {gloss}."
-        question = question_style(rng, rng.choice(_DEFINITION_ASKED).format(with_article(name)))
-        return Drawn(question, (reference,), rng.choice(_OPENINGS).format(said), "same", "same" if right else "other")
+        question = question_style(rng, rng.choice(GRADED["definition_questions"]).format(with_article(name)))
+        prediction = rng.choice(GRADED["definition_answers"]).format(said)
+        return Drawn(question, (reference,), prediction, "same", "same" if right else "other")
 
     def _reworded(self, rng: PartRandom, gloss: str) -> str:
         """The gloss with up to three words replaced by synonyms of their most usual sense, or by broader words."""
@@ -197,10 +137,6 @@ def _met(synset: Synset, word: str) -> int:
     return next((each.met for each in synset.words if each.text.lower() == word.lower()), 0)
 
 
-def _gloss(synset: Synset) -> str:
-    return re.sub(r"\s*\([^)]*\)", "", synset.definition).split(";")[0].strip()
-
-
 def _shared(left: str, right: str) -> float:
     first, second = ({word for word in text.split() if len(word) > 3} for text in (left, right))
     return len(first & second) / max(1, min(len(first), len(second)))
@@ -217,7 +153,7 @@ class Lists:
         ]
 
     def members(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """All members in any order; wrong: one is missing, or another one stands in its place."""
+        """List all members in any order; wrong: one is missing, or another one stands in its place."""
         size = rng.randrange(2, 6)
         pool = (
             [person_name(rng).usual for _ in range(size + 2)]
@@ -233,22 +169,22 @@ class Lists:
                 said = said[: size - 1 - (rng.random() < 0.3)]
             else:
                 said[rng.randrange(size)] = pool[size]
-        question = question_style(rng, rng.choice(_LIST_ASKED))
-        prediction = wrapped(rng, _LIST_STATEMENTS[rng.randrange(len(_LIST_STATEMENTS))], _joined(rng, said))
+        question = question_style(rng, rng.choice(GRADED["list_questions"]))
+        prediction = wrapped(rng, any_of(rng, GRADED["list_statements"]), _joined(rng, said))
         return Drawn(question, (_joined(rng, own),), prediction, "|".join(sorted(own)), "|".join(sorted(said)))
 
 
 def acronym(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """An organisation by its name or by the name's initials; wrong: another one's."""
-    name, other = rng.sample(words("organisations"), 2)
+    """Return an organisation by its name or by the name's initials; wrong: another one's."""
+    name, other = rng.sample(GRADED["organisations"], 2)
     short, other_short = initials(name), initials(other)
     if short == other_short:
         return None
     if rng.random() < 0.4:
-        question, reference = rng.choice(_MEANING_ASKED).format(short), name
+        question, reference = rng.choice(GRADED["acronym_questions"]).format(short), name
         said = name if right else other
     else:
-        question = rng.choice(_BODY_ASKED)
+        question = rng.choice(GRADED["organisation_questions"])
         reference, said = (
             (name, short if right else other_short) if rng.random() < 0.5 else (short, name if right else other)
         )
@@ -259,7 +195,7 @@ def acronym(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def initials(name: str) -> str:
-    """First letters of the words that count: "NBHS" of "National Bureau of Harbour Safety"."""
+    """Return the first letters of the words that count: "NBHS" of "National Bureau of Harbour Safety"."""
     return "".join(word[0] for word in name.split() if word not in _SMALL_WORDS) if " " in name else name
 
 

@@ -1,31 +1,28 @@
-"""The run of ``gradewire models train grader``: reads and draws rows, trains, shows progress, writes."""
+"""The run of ``gradewire models train grader``."""
 
 import hashlib
 import json
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
-from gradewire_models.build.progress import ConsoleProgress
 from gradewire_models.catalog.entries import ADAPTER_WEIGHTS
 from gradewire_models.repository.digest import file_sha256
 from gradewire_models.repository.grader_input import MAX_TOKENS
 from gradewire_stats.calibration.labelled_rows import Half
-from gradewire_train.encoder import Base, load_base
+from gradewire_train.encoder import Base
 from gradewire_train.errors import TrainingError
 from gradewire_train.graded.drawing import Drawer
 from gradewire_train.grader_rows import DRAWN, GraderRow, drawn_row, fold_of, read_rows, rows_digest
-from gradewire_train.recipes import GraderRecipe, read_recipe, with_settings
+from gradewire_train.recipes import GraderRecipe
 from gradewire_train.run.card import Account, write_account
-from gradewire_train.run.checkpoint import begin_in
+from gradewire_train.run.command import Request, base_encoder, run_training
 from gradewire_train.run.grader_model import Grader, GraderTokenizer, Judgement, row_logits
-from gradewire_train.run.staged import staged
-from gradewire_train.run.steps import Course, Steps, TrainingConsole, deterministic, first_interrupt
+from gradewire_train.run.steps import Course, Outcome, StepReport, Steps, deterministic
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.wordnet import WordNet, usual_directory
 
@@ -40,94 +37,73 @@ class Fold:
     count: int
 
     def has(self, row: GraderRow) -> bool:
-        """Whether a row is left out."""
+        """Return whether a row is left out."""
         return fold_of(row.question, self.count) == self.number - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """The command's options; `settings` are those of the recipe that were given."""
+class GraderRequest(Request):
+    """The command's options."""
 
-    directory: Path
-    recipe_path: Path | None
-    resume: bool
     rows: tuple[Path, ...]
     half: Half | None
     left_out: Fold | None
     score: tuple[Path, ...]
     start: Path | None
     temperature: float
-    wordnet: Path | None
-    checkpoint_every: int
-    wheels: Path | None
-    settings: Mapping[str, Any]
 
 
-def run(request: Request) -> bool:
-    """Trains, and writes the result into the directory.
+def run(request: GraderRequest) -> bool:
+    """Train a grader; see `run_training`."""
+    return run_training(request, GraderRecipe, _GraderWork)
 
-    Returns:
-        False where it was interrupted, and left a checkpoint.
 
-    Raises:
-        ModelError: Something cannot be read, fetched or trained; the message says what to do.
-        OSError: The directory cannot be written.
-    """
-    console = Console(stderr=True)
-    recipe = read_recipe(request.recipe_path, GraderRecipe) if request.recipe_path else GraderRecipe()
-    recipe = with_settings(recipe, dict(request.settings))
-    # Everything is read before anything is trained.
-    given = [row for path in request.rows for row in read_rows(path, half=request.half)]
-    scored = [row for path in request.score for row in read_rows(path)]
-    checkpoint = begin_in(request.directory, resume=request.resume)
-    console.print("drawing rows", highlight=False)
-    every = [*_drawn(request, recipe), *given]
-    rows = [row for row in every if request.left_out is None or not request.left_out.has(row)]
-    out = [row for row in every if request.left_out is not None and request.left_out.has(row)]
-    if not rows:
-        raise TrainingError("no row is left to train on: give --rows, or a drawn_rows above 0")
-    training = recipe.training
-    deterministic(training)
-    with ConsoleProgress(console, training.base) as progress:
-        encoder = load_base(training.base, max_tokens=MAX_TOKENS, wheels=request.wheels, report=progress.report)
-    tokenizer = GraderTokenizer(encoder.tokenizer)
-    grader = Grader(encoder, training)
-    started = ""
-    if request.start is not None:
-        grader.start_from(request.start)
-        started = file_sha256(request.start / ADAPTER_WEIGHTS)
-    course = Course(
-        directory=request.directory, evaluate_every=0, checkpoint_every=request.checkpoint_every, resume=request.resume
-    )
-    identity = training_identity(recipe, encoder.base.weights_sha256 + started, rows)
-    steps = Steps(Judgement(grader, tokenizer, rows, recipe), training, identity, course)
-    with TrainingConsole(console, training.steps) as shown, first_interrupt(shown.stopping) as stop:
-        outcome = steps.go(shown.report, stop)
-    if not outcome.finished:
-        console.print(
-            f"stopped; go on with the same command and --resume (checkpoint in {request.directory})", highlight=False
+class _GraderWork:
+    """The `Work` of a grader."""
+
+    def __init__(self, request: GraderRequest, recipe: GraderRecipe, console: Console) -> None:
+        self._request, self._recipe, self._console = request, recipe, console
+        given = [row for path in request.rows for row in read_rows(path, half=request.half)]
+        scored = [row for path in request.score for row in read_rows(path)]
+        console.print("drawing rows")
+        every = [*_drawn(request, recipe), *given]
+        out = [row for row in every if request.left_out is not None and request.left_out.has(row)]
+        self._rows = [row for row in every if request.left_out is None or not request.left_out.has(row)]
+        self._scored = [*out, *scored]
+        if not self._rows:
+            raise TrainingError("no row is left to train on: give --rows, or a drawn_rows above 0")
+        deterministic(recipe.training)
+        encoder = base_encoder(request, recipe, MAX_TOKENS, console)
+        self._base = encoder.base
+        self._tokenizer = GraderTokenizer(encoder.tokenizer)
+        self._grader = Grader(encoder, recipe.training)
+        self._started = ""
+        if request.start is not None:
+            self._grader.start_from(request.start)
+            self._started = file_sha256(request.start / ADAPTER_WEIGHTS)
+
+    def train(self, course: Course, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
+        identity = training_identity(self._recipe, self._base.weights_sha256 + self._started, self._rows)
+        task = Judgement(self._grader, self._tokenizer, self._rows, self._recipe)
+        return Steps(task, self._recipe.training, identity, course).go(report, stop)
+
+    def save(self, directory: Path, outcome: Outcome) -> None:
+        request = self._request
+        started = {f"the adapter of {request.start.name}": self._started} if request.start is not None else {}
+        account = replace(
+            grader_account(self._base, self._rows, request.temperature),
+            options=_options(request),
+            files=started | {path.name: file_sha256(path) for path in request.rows},
         )
-        return False
-    grader.rounded()
-    account = replace(
-        grader_account(encoder.base, rows, request.temperature),
-        options=_options(request),
-        files={
-            **({f"the adapter of {request.start.name}": started} if request.start is not None else {}),
-            **{path.name: file_sha256(path) for path in request.rows},
-        },
-    )
-    with staged(request.directory) as fresh:
-        grader.save(training, fresh)
-        write_account(fresh, encoder.base, recipe, account, outcome.curve)
-        if out or scored:
-            console.print(f"scoring {len(out) + len(scored)} rows", highlight=False)
-            _write_logits(fresh / LOGITS_FILE, grader, tokenizer, [*out, *scored])
-    checkpoint.unlink()
-    console.print(
-        f"{training.steps} steps on {len(rows)} rows, {outcome.seconds:.0f} s: {request.directory}", highlight=False
-    )
-    return True
+        self._grader.rounded()
+        self._grader.save(self._recipe.training, directory)
+        write_account(directory, self._base, self._recipe, account, outcome.curve)
+        if self._scored:
+            self._console.print(f"scoring {len(self._scored)} rows")
+            _write_logits(directory / LOGITS_FILE, self._grader, self._tokenizer, self._scored)
+
+    def summary(self, outcome: Outcome) -> str:
+        return f"{outcome.best_step} steps on {len(self._rows)} rows"
 
 
 def training_identity(recipe: GraderRecipe, base_sha256: str, rows: Sequence[GraderRow]) -> str:
@@ -164,7 +140,7 @@ def grader_account(base: Base, rows: Sequence[GraderRow], temperature: float) ->
     )
 
 
-def _drawn(request: Request, recipe: GraderRecipe) -> list[GraderRow]:
+def _drawn(request: GraderRequest, recipe: GraderRecipe) -> list[GraderRow]:
     if not recipe.material.drawn_rows:
         return []
     drawer = Drawer(Lexicon(WordNet(request.wordnet or usual_directory())), "train")
@@ -181,7 +157,7 @@ def _write_logits(path: Path, grader: Grader, tokenizer: GraderTokenizer, rows: 
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def _options(request: Request) -> str:
+def _options(request: GraderRequest) -> str:
     given = [("--rows", path.name) for path in request.rows]
     if request.start:
         given.insert(0, ("--start", request.start.name))

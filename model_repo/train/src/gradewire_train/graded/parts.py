@@ -1,10 +1,7 @@
-"""Words, names and templates from `material.toml`, in two disjoint parts: one to train on, one to evaluate on."""
+"""Two disjoint parts of all words, names and templates: one to train on, one to evaluate on."""
 
 import hashlib
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from importlib import resources
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any, Final, Literal, TypeVar
 
@@ -22,27 +19,6 @@ _EVAL_SHARE: Final = 0.3
 _WORTH_KEEPING: Final = 64
 
 
-def words(name: str) -> tuple[str, ...]:
-    """A list of texts."""
-    return _lists()[name]
-
-
-def entries(name: str) -> tuple[Mapping[str, Any], ...]:
-    """The tables of a list of tables."""
-    return tuple(_material()[name])
-
-
-@cache
-def _lists() -> Mapping[str, tuple[str, ...]]:
-    return {name: tuple(texts) for name, texts in _material()["lists"].items()}
-
-
-@cache
-def _material() -> Mapping[str, Any]:
-    text = resources.files("gradewire_train.graded").joinpath("material.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
 class TooFewError(ValueError):
     """A list has too few texts of this part; the caller draws something else."""
 
@@ -55,7 +31,7 @@ class Part:
         self._kept: dict[int, tuple[Sequence[Any], Sequence[Any]]] = {}
 
     def owns(self, text: str) -> bool:
-        """Whether `text` is of this part, regardless of case."""
+        """Return whether `text` is of this part, regardless of case."""
         return (_hashed(text)[0] < _EVAL_OF_256) == (self.name == "eval")
 
     def of(self, items: Sequence[T]) -> Sequence[T]:

@@ -1,0 +1,88 @@
+"""Rows whose answers evade the question, or say something else besides: denials, corrections, doubts, long texts."""
+
+from gradewire_train.graded.parts import PartRandom
+from gradewire_train.graded.wording import Drawn, any_of, references, remarks
+from gradewire_train.material import GRADED
+from gradewire_train.texts.draw import Draw
+from gradewire_train.texts.wording import capitalised, filled, question_style, sentence
+
+
+def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
+    """Return a denial, "it is not X": wrong where X is the reference; right where the reference is given instead."""
+    if right:
+        return corrected(rng, draw, right=True)
+    said = any_of(rng, (draw.answer, *draw.same[:1]))
+    return _row(rng, draw, filled(rng.choice(GRADED["denials"]), said), right=False)
+
+
+def corrected(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
+    """Return a correction, "not A but B": right where B is the reference."""
+    other = any_of(rng, draw.wrong)
+    said, against = (draw.answer, other) if right else (other, draw.answer)
+    return _row(rng, draw, capitalised(rng.choice(GRADED["corrections"]).format(said=said, wrong=against)), right=right)
+
+
+def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
+    """A list, "A or B", decides nothing; one answer that is given with doubts, or with its other name, is one."""
+    if right:
+        if draw.same and rng.random() < 0.3:
+            both = any_of(rng, GRADED["aliases"]).format(draw.answer, draw.same[0])
+            return _row(rng, draw, filled(sentence(rng, draw.statement), both), right=True)
+        return _row(rng, draw, filled(rng.choice(GRADED["doubts"]), draw.answer), right=True)
+    pair = [draw.answer, any_of(rng, draw.wrong)]
+    rng.shuffle(pair)
+    return _row(rng, draw, capitalised(rng.choice(GRADED["hedges"]).format(*pair)), right=False)
+
+
+def refused(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
+    """Return a refusal, also one that names the reference or another value; doubts before an answer are none."""
+    if right:
+        return _row(rng, draw, filled(rng.choice(GRADED["doubts"]), draw.answer), right=True)
+    drawn = rng.random()
+    if drawn < 0.5:
+        text = rng.choice(GRADED["refusals"])
+    else:
+        named = draw.answer if drawn < 0.7 else any_of(rng, draw.wrong)
+        text = rng.choice(GRADED["refused_figures"]).format(named)
+    if rng.random() < 0.4:
+        text = f"{text} {' '.join(remarks(rng, rng.randrange(1, 3)))}"
+    return _row(rng, draw, text, right=False)
+
+
+def off_topic(rng: PartRandom, draw: Draw, elsewhere: Draw, *, right: bool) -> Drawn:
+    """The question repeated, praise alone, or the answer to another question; right: praise before the answer."""
+    praise = rng.choice(GRADED["praise"][:10])
+    stated = filled(f"{draw.statement}." if draw.statement else sentence(rng, ""), draw.answer)
+    if right:
+        return _row(rng, draw, f"{praise} {stated}", right=True)
+    drawn = rng.randrange(5)
+    asked = capitalised(draw.question)
+    text = (
+        f"{asked}?",
+        f"You want to know: {draw.question}.",
+        f"{praise} {rng.choice(GRADED['praise'])}",
+        filled(f"{elsewhere.statement}." if elsewhere.statement else "It is {}.", elsewhere.answer),
+        f"{praise} {' '.join(remarks(rng, 3))}",
+    )[drawn]
+    return _row(rng, draw, text, right=False)
+
+
+def long(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn | None:
+    """The answer once in a text of 40 to 200 words that names wrong ones as something else; wrong: one of those."""
+    if len(draw.wrong) < 2:
+        return None
+    said, others = draw.answer if right else draw.wrong[0], list(draw.wrong[1:3])
+    if not right and rng.random() < 0.5:
+        others[0] = draw.answer
+    stated = filled(f"{draw.statement}." if draw.statement else sentence(rng, ""), said)
+    named = [capitalised(rng.choice(GRADED["others"]).format(other)) for other in others]
+    body = [*remarks(rng, rng.randrange(3, 13)), *named]
+    rng.shuffle(body)
+    body.insert(0 if rng.random() < 0.5 else rng.randrange(len(body) + 1), stated)
+    question = question_style(rng, draw.question)
+    return Drawn(question, references(rng, draw), " ".join(body), "right", "right" if right else "other")
+
+
+def _row(rng: PartRandom, draw: Draw, prediction: str, *, right: bool) -> Drawn:
+    asked = question_style(rng, draw.question)
+    return Drawn(asked, references(rng, draw), prediction, "right", "right" if right else "none")

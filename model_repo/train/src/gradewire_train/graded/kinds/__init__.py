@@ -1,1 +1,0 @@
-"""Kinds of drawn rows, a file for each family."""

@@ -1,0 +1,31 @@
+"""Words, questions and sentences that texts are drawn from: the files of `data/`, with tuples in place of lists."""
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+
+def _read(file: str) -> Mapping[str, Any]:
+    text = resources.files("gradewire_train").joinpath("data", f"{file}.toml").read_text(encoding="utf-8")
+    tables: Mapping[str, Any] = _with_tuples(tomllib.loads(text))
+    return tables
+
+
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_tuples(each) for key, each in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+
+
+WORDS = _read("words")
+"""Lists of names, things and their qualities."""
+
+QUESTIONS = _read("questions")
+"""Questions by what they ask for, each with a sentence that answers it."""
+
+ANSWERS = _read("answers")
+"""Answers, and sentences around an answer."""
+
+GRADED = _read("graded")
+"""Words, questions and sentences of labelled rows."""

@@ -1,1 +1,0 @@
-"""Draws over values: numbers, dates, names, titles, colours, yes and no, lists."""

@@ -1,1 +1,0 @@
-"""Draws over WordNet: things, terms by their definitions, people, places, activities, qualities."""
