@@ -30,7 +30,7 @@ from gradewire_gateway.problems import CLIENT_CLOSED, MemberErrors, Problem, Pro
 from gradewire_gateway.requests import RequestRecord, call_options, new_record, record_of
 from gradewire_gateway.rewards import reward_endpoints
 from gradewire_gateway.settings import GatewaySettings
-from gradewire_gateway.tracing import end_request_span
+from gradewire_gateway.tracing import begin_request_span, end_request_span
 from gradewire_gateway.twins import StreamTwin, UnaryTwin
 from gradewire_gateway.wire import all_methods
 from gradewire_proto.wire_rules import REQUEST_ID_KEY
@@ -163,8 +163,8 @@ class Observed:
             return
         started_s = time.perf_counter()
         record = new_record(scope)
-        telemetry, tracer = self._gateway.telemetry, self._gateway.tracer
-        span = record.span = None if tracer is None else tracer.begin(scope)
+        telemetry, tracing = self._gateway.telemetry, self._gateway.tracing
+        span = record.span = None if tracing is None else begin_request_span(tracing, scope)
         telemetry.in_flight.inc()
         try:
             await self._answer(scope, receive, _noting(record, send))

@@ -10,11 +10,11 @@ from starlette.types import Scope
 
 from gradewire_gateway.problems import invalid
 from gradewire_gateway.upstream import CallOptions
-from gradewire_proto.spans import EVALUATED_KEY, EVENTS_KEY, TRACEPARENT_KEY, TRACESTATE_KEY
+from gradewire_proto.tracing.spans import EVALUATED_KEY, EVENTS_KEY, TRACEPARENT_KEY, TRACESTATE_KEY
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, REQUEST_ID_KEY
 
 if TYPE_CHECKING:
-    from gradewire_proto.otel import OtelSpan
+    from gradewire_proto.tracing.otel import OtelSpan
 
 TIMEOUT_HEADER: Final = "connect-timeout-ms"
 _KEY: Final = "gradewire"

@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 
 from pydantic import TypeAdapter
 
-from gradewire_proto.tracing_settings import TracingSettings
+from gradewire_proto.tracing.settings import TracingSettings
 
 MIB: Final = 1 << 20
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})

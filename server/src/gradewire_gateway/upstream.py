@@ -23,7 +23,7 @@ from gradewire_gateway.settings import UpstreamSettings
 from gradewire_proto.wire_rules import REQUEST_ID_KEY, STOPPING_KEY
 
 if TYPE_CHECKING:
-    from gradewire_proto.otel import OtelSpan
+    from gradewire_proto.tracing.otel import OtelSpan
 
 
 StreamCall: TypeAlias = "aio.UnaryStreamCall[Any, Any] | aio.StreamStreamCall[Any, Any]"

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from gradewire_gateway.observing import GatewayTelemetry
 from gradewire_gateway.rewards import RewardMetrics
-from gradewire_proto.tracing import prometheus_counts
+from gradewire_proto.tracing.factory import prometheus_counts
 from gradewire_server.backends import open_handlers
 from gradewire_server.processes.state import SupervisorTelemetry
 from gradewire_server.settings.server import Settings

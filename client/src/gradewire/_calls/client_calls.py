@@ -8,12 +8,12 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from concurrent.futures import Future
 from dataclasses import replace
 
-from gradewire._calls.compare import ChosenComparison, PairBatch, PairStream
-from gradewire._calls.decode import decode_model_list
+from gradewire._calls.compare import ChosenComparison, PairRows
 from gradewire._calls.prepare import Preparation, PrepareCallback
-from gradewire._calls.requests import Batch, Deadline, ProgressCallback, check_streamed
+from gradewire._calls.requests import Batch, Deadline, M, ProgressCallback, R
 from gradewire._calls.retries import Retries, until_answered
-from gradewire._calls.stream import M, P, R, RowStream, Stream
+from gradewire._calls.score import ItemRows, check_streamed, decode_model_list
+from gradewire._calls.stream import RowStream
 from gradewire._calls.submit import Submissions, SubmitCallback, SubmitLimits
 from gradewire._fork_safety import forget_in_children, grpc_is_inherited, keep_for_good
 from gradewire._tracing import call_trace
@@ -25,7 +25,7 @@ from gradewire.pairs import Comparison, PairLike
 from gradewire.preparation import PrepareReport, ReferenceEntryLike
 from gradewire.results import ItemScores, Limits, ModelList, ScoreReport
 from gradewire.transport import LIST_MODELS, Endpoint, Transport
-from gradewire_proto.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
+from gradewire_proto.tracing.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
 from gradewire_proto.v1 import models_pb2
 
 _log = logging.getLogger("gradewire.metrics")
@@ -102,9 +102,11 @@ class ClientCalls:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
             await self._find_server()
         deadline = self._deadline(deadline_s)
-        batch = Batch(self._transport, choice, items, deadline, progress, options.priority)
+        rows = ItemRows(choice, options.priority)
         with self._notifying_on_close():
-            return await batch.run(lambda: self._known_limits(deadline))
+            batch = Batch(self._transport, rows, items, deadline, progress)
+            results = await batch.run(lambda: self._known_limits(deadline))
+        return ScoreReport(tuple(results), choice.labels, rows.provenance)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
         """Results, some at a time and not in order; raises for wrong arguments, runs nothing yet."""
@@ -113,12 +115,16 @@ class ClientCalls:
         stall_s = max(self._deadline_s, JUDGE_STALL_S) if choice.asks_judge else self._deadline_s
         if options.deadline_s is not None:
             stall_s = check_deadline(options.deadline_s)
-        named = choice if options.metrics is not None else lambda: self._chosen(options)
-        stream = Stream(self._transport, named, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
+
+        async def usual() -> ItemRows:
+            return ItemRows(await self._chosen(options))
+
+        rows = usual if options.metrics is None else ItemRows(choice)
+        stream = RowStream(self._transport, rows, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
         return stream.run(self._notifying_on_close)
 
     def rows(
-        self, begin: Callable[[Transport, Callable[[], Awaitable[Limits]]], RowStream[M, R, P]]
+        self, begin: Callable[[Transport, Callable[[], Awaitable[Limits]]], RowStream[M, R]]
     ) -> AsyncGenerator[list[R]]:
         """As `stream`, of a stream that is made by the caller from the transport and from what asks for the limits."""
         self._check_open()
@@ -150,9 +156,9 @@ class ClientCalls:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
             await self._find_server()
         deadline = self._deadline(deadline_s)
-        batch = PairBatch(self._transport, chosen, pairs, deadline, progress)
+        batch = Batch(self._transport, PairRows(chosen), pairs, deadline, progress)
         with self._notifying_on_close():
-            return await batch.run_rows(lambda: self._known_limits(deadline))
+            return await batch.run(lambda: self._known_limits(deadline))
 
     def compare_stream(
         self, pairs: AsyncIterable[PairLike], chosen: ChosenComparison, deadline_s: float | None
@@ -160,7 +166,8 @@ class ClientCalls:
         """Comparisons, some at a time and not in order; raises for wrong arguments, runs nothing yet."""
         self._check_open()
         stall_s = max(self._deadline_s, JUDGE_STALL_S) if deadline_s is None else check_deadline(deadline_s)
-        stream = PairStream(self._transport, chosen, pairs, lambda: self._known_limits(Deadline(stall_s)), stall_s)
+        rows = PairRows(chosen)
+        stream = RowStream(self._transport, rows, pairs, lambda: self._known_limits(Deadline(stall_s)), stall_s)
         return stream.run(self._notifying_on_close)
 
     async def prepare(

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, replace
 
-from gradewire._calls.decode import decode_call_provenance, decode_provenance, decode_status
 from gradewire._calls.requests import Chunk, ChunkLimits, Deadline, chunk_limits, cut
 from gradewire._calls.retries import Retries, until_answered
+from gradewire._calls.score import decode_call_provenance, decode_provenance, decode_status
 from gradewire.errors import DeadlineExceeded, InvalidRequest, ServerFault, TransportError
 from gradewire.metrics.choice import MetricChoice
 from gradewire.preparation import (
@@ -194,7 +194,7 @@ class Preparation:
             raise
         if not last.complete:
             raise ServerFault("the server stopped before the references were ready: look at its log, then call again")
-        self._provenance = decode_call_provenance(self._choice, last.provenance, self._provenance)
+        self._provenance = decode_call_provenance(self._choice.named, last.provenance, self._provenance)
         self._corpus_digest = last.corpus_digest
         if last.HasField("generation"):
             self._generation = decode_provenance(last.generation)

@@ -18,7 +18,7 @@ from gradewire.errors import ClientClosed, ForkedClientError, Overloaded
 from gradewire.items import Item, ItemLike, ItemsLike
 from gradewire.options import check_most, rows_of
 from gradewire.results import ScoreReport
-from gradewire_proto.spans import TRACEPARENT_KEY
+from gradewire_proto.tracing.spans import TRACEPARENT_KEY
 
 READ_NAMES: Final = frozenset(
     (TRACEPARENT_KEY, *(alias for name in (*TEXT_FIELDS, *LIST_FIELDS) for alias in ALIASES[name]))

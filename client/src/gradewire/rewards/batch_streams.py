@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, Never, Self, TypeAlias
 
 from gradewire._calls.client_calls import ClientCalls
-from gradewire._calls.decode import decode_call_provenance, decode_score
-from gradewire._calls.stream import RowStream, StreamAttempt
+from gradewire._calls.requests import OpenRow
+from gradewire._calls.score import ItemMessages, decode_score
+from gradewire._calls.stream import RowStream
 from gradewire.errors import DeadlineExceeded, GradewireError, ServerFault, TransportError
 from gradewire.items import Item, ItemProblem, encode_item
 from gradewire.metrics.choice import MetricChoice
-from gradewire.results import Limits, MetricScore, Provenance, Status
+from gradewire.results import Limits, MetricScore, Status
 from gradewire.transport import Transport
-from gradewire_proto.spans import CLIENT_REWARD_STREAM
+from gradewire_proto.tracing.spans import CLIENT_REWARD_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 
@@ -69,21 +70,51 @@ ScoredItem: TypeAlias = tuple[int, MetricScore]
 _ENCODED_PER_TURN = 64
 
 
-class BatchStream(RowStream[types_pb2.Item, ScoredItem, MetricScore]):
-    """A running stream of one metric; a `Stream` without what a slow source and several metrics cost for each item.
+class SampleRows(ItemMessages[ScoredItem]):
+    """Items of one metric, without what several metrics and diagnostics cost for each."""
+
+    span_name: ClassVar[str] = CLIENT_REWARD_STREAM
+    omit_diagnostics: ClassVar[bool] = True
+    emits_events = False  # items of many callers: each emits its own, and those of items that were late or never sent
+
+    def encode(self, index: int, row: Item, max_bytes: int) -> types_pb2.Item | ItemProblem:
+        """Return the message of an item, or why there is none; of texts alone at once."""
+        if _are_texts(row):
+            try:
+                message = types_pb2.Item(
+                    id=row.id, question=row.question, references=row.references, prediction=row.prediction
+                )
+            except ValueError:
+                message = None  # half of a pair, which the other way names
+            if message is not None and message.ByteSize() <= max_bytes:
+                return message
+        return encode_item(index, row, max_bytes=max_bytes)
+
+    def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> ScoredItem:
+        """Return the score of an item that has none."""
+        del identifier
+        return index, MetricScore(None, *failure)
+
+    def completed(self, index: int, row: OpenRow[types_pb2.Item], result: scoring_pb2.ItemResult) -> ScoredItem:
+        """Return the score of an item."""
+        del row
+        if len(result.results) != 1 or result.results[0].metric_index:
+            raise ServerFault(f"the server answered items[{index}] for metrics that were not asked for: report it")
+        (label,) = self.choice.labels
+        return index, decode_score(index, result.results[0], self.provenance.get(label))
+
+
+class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
+    """A running stream of one metric that is handed its items.
 
     Args:
-        transport: Carries it.
+        transport: Carries the stream.
         choice: One metric.
         limits: As `RowStream`.
     """
 
-    _span_name: ClassVar[str] = CLIENT_REWARD_STREAM
-
     def __init__(self, transport: Transport, choice: MetricChoice, limits: Callable[[], Awaitable[Limits]]) -> None:
-        super().__init__(transport, _NoSource(), limits, stall_s=0)
-        self._choice = choice
-        self._provenance: dict[str, Provenance] = {}
+        super().__init__(transport, SampleRows(choice), _NoSource(), limits, stall_s=0)
         self._handed: deque[tuple[int, Item]] = deque()
         self._count = 0
         self._no_more = False
@@ -113,14 +144,6 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem, MetricScore]):
         self._no_more = True
         self._changed.set()
 
-    def _traced(self, done: Sequence[ScoredItem]) -> tuple[()]:
-        del done  # items of many callers: each emits its own, and those of items that were late or never sent
-        return ()
-
-    @property
-    def _accepted(self) -> bool:
-        return bool(self._provenance)
-
     async def _read_rows(self) -> None:
         while True:
             while self._handed:
@@ -135,45 +158,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem, MetricScore]):
 
     def _is_answered(self) -> bool:
         # Where a stream breaks between two batches, another one is begun with the next.
-        return not self._open and not self._handed and self._accepted
-
-    def _encode(self, index: int, row: Item, max_bytes: int) -> types_pb2.Item | ItemProblem:
-        if _are_texts(row):
-            try:
-                message = types_pb2.Item(
-                    id=row.id, question=row.question, references=row.references, prediction=row.prediction
-                )
-            except ValueError:
-                message = None  # half of a pair, which the other way names
-            if message is not None and message.ByteSize() <= max_bytes:
-                return message
-        return encode_item(index, row, max_bytes=max_bytes)
-
-    def _failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> ScoredItem:
-        del identifier
-        status, message = failure
-        return index, MetricScore(None, status, message)
-
-    def _config(self) -> scoring_pb2.ScoreStreamRequest:
-        choice = self._choice
-        config = scoring_pb2.ScoreStreamConfig(
-            metrics=choice.specs, reference_set=choice.reference_set, omit_diagnostics=True
-        )
-        return scoring_pb2.ScoreStreamRequest(config=config)
-
-    def _rows(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreStreamRequest:
-        return scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=messages))
-
-    def _read(self, reply: scoring_pb2.ScoreStreamResponse, connection: StreamAttempt) -> bool:
-        if reply.provenance:
-            self._provenance = decode_call_provenance(self._choice, reply.provenance, self._provenance)
-        (label,) = self._choice.labels
-        for item in reply.items:
-            index, _ = self.waiting_for(connection, item.index)
-            if len(item.results) != 1 or item.results[0].metric_index:
-                raise ServerFault(f"the server answered items[{index}] for metrics that were not asked for: report it")
-            self.answered(index, (index, decode_score(index, item.results[0], self._provenance.get(label))))
-        return bool(reply.items)
+        return not self._open and not self._handed and bool(self._rows.provenance)
 
 
 def _are_texts(item: Item) -> bool:

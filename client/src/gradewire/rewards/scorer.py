@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypedDict, Unpack
 
 from gradewire._calls.background import BackgroundCalls
 from gradewire._calls.client_calls import ClientCalls, connect
-from gradewire._calls.requests import check_streamed
+from gradewire._calls.score import check_streamed
 from gradewire._fork_safety import forget_in_children, keep_for_good
 from gradewire._tracing import UNTRACED, call_trace
 from gradewire.errors import InvalidRequest
@@ -21,7 +21,7 @@ from gradewire.rewards.answer import Answer, Extraction, Extractor, check_extrac
 from gradewire.rewards.gathering import Gatherer, Gathering
 from gradewire.rewards.reward import FailureHandling, FailureWindow, Reward, RewardSample
 from gradewire.transport import Endpoint, Transport
-from gradewire_proto.spans import CLIENT_REWARDS, ITEMS
+from gradewire_proto.tracing.spans import CLIENT_REWARDS, ITEMS
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,20 @@
-"""Decoding of the server's messages into typed results."""
+"""The items of a call of `score`: their requests, and the server's replies as typed results with their provenance."""
 
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
-from typing import Any, Final, Literal, TypeVar, get_origin
+from typing import Any, ClassVar, Final, TypeVar, get_origin
 
 from google.protobuf.message import Message
 
+from gradewire._calls.requests import CHUNK_ITEMS, PRIORITIES, OpenRow, R, Rows
 from gradewire.errors import GradewireError, InconsistentReplies, InvalidRequest, ServerFault
+from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import MetricChoice, parse_line
-from gradewire.pairs import Comparison, OrderVerdict, Winner
+from gradewire.options import Priority
 from gradewire.results import (
     PART_FIELDS,
     CacheHits,
@@ -28,8 +30,21 @@ from gradewire.results import (
     Status,
     Timing,
 )
+from gradewire.transport import SCORE, SCORE_STREAM, RpcMethod
+from gradewire_proto.descriptors import corpus_of
 from gradewire_proto.parts import PART_TYPES, JudgeParts, Parts
-from gradewire_proto.v1 import judging_pb2, models_pb2, types_pb2
+from gradewire_proto.tracing.spans import CLIENT_STREAM
+from gradewire_proto.v1 import judging_pb2, models_pb2, scoring_pb2, types_pb2
+
+JUDGE_CHUNK_ITEMS: Final = 32
+"""Where a judge takes a second or more for an item: what is in flight must be done within the longest deadline that a
+server gives a call (ten minutes)."""
+READ_AHEAD_ITEMS: Final = 256
+"""What a slow server has in work at a time must fit into the deadline that it gives each item."""
+_REMEDY: Final = (
+    "or prepare the references as a set (client.prepare or `gradewire prepare`, with the metric's corpus or idf set to "
+    "prepared) and name it as reference_set"
+)
 
 _ITEM_PREFIX = re.compile(r"^item:")
 _MODEL_STATE = {number: name.removeprefix("MODEL_STATE_") for name, number in models_pb2.ModelState.items()}
@@ -50,14 +65,6 @@ Decoded = TypeVar("Decoded", ModelInfo, MetricInfo, MetricParameterInfo, Limits,
 
 # Parts that say who was asked, and not only what a score is made of.
 _PARTS_OF_FAILURES = frozenset({"auto"})
-
-_PAIR_PREFIX: Final = re.compile(r"^pair:")
-_WINNERS: Final[Mapping[int, Winner]] = {
-    judging_pb2.WINNER_A: "a",
-    judging_pb2.WINNER_B: "b",
-    judging_pb2.WINNER_TIE: "tie",
-}
-_FIRST: Final[Mapping[int, Literal["a", "b"]]] = {judging_pb2.PAIR_ANSWER_A: "a", judging_pb2.PAIR_ANSWER_B: "b"}
 
 
 def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
@@ -104,51 +111,37 @@ def decode_warnings(numbers: Iterable[int]) -> tuple[ScoreWarning, ...]:
     return tuple(_WARNING.get(number, ScoreWarning.UNKNOWN) for number in numbers)
 
 
-def decode_one_provenance(requested: Metric, message: types_pb2.Provenance, before: Provenance | None) -> Provenance:
-    """What the server says it computed of one metric or comparison; raises as `decode_call_provenance`."""
-    here = _checked_provenance(requested.name, requested, message)
-    if before is not None:
-        _check_same(requested.name, before, here)
-    return here
-
-
 def decode_call_provenance(
-    choice: MetricChoice, messages: Sequence[types_pb2.Provenance], before: Mapping[str, Provenance]
+    metrics: Mapping[str, Metric], messages: Sequence[types_pb2.Provenance], before: Mapping[str, Provenance]
 ) -> dict[str, Provenance]:
-    """What the server says it computed, by label; `before` is what it said earlier in the call, or empty.
+    """Return the provenance that the server states, by label.
+
+    Args:
+        metrics: The metrics of the call by label.
+        messages: One for each metric, in the same order.
+        before: Provenance that the server stated earlier in the call, or empty.
 
     Raises:
         InvalidRequest: A metric line insists on another version than the server has.
         ServerFault: The server does not speak of all metrics.
         InconsistentReplies: It computed another definition, or with another model, than before.
     """
-    if len(messages) != len(choice.labels):
-        raise ServerFault(
-            f"the server answered for {len(messages)} metrics, asked were {len(choice.labels)}: report it"
-        )
+    if len(messages) != len(metrics):
+        raise ServerFault(f"the server answered for {len(messages)} metrics, asked were {len(metrics)}: report it")
     provenance = {}
-    for label, metric, message in zip(choice.labels, choice.metrics, messages, strict=True):
-        provenance[label] = _checked_provenance(label, metric, message)
-    for label, received in before.items():
-        _check_same(label, received, provenance[label])
+    for (label, metric), message in zip(metrics.items(), messages, strict=True):
+        if metric.version is not None and message.version and metric.version != message.version:
+            raise InvalidRequest(
+                f"{label}: version {metric.version} of {metric.name} is asked for and the server computes version "
+                f"{message.version}: leave out '/{metric.version}', or use a server that has it"
+            )
+        here = provenance[label] = decode_provenance(message)
+        if label in before and _pinned(before[label]) != _pinned(here):
+            raise InconsistentReplies(
+                f"{label} was computed as {before[label].line} and as {here.line} within one call: pin version and "
+                "model (metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address are alike"
+            )
     return provenance
-
-
-def _checked_provenance(label: str, requested: Metric, message: types_pb2.Provenance) -> Provenance:
-    if requested.version is not None and message.version and requested.version != message.version:
-        raise InvalidRequest(
-            f"{label}: version {requested.version} of {requested.name} is asked for and the server computes version "
-            f"{message.version}: leave out '/{requested.version}', or use a server that has it"
-        )
-    return decode_provenance(message)
-
-
-def _check_same(label: str, received: Provenance, here: Provenance) -> None:
-    if _pinned(received) != _pinned(here):
-        raise InconsistentReplies(
-            f"{label} was computed as {received.line} and as {here.line} within one call: pin version and model "
-            "(metrics='NAME/VERSION?model=NAME@DIGEST'), or wait until all servers at the address are alike"
-        )
 
 
 def _pinned(provenance: Provenance) -> tuple[str, str, str]:
@@ -156,7 +149,7 @@ def _pinned(provenance: Provenance) -> tuple[str, str, str]:
 
 
 def decode_results(
-    choice: MetricChoice, provenance: dict[str, Provenance], index: int, results: Iterable[types_pb2.MetricResult]
+    choice: MetricChoice, provenance: Mapping[str, Provenance], index: int, results: Iterable[types_pb2.MetricResult]
 ) -> dict[str, MetricScore]:
     """Results of items[index] by label, in the order they came.
 
@@ -171,7 +164,6 @@ def decode_results(
         if result.metric_index >= len(choice.labels):
             raise ServerFault(f"the server answered items[{index}] for a metric that was not asked for: report it")
         label = choice.labels[result.metric_index]
-        hits, timing = result.cache_hits, result.timing
         status, message = _outcome(index, result)
         scored = status is Status.OK
         scores[label] = MetricScore(
@@ -182,42 +174,21 @@ def decode_results(
             matched_reference=result.matched_reference if scored and result.HasField("matched_reference") else None,
             parts=_parts(result) if scored or result.WhichOneof("parts") in _PARTS_OF_FAILURES else None,
             correct=_correct(result) if scored else None,
-            cache_hits=CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed),
-            timing=Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s),
+            cache_hits=decode_cache_hits(result.cache_hits),
+            timing=decode_timing(result.timing),
             provenance=provenance.get(label),
-            retry_after_s=_retry_after_s(status, result),
+            retry_after_s=decode_retry_after_s(status, result),
         )
     return scores
 
 
 def decode_score(index: int, result: types_pb2.MetricResult, provenance: Provenance | None) -> MetricScore:
-    """The score of items[index] by itself, without what it cost and is made of; else as `decode_results`."""
+    """Return the score of items[index] by itself, without what it cost and is made of; else as `decode_results`."""
     status, message = _outcome(index, result)
     if status is not Status.OK:
-        retry_after_s = _retry_after_s(status, result)
+        retry_after_s = decode_retry_after_s(status, result)
         return MetricScore(None, status, message, provenance=provenance, retry_after_s=retry_after_s)
     return MetricScore(result.score, status, message, correct=_correct(result), provenance=provenance)
-
-
-def complete_item(choice: MetricChoice, index: int, identifier: str, scores: dict[str, MetricScore]) -> ItemScores:
-    """All results of one item, in the order of the call.
-
-    Raises:
-        ServerFault: A result is missing.
-    """
-    if tuple(scores) != choice.labels:
-        if missing := set(choice.labels) - scores.keys():
-            raise ServerFault(f"the server left out {', '.join(sorted(missing))} of items[{index}]: report it")
-        scores = {label: scores[label] for label in choice.labels}
-    return ItemScores(index, identifier, scores)
-
-
-def failed_item(choice: MetricChoice, index: int, identifier: str, failure: tuple[Status, str]) -> ItemScores:
-    """An item whose metrics all failed in the same way."""
-    status, message = failure
-    return ItemScores(
-        index, identifier, {label: MetricScore(score=None, status=status, message=message) for label in choice.labels}
-    )
 
 
 def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
@@ -277,10 +248,21 @@ def _correct(result: types_pb2.MetricResult) -> bool | None:
     return result.smile.correct if result.HasField("smile") else None
 
 
-def _retry_after_s(status: Status, result: types_pb2.MetricResult) -> float | None:
+def decode_retry_after_s(status: Status, result: types_pb2.MetricResult | judging_pb2.PairResult) -> float | None:
+    """Return the seconds after which trying again may help; None where there is a score, or none is named."""
     if status is Status.OK or not result.HasField("retry_after_s"):
         return None
-    return result.retry_after_s if result.retry_after_s >= 0 and math.isfinite(result.retry_after_s) else None
+    return result.retry_after_s if 0 <= result.retry_after_s < math.inf else None
+
+
+def decode_cache_hits(hits: types_pb2.CacheHits) -> CacheHits:
+    """Return the cache hits of a result."""
+    return CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed)
+
+
+def decode_timing(timing: types_pb2.Timing) -> Timing:
+    """Return the timing of a result."""
+    return Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s)
 
 
 def decode_provenance(message: types_pb2.Provenance) -> Provenance:
@@ -292,66 +274,96 @@ def decode_provenance(message: types_pb2.Provenance) -> Provenance:
     return _read(Provenance, message, metric=metric)
 
 
-def decode_comparison(
-    index: int, group: str, result: judging_pb2.PairResult, provenance: Provenance | None
-) -> Comparison:
-    """The comparison of pairs[index].
+class ItemMessages(Rows[types_pb2.Item, R]):
+    """The items of one call, as they go on the wire.
 
-    Whatever the server says, a winner is there exactly when the status is OK: OK without one becomes INTERNAL.
+    Args:
+        choice: The metrics.
+        priority: Priority of the call; a stream always lets others go first.
     """
-    status, winner = decode_status(result.status), _WINNERS.get(result.winner)
-    # A server names the fields of a pair; which pair it is, only the call knows.
-    message = _PAIR_PREFIX.sub(f"pairs[{index}]:", result.message)
-    if status is Status.OK and winner is None:
-        status, message = Status.INTERNAL, f"pairs[{index}]: the server said OK and named no winner: report it"
-    hits, timing = result.cache_hits, result.timing
-    a, b, tie = _probabilities(result)
-    late = result.retry_after_s if result.HasField("retry_after_s") and status is not Status.OK else None
-    return Comparison(
-        winner=winner if status is Status.OK else None,
-        status=status,
-        probability_a=a,
-        probability_b=b,
-        probability_tie=tie,
-        orders=tuple(_order(order) for order in result.orders if order.first in _FIRST),
-        index=index,
-        id=result.id,
-        group=group,
-        message=message,
-        warnings=decode_warnings(result.warnings),
-        decided_by=result.decided_by,
-        prompt_tokens=result.prompt_tokens,
-        generated_tokens=result.generated_tokens,
-        cache_hits=CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed),
-        timing=Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s),
-        provenance=provenance,
-        retry_after_s=late if late is not None and late >= 0 and math.isfinite(late) else None,
-    )
+
+    noun: ClassVar[str] = "item"
+    unary: ClassVar[RpcMethod[Any, Any]] = SCORE
+    stream: ClassVar[RpcMethod[Any, Any]] = SCORE_STREAM
+    span_name: ClassVar[str] = CLIENT_STREAM
+    ahead: ClassVar[int] = READ_AHEAD_ITEMS
+    omit_diagnostics: ClassVar[bool] = False
+
+    def __init__(self, choice: MetricChoice, priority: Priority = "normal") -> None:
+        super().__init__()
+        self.choice = choice
+        self._priority = PRIORITIES[priority]
+        self.chunk_rows = JUDGE_CHUNK_ITEMS if choice.asks_judge else CHUNK_ITEMS
+        self.needs_one_request = bool(counting_over_request(choice.specs))
+
+    def encode(self, index: int, row: Any, max_bytes: int) -> types_pb2.Item | ItemProblem:
+        """Return the message of an item, or why there is none."""
+        return encode_item(index, row, max_bytes=max_bytes, images=self.choice.shows_images)
+
+    def request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreRequest:
+        """Return a request with these items."""
+        choice = self.choice
+        return scoring_pb2.ScoreRequest(
+            items=messages, metrics=choice.specs, reference_set=choice.reference_set, priority=self._priority
+        )
+
+    def stream_config(self) -> scoring_pb2.ScoreStreamRequest:
+        """Return the metrics of a stream."""
+        choice = self.choice
+        config = scoring_pb2.ScoreStreamConfig(
+            metrics=choice.specs, reference_set=choice.reference_set, omit_diagnostics=self.omit_diagnostics
+        )
+        return scoring_pb2.ScoreStreamRequest(config=config)
+
+    def stream_request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreStreamRequest:
+        """Return a request of a stream with these items."""
+        return scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=messages))
+
+    def received(self, reply: Any) -> Sequence[scoring_pb2.ItemResult]:
+        """Note the provenance of a reply, which one in the middle of a stream lacks; return its results."""
+        if reply.provenance or not self.provenance:
+            self.provenance = decode_call_provenance(self.choice.named, reply.provenance, self.provenance)
+        results: Sequence[scoring_pb2.ItemResult] = reply.items
+        return results
+
+    def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
+        """Return the error for items that do not fit into the one request over which a metric counts."""
+        return InvalidRequest(
+            f"{', '.join(counting_over_request(self.choice.specs))}: corpus=request counts weights over the items of "
+            f"one request, and these {rows} do not fit into one: give at most {max_rows} (and no more text than a "
+            f"message holds) in a call, {_REMEDY}"
+        )
 
 
-def _order(order: judging_pb2.OrderVerdict) -> OrderVerdict:
-    a, b, tie = _probabilities(order)
-    return OrderVerdict(
-        first=_FIRST[order.first],
-        winner=_WINNERS.get(order.winner),
-        probability_a=a,
-        probability_b=b,
-        probability_tie=tie,
-        reason=order.reason,
-        extracted=order.extracted,
-        label_mass=order.label_mass if order.HasField("label_mass") else None,
-    )
+class ItemRows(ItemMessages[ItemScores]):
+    """The items of one call of `score` or `score_stream`, with all results of each."""
+
+    def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> ItemScores:
+        """Return an item whose metrics all failed in the same way."""
+        score = MetricScore(None, *failure)
+        return ItemScores(index, identifier, dict.fromkeys(self.choice.labels, score))
+
+    def completed(self, index: int, row: OpenRow[types_pb2.Item], result: scoring_pb2.ItemResult) -> ItemScores | None:
+        """Return all results of an item, in the order of the call; None while some are missing."""
+        row.parts |= decode_results(self.choice, self.provenance, index, result.results)
+        if not result.complete:
+            return None
+        labels = self.choice.labels
+        if missing := set(labels) - row.parts.keys():
+            raise ServerFault(f"the server left out {', '.join(sorted(missing))} of items[{index}]: report it")
+        return ItemScores(index, row.message.id, {label: row.parts[label] for label in labels})
 
 
-def _probabilities(
-    received: judging_pb2.PairResult | judging_pb2.OrderVerdict,
-) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the probabilities of answer A, answer B and a tie: all of them or none."""
-    if not (
-        received.HasField("probability_a")
-        and received.HasField("probability_b")
-        and received.HasField("probability_tie")
-    ):
-        return None, None, None
-    found = received.probability_a, received.probability_b, received.probability_tie
-    return found if all(map(math.isfinite, found)) else (None, None, None)
+def counting_over_request(specs: Sequence[types_pb2.MetricSpec]) -> list[str]:
+    """Return the names of the metrics whose corpus is the request's items, each once."""
+    found = (spec.WhichOneof("metric") or "" for spec in specs if corpus_of(spec) == types_pb2.CORPUS_REQUEST)
+    return list(dict.fromkeys(found))
+
+
+def check_streamed(specs: Sequence[types_pb2.MetricSpec]) -> None:
+    """Refuse metrics that need all items at once, which a stream never has; raises InvalidRequest."""
+    if names := counting_over_request(specs):
+        raise InvalidRequest(
+            f"{', '.join(names)}: corpus=request counts weights over the items of one call, and a stream has no such "
+            f"call: score them with score(), {_REMEDY}"
+        )
