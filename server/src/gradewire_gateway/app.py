@@ -23,6 +23,7 @@ from gradewire_gateway.body import DisconnectedError
 from gradewire_gateway.chat import CHAT_PATH, MODELS_PATH, ChatCompletions, JudgeList
 from gradewire_gateway.decisions import DECISIONS_PATH, SYSTEM_ONE_PATH, DecisionEndpoint
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.json_methods import StreamMethod, UnaryMethod
 from gradewire_gateway.observing import RequestLog
 from gradewire_gateway.openapi import document
 from gradewire_gateway.page import page_routes
@@ -31,7 +32,6 @@ from gradewire_gateway.requests import RequestRecord, call_options, new_record, 
 from gradewire_gateway.rewards import reward_endpoints
 from gradewire_gateway.settings import GatewaySettings
 from gradewire_gateway.tracing import begin_request_span, end_request_span
-from gradewire_gateway.twins import StreamTwin, UnaryTwin
 from gradewire_gateway.wire import all_methods
 from gradewire_proto.wire_rules import REQUEST_ID_KEY
 
@@ -94,14 +94,15 @@ def create_app(settings: GatewaySettings) -> Starlette:
             log.close()
 
     return Starlette(
-        routes=_routes(gateway),
+        routes=routes_of(gateway),
         middleware=[Middleware(Observed, gateway=gateway, log=log)],
         exception_handlers={HTTPException: _refused},
         lifespan=lifespan,
     )
 
 
-def _routes(gateway: Gateway) -> list[Route]:
+def routes_of(gateway: Gateway) -> list[Route]:
+    """Return every path with its endpoint."""
     health = Health(gateway)
     page = document(with_page=gateway.settings.page)
 
@@ -109,7 +110,7 @@ def _routes(gateway: Gateway) -> list[Route]:
         return JSONResponse(page, headers={"cache-control": "no-cache"})
 
     endpoints: dict[str, ASGIApp] = {
-        **{method.path: (StreamTwin if method.streams else UnaryTwin)(gateway, method) for method in all_methods()},
+        **{method.path: (StreamMethod if method.streams else UnaryMethod)(gateway, method) for method in all_methods()},
         CHAT_PATH: MemberErrors(ChatCompletions(gateway)),
         SYSTEM_ONE_PATH: MemberErrors(DecisionEndpoint(gateway, SYSTEM_ONE_PATH)),
         DECISIONS_PATH: MemberErrors(DecisionEndpoint(gateway, DECISIONS_PATH)),

@@ -10,9 +10,9 @@ from starlette.types import Receive, Scope, Send
 
 from gradewire_gateway.body import Body
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.json_methods import call_unary, json_body
 from gradewire_gateway.problems import check_ok, invalid
 from gradewire_gateway.requests import call_options, record_of
-from gradewire_gateway.twins import call_unary, json_body
 from gradewire_gateway.wire import DEFAULT_MODEL, count_of, list_of, method_at, object_of, read_object, text_of
 from gradewire_proto.v1 import judging_pb2, models_pb2, types_pb2
 from gradewire_proto.wire_rules import JUDGING, MODELS

@@ -20,10 +20,10 @@ from starlette.routing import Route
 
 from gradewire_gateway.body import Body, DisconnectedError
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.json_methods import LINE_TYPES, reply_of
 from gradewire_gateway.problems import Problem, ProblemError, invalid, too_busy
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.tracing import calling
-from gradewire_gateway.twins import LINE_TYPES, reply_of
 from gradewire_gateway.wire import RpcMethod, method_at
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.v1 import models_pb2, monitoring_pb2, scoring_pb2

@@ -23,9 +23,9 @@ from gradewire.transport import Transport
 from gradewire_gateway.body import Body as RequestBody
 from gradewire_gateway.body import DisconnectedError
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.json_methods import JSON_TYPE, json_body
 from gradewire_gateway.problems import Problem, ProblemError, invalid, problem_of
 from gradewire_gateway.settings import RewardPostSettings
-from gradewire_gateway.twins import JSON_TYPE, json_body
 from gradewire_gateway.upstream import CallOptions, UpstreamTransport
 from gradewire_gateway.wire import read_object
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, bearer

@@ -1,4 +1,4 @@
-"""The JSON twin of every gRPC method: JSON in and out, and a message a line (NDJSON) for streams."""
+"""Every gRPC method over HTTP: JSON in and out, and a message a line (NDJSON) for streams."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ JSON_TYPE = "application/json"
 T = TypeVar("T")
 
 
-class UnaryTwin:
+class UnaryMethod:
     """An ASGI app that answers one method.
 
     Args:
@@ -114,7 +114,7 @@ LINES_TYPE: Final = "application/x-ndjson"
 LINE_TYPES: Final = (LINES_TYPE, "application/jsonl", "application/ndjson")
 
 
-class StreamTwin:
+class StreamMethod:
     """An ASGI app that answers one method.
 
     A failure before the first message is a problem; later it is the last line, ``{"error": {…}}``. A body of lines and
