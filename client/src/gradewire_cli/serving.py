@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.errors import InvalidRequest
-from gradewire.rewards.shared import scorer_of
+from gradewire.rewards.framework_settings import scorer_of
 from gradewire_cli.lazy_commands import MountedGroup, server_module
 from gradewire_cli.options.common import INPUT_FILE, option_group
 from gradewire_cli.options.connection import MAX_PORT

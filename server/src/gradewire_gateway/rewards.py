@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire.rewards import Reward, RewardError, RewardSample, RewardScorer, posts
+from gradewire.rewards.framework_settings import scorer_of
 from gradewire.rewards.posts import PostReply, no_reward
-from gradewire.rewards.shared import scorer_of
 from gradewire.transport import Transport
 from gradewire_gateway.body import Body as RequestBody
 from gradewire_gateway.body import DisconnectedError

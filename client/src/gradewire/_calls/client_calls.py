@@ -7,10 +7,11 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from gradewire._calls.compare import ChosenComparison, PairRows
 from gradewire._calls.prepare import Preparation, PrepareCallback
-from gradewire._calls.requests import Batch, Deadline, M, ProgressCallback, R
+from gradewire._calls.requests import Batch, Deadline, ProgressCallback
 from gradewire._calls.retries import Retries, until_answered
 from gradewire._calls.score import ItemRows, check_streamed, decode_model_list
 from gradewire._calls.stream import RowStream
@@ -27,6 +28,8 @@ from gradewire.results import ItemScores, Limits, ModelList, ScoreReport
 from gradewire.transport import LIST_MODELS, Endpoint, Transport
 from gradewire_proto.tracing.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
 from gradewire_proto.v1 import models_pb2
+
+S = TypeVar("S", bound=RowStream[Any, Any])
 
 _log = logging.getLogger("gradewire.metrics")
 
@@ -123,12 +126,13 @@ class ClientCalls:
         stream = RowStream(self._transport, rows, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
         return stream.run(self._notifying_on_close)
 
-    def rows(
-        self, begin: Callable[[Transport, Callable[[], Awaitable[Limits]]], RowStream[M, R]]
-    ) -> AsyncGenerator[list[R]]:
-        """As `stream`, of a stream that is made by the caller from the transport and from what asks for the limits."""
+    def open_stream(
+        self, make: Callable[[Transport, Callable[[], Awaitable[Limits]]], S]
+    ) -> tuple[S, AsyncGenerator[list[Any]]]:
+        """Return a stream that `make` makes from the transport and from what asks for the limits, and its results."""
         self._check_open()
-        return begin(self._transport, lambda: self._known_limits(self._deadline(None))).run(self._notifying_on_close)
+        stream = make(self._transport, lambda: self._known_limits(self._deadline(None)))
+        return stream, stream.run(self._notifying_on_close)
 
     async def compare(
         self,

@@ -12,8 +12,8 @@ use_in(workflow, metric="smile")
 
 from typing import Any, Protocol
 
+from gradewire.rewards.framework_settings import question_in, reference_name, shared_scorer
 from gradewire.rewards.reward import Reward, RewardExcluded, RewardSample, as_references
-from gradewire.rewards.shared import question_in, reference_name, shared_scorer
 
 # Below AReaL's 15 s, with time to spare for its pool.
 DEADLINE_S = 10.0

@@ -15,9 +15,9 @@ from typing import Any
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire.results import Status
 from gradewire.rewards.answer import completion_in, last_question, without_end
+from gradewire.rewards.framework_settings import reference_name
 from gradewire.rewards.reward import Reward, RewardError, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
-from gradewire.rewards.shared import reference_name
 
 # Frameworks ask again after an answer of 500 or more, and slime after any that is not 200.
 _UNAVAILABLE = 503

@@ -1,13 +1,13 @@
 """Rewards of completions, as scores of a metric on a server."""
 
 import asyncio
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 from gradewire._calls.background import BackgroundCalls
 from gradewire._calls.client_calls import ClientCalls, connect
+from gradewire._calls.retries import Backoff
 from gradewire._calls.score import check_streamed
 from gradewire._fork_safety import forget_in_children, keep_for_good
 from gradewire._tracing import UNTRACED, call_trace
@@ -58,6 +58,7 @@ class RewardSettings:
 DEADLINE_S = 60.0
 # Completions that are read between two turns of the event loop.
 _READ_PER_TURN = 16
+_FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 10.0
 
 
@@ -223,17 +224,17 @@ class RewardScorer:
         unscored = [index for index, answer in enumerate(answers) if answer.text]
         loop = asyncio.get_running_loop()
         hold_until = loop.time() + self._settings.failures.hold_s
-        wait_s = 0.5
+        backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S)
         while unscored:
             items = [_item(samples[index], answers[index]) for index in unscored]
             for index, score in zip(unscored, await gatherer.score(items, deadline_s), strict=True):
                 scores[index] = score
             unscored = [index for index in unscored if scores[index].status.may_pass]
-            if self._settings.failures.policy != "hold" or loop.time() + wait_s >= hold_until:
+            if not unscored or self._settings.failures.policy != "hold":
                 break
-            if unscored:
-                await asyncio.sleep(wait_s * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, hides nothing
-                wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+            if loop.time() + (wait_s := backoff.failed()) >= hold_until:
+                break
+            await asyncio.sleep(wait_s)
         return scores
 
     async def _read(self, samples: Sequence[RewardSample]) -> list[Answer]:

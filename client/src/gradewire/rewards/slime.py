@@ -9,8 +9,8 @@ from collections import Counter
 from statistics import fmean
 from typing import Any
 
+from gradewire.rewards.framework_settings import question_in, shared_scorer
 from gradewire.rewards.reward import RewardExcluded, RewardSample, as_references
-from gradewire.rewards.shared import question_in, shared_scorer
 
 # Below the 120 s that slime gives a reward server.
 DEADLINE_S = 90.0

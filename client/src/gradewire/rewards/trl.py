@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gradewire.rewards.answer import Completion
+from gradewire.rewards.framework_settings import question_in, reference_name
 from gradewire.rewards.reward import Reward, RewardSample, as_references, is_failure
 from gradewire.rewards.scorer import RewardScorer
-from gradewire.rewards.shared import question_in, reference_name
 
 LogExtra = Callable[[str, list[Any]], None]
 LogMetric = Callable[[str, float], None]

@@ -14,8 +14,8 @@ trace)`. A sample without a reward raises: verifiers ends the rollout with an er
 from typing import Any
 
 from gradewire.errors import MissingExtra
+from gradewire.rewards.framework_settings import reference_name, shared_scorer
 from gradewire.rewards.reward import RewardExcluded, RewardSample, as_references
-from gradewire.rewards.shared import reference_name, shared_scorer
 
 try:
     from pydantic import Field

@@ -16,9 +16,9 @@ import math
 from typing import Any
 
 from gradewire.errors import InvalidRequest
+from gradewire.rewards.framework_settings import shared_scorer
 from gradewire.rewards.reward import RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
-from gradewire.rewards.shared import shared_scorer
 
 # verl passes them where it has a reward model of its own.
 _OF_ITS_REWARD_MODEL = ("reward_router_address", "reward_model_tokenizer")

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from gradewire.errors import InvalidRequest, MissingExtra
-from gradewire.rewards.shared import question_in
+from gradewire.rewards.framework_settings import question_in
 from gradewire.rewards.verl import compute_score, verl_scorer
 
 try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradewire.errors import InvalidRequest, MissingExtra
 from gradewire.integrations.training.sinks import available_sinks
-from gradewire.integrations.training.step_scores import StepScores, StepState
+from gradewire.integrations.training.steps import StepScores, StepState
 from gradewire.integrations.training.validation import ValidationScorer, ValidationSettings
 
 try:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gradewire.errors import InvalidRequest, MissingExtra
-from gradewire.integrations.training.step_scores import StepScores, StepState
+from gradewire.integrations.training.steps import StepScores, StepState
 from gradewire.integrations.training.validation import ValidationScorer, ValidationSettings
 from gradewire.items import ItemLike
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from gradewire.errors import InvalidRequest, MissingExtra
-from gradewire.integrations.training.step_scores import StepScores
+from gradewire.integrations.training.steps import StepScores
 
 __all__ = ["CsvSink", "MlflowSink", "TensorBoardSink", "WandbSink", "available_sinks"]
 

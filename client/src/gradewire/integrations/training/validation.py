@@ -19,8 +19,14 @@ from gradewire.api import Client
 from gradewire.errors import GradewireError, TransportError
 from gradewire.integrations.training.sinks import Sink
 from gradewire.integrations.training.spool import Spool, SpoolLimits
-from gradewire.integrations.training.step_rows import encode_row
-from gradewire.integrations.training.step_scores import StepHeader, StepScores, StepState, WaitingStep, step_metrics
+from gradewire.integrations.training.steps import (
+    StepHeader,
+    StepScores,
+    StepState,
+    WaitingStep,
+    encode_row,
+    step_metrics,
+)
 from gradewire.items import ItemsLike
 from gradewire.metrics.choice import MetricDefaults, MetricsLike, choose_metrics, format_metric_line
 from gradewire.options import CallOptions, ScoreOptions, rows_of
