@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 from typing_extensions import override
 
-from gradewire._transport.grpc_transport import GrpcTransport
+from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.errors import GradewireError
 
 # Private: what is public repeats what failed, and says of it only what became of the last attempt.

@@ -21,7 +21,7 @@ from gradewire.metrics import ComparisonLike
 from gradewire.metrics.choice import MetricsLike
 from gradewire.options import CallOptions, CompareOptions, PrepareOptions, ScoreOptions, rows_of
 from gradewire.pairs import Comparison, PairsLike
-from gradewire.preparation import EntriesLike, PrepareReport, SyntheticGeneration
+from gradewire.references import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores, ModelList, ScoreReport
 from gradewire.transport import Transport
 
@@ -221,7 +221,7 @@ class AsyncScorer(_Embedded, AsyncClient):
 def embedded_transport(**settings: Any) -> Transport:
     """The transport of `Scorer.embedded`; raises as that does."""
     try:
-        from gradewire._transport.embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
+        from gradewire._transports.embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
 
         return EmbeddedTransport(settings)
     except ImportError as error:

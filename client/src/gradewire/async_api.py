@@ -25,7 +25,7 @@ from gradewire.options import (
     rows_of,
 )
 from gradewire.pairs import Comparison, PairLike, PairsLike
-from gradewire.preparation import EntriesLike, PrepareReport, SyntheticGeneration
+from gradewire.references import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores, ModelList, ScoreReport
 from gradewire.transport import Endpoint, Tls, Transport
 

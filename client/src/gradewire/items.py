@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from gradewire._input import (
+from gradewire._rows import (
     LIST_FIELDS,
     TEXT_FIELDS,
     Table,

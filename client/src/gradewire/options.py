@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Final, Literal, Self, TypeAlias, TypedDict, cast, get_args
 
-from gradewire._input import is_table, table_rows
+from gradewire._rows import is_table, table_rows
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
 from gradewire.metrics import Compare, Correctness, Preset, Smile, Synthetic
 from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics, parse_comparison_line
 from gradewire.pairs import Pair
-from gradewire.preparation import ReferenceEntry, SyntheticGeneration
+from gradewire.references import ReferenceEntry, SyntheticGeneration
 from gradewire.results import ModelList
 
 Priority: TypeAlias = Literal["normal", "bulk"]

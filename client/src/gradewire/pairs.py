@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from gradewire._input import Table, UnreadableValueError, as_texts, field_values
+from gradewire._rows import Table, UnreadableValueError, as_texts, field_values
 from gradewire.items import ItemProblem, RowForm, encode_row
 from gradewire.results import CacheHits, Provenance, ScoreWarning, Status, Timing
 from gradewire_proto.v1 import judging_pb2

@@ -13,9 +13,9 @@ import grpc
 from google.protobuf.message import Message
 from grpc import aio
 
-from gradewire._transport.connection_pool import ConnectionPool, ServerConnection
-from gradewire._transport.failures import CUT_WHILE_WRITING, error_for
-from gradewire._transport.grpc_transport import open_channel
+from gradewire._transports.connection_pool import ConnectionPool, ServerConnection
+from gradewire._transports.failures import CUT_WHILE_WRITING, error_for
+from gradewire._transports.grpc_transport import open_channel
 from gradewire.errors import GradewireError, ServerUnreachable
 from gradewire.transport import Endpoint, Metadata, Q, R, RpcMethod, Tls
 from gradewire_gateway.problems import problem_of

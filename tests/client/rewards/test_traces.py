@@ -15,7 +15,7 @@ from tests.client.rewards.holding_transport import HoldingTransport
 from tests.client.small_server import SmallServer
 
 from gradewire import Status
-from gradewire._transport.grpc_transport import GrpcTransport
+from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.rewards import FailureHandling, Gathering, RewardFailureRate, RewardSample, RewardScorer, gathering
 from gradewire.transport import Endpoint
 

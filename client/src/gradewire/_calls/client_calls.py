@@ -23,7 +23,7 @@ from gradewire.items import ItemLike, ItemsLike
 from gradewire.metrics.choice import MetricChoice
 from gradewire.options import CallOptions, check_deadline, check_generate, check_progress, check_timeout, usual_metrics
 from gradewire.pairs import Comparison, PairLike
-from gradewire.preparation import PrepareReport, ReferenceEntryLike
+from gradewire.references import PrepareReport, ReferenceEntryLike
 from gradewire.results import ItemScores, Limits, ModelList, ScoreReport
 from gradewire.transport import LIST_MODELS, Endpoint, Transport
 from gradewire_proto.tracing.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
@@ -60,7 +60,7 @@ def connect(carrier: Transport | Endpoint) -> Transport:
             "gRPC was loaded before this process was forked and does not work here: make the first call after the "
             "fork, or start the process by spawn or forkserver (of a data loader: multiprocessing_context='spawn')"
         )
-    from gradewire._transport.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
+    from gradewire._transports.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
 
     return GrpcTransport(carrier)
 

@@ -9,7 +9,7 @@ from gradewire._calls.retries import Retries, until_answered
 from gradewire._calls.score import decode_call_provenance, decode_provenance, decode_status
 from gradewire.errors import DeadlineExceeded, InvalidRequest, ServerFault, TransportError
 from gradewire.metrics.choice import MetricChoice
-from gradewire.preparation import (
+from gradewire.references import (
     EntryFailure,
     PrepareProgress,
     PrepareReport,

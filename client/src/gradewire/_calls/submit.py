@@ -13,7 +13,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gradewire._input import ALIASES, LIST_FIELDS, TEXT_FIELDS, plain
+from gradewire._rows import ALIASES, LIST_FIELDS, TEXT_FIELDS, plain
 from gradewire.errors import ClientClosed, ForkedClientError, Overloaded
 from gradewire.items import Item, ItemLike, ItemsLike
 from gradewire.options import check_most, rows_of

@@ -14,8 +14,8 @@ from google.protobuf.message import Message
 
 from gradewire import errors
 from gradewire._tracing import request_trace
-from gradewire._transport.connection_pool import ConnectionPool, ServerConnection, process_of
-from gradewire._transport.failures import Encryption, encryption_at, is_cut_off, mismatch, translated
+from gradewire._transports.connection_pool import ConnectionPool, ServerConnection, process_of
+from gradewire._transports.failures import Encryption, encryption_at, is_cut_off, mismatch, translated
 from gradewire.transport import Endpoint, Q, R, RpcMethod
 from gradewire_proto.v1 import scoring_pb2
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, STOPPING_KEY, bearer

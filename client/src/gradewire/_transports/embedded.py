@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from gradewire._fork_safety import keep_for_good
 from gradewire._tracing import engine_trace
-from gradewire._transport.failures import error_for
+from gradewire._transports.failures import error_for
 from gradewire.errors import InvalidRequest, NotReady
 from gradewire.transport import COMPARE, COMPARE_STREAM, LIST_MODELS, PREPARE, SCORE, SCORE_STREAM, Q, R, RpcMethod
 from gradewire_server.backends import open_handlers

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from gradewire._input import Table, UnreadableValueError, as_texts, field_values
+from gradewire._rows import Table, UnreadableValueError, as_texts, field_values
 from gradewire.items import holds_bytes
 from gradewire.results import CacheHits, Provenance, Status
 from gradewire_proto.v1 import references_pb2
