@@ -324,6 +324,22 @@ _PARTS = tuple(name for name in PART_FIELDS if name != "correct")
 _HITS = tuple(field.name for field in fields(CacheHits))
 _ALWAYS = ("index", "id", "metric", "score", "status")
 _TIMES = tuple(field.name for field in fields(Timing))
+_COLUMNS: Mapping[str, object] = {
+    "index": int,
+    "id": str,
+    "metric": str,
+    "score": float,
+    "status": str,
+    "message": str,
+    "warnings": tuple[str, ...],
+    "matched_reference": int,
+    "correct": bool,
+    **{name: PART_FIELDS[name] for name in _PARTS},
+    **dict.fromkeys((f"hits_{name}" for name in _HITS), int),
+    **dict.fromkeys(_TIMES, float),
+    "line": str,
+}
+"""Types of the columns of records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,7 +458,7 @@ class ScoreReport(Sequence[ItemScores]):
         records = self.to_records()
         used = [
             column
-            for column in (records[0] if records else _ALWAYS)
+            for column in _COLUMNS
             if column in _ALWAYS or any(_is_informative(column, record[column]) for record in records)
         ]
         return pd.DataFrame([{column: record[column] for column in used} for record in records], columns=used)
@@ -471,21 +487,7 @@ class ScoreReport(Sequence[ItemScores]):
             bool: pa.bool_(),
             bool | None: pa.bool_(),
         }
-        columns: dict[str, pa.DataType] = {
-            "index": pa.int64(),
-            "id": pa.string(),
-            "metric": pa.string(),
-            "score": pa.float64(),
-            "status": pa.string(),
-            "message": pa.string(),
-            "warnings": pa.list_(pa.string()),
-            "matched_reference": pa.int64(),
-            "correct": pa.bool_(),
-            **{name: arrow[PART_FIELDS[name]] for name in _PARTS},
-            **dict.fromkeys((f"hits_{name}" for name in _HITS), pa.int64()),
-            **dict.fromkeys(_TIMES, pa.float64()),
-            "line": pa.string(),
-        }
+        columns = {name: arrow[kind] for name, kind in _COLUMNS.items()}
         return pa.Table.from_pylist(self.to_records(), schema=pa.schema(columns))
 
 

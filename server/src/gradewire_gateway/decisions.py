@@ -256,33 +256,28 @@ def _named(question: Mapping[str, Any], name: str, key: str, at: str) -> tuple[t
 
 
 def _openai_answer(question: Question, given: Mapping[str, Any], decided: Decided) -> dict[str, Any]:
-    named: dict[str, Any] = {"name": given.get("name")}
+    named = {"name": given.get("name")}
+    shares = decided.probabilities
     match question.kind:
         case QuestionType.NOUL:
-            return named | {"type": _PREDICATE, "probability": decided.probabilities[1]}
+            return named | {"type": _PREDICATE, "probability": shares[1]}
         case QuestionType.CHOICE:
-            values = [choice["value"] for choice in given["choices"]]
-            return named | {
-                "type": "choice",
-                "choice": values[decided.best],
-                "confidence": decided.choice_confidence,
-                "probabilities": [
-                    {"value": value, "probability": share}
-                    for value, share in zip(values, decided.probabilities, strict=True)
-                ],
-            }
+            labels = [choice["value"] for choice in given["choices"]]
+            listed = [{"value": value, "probability": share} for value, share in zip(labels, shares, strict=True)]
         case QuestionType.SCORE:
-            return named | {
-                "type": "score",
-                "score": decided.level,
-                "confidence": decided.score_confidence,
-                "probabilities": [
-                    {"label": label, "value": number, "probability": share}
-                    for number, ((label, _), share) in enumerate(
-                        zip(question.options, decided.probabilities, strict=True)
-                    )
-                ],
-            }
+            labels = [label for label, _ in question.options]
+            listed = [
+                {"label": label, "value": number, "probability": share}
+                for number, (label, share) in enumerate(zip(labels, shares, strict=True))
+            ]
+    return named | _verdict(question.kind, labels, decided) | {"probabilities": listed}
+
+
+def _verdict(kind: QuestionType, labels: Sequence[Any], decided: Decided) -> dict[str, Any]:
+    """Return the answer to a choice or a score, as both forms have it."""
+    if kind is QuestionType.CHOICE:
+        return {"type": "choice", "choice": labels[decided.best], "confidence": decided.choice_confidence}
+    return {"type": "score", "score": decided.level, "confidence": decided.score_confidence}
 
 
 def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
@@ -337,26 +332,12 @@ def _options(kind: QuestionType, criteria: object, at: str) -> tuple[tuple[str, 
 
 
 def _system_one_answer(question: Question, decided: Decided) -> dict[str, Any]:
+    if question.kind is QuestionType.NOUL:
+        return {"type": "noul", "noul": decided.probabilities[1]}
     labels = [label for label, _ in question.options]
-    probabilities = dict(zip(labels, decided.probabilities, strict=True))
-    match question.kind:
-        case QuestionType.NOUL:
-            return {"type": "noul", "noul": decided.probabilities[1]}
-        case QuestionType.CHOICE:
-            return {
-                "type": "choice",
-                "choice": labels[decided.best],
-                "probabilities": probabilities,
-                "confidence": decided.choice_confidence,
-            }
-        case QuestionType.SCORE:
-            return {
-                "type": "score",
-                "score": decided.level,
-                "legend": dict(question.options),
-                "probabilities": probabilities,
-                "confidence": decided.score_confidence,
-            }
+    answer = _verdict(question.kind, labels, decided)
+    answer["probabilities"] = dict(zip(labels, decided.probabilities, strict=True))
+    return answer | ({"legend": dict(question.options)} if question.kind is QuestionType.SCORE else {})
 
 
 async def decide(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:

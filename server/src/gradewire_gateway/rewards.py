@@ -4,21 +4,21 @@ import asyncio
 import base64
 import binascii
 import json
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
-import prometheus_client
 from grpc import aio
+from prometheus_client import CollectorRegistry, Counter
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire.rewards import Reward, RewardError, RewardSample, RewardScorer, posts
 from gradewire.rewards.framework_settings import scorer_of
-from gradewire.rewards.posts import PostReply, no_reward
+from gradewire.rewards.posts import PostReply, RewardForm
 from gradewire.transport import Transport
 from gradewire_gateway.body import Body as RequestBody
 from gradewire_gateway.body import DisconnectedError
@@ -42,27 +42,6 @@ _MOST_IDLE: Final = 256
 """Each takes some kilobytes; a caller who comes back later gets another one."""
 
 T = TypeVar("T")
-
-
-class RewardMetrics:
-    """Counts rewards: a sample that a framework masks has a reply of 200, so that statuses of HTTP do not tell it.
-
-    Args:
-        registry: Where they are shown.
-    """
-
-    def __init__(self, registry: prometheus_client.CollectorRegistry) -> None:
-        self._rewards = prometheus_client.Counter(
-            "gradewire_gateway_rewards",
-            "Samples of reward posts, by route and status of the result (OK: it has a score).",
-            ("route", "status"),
-            registry=registry,
-        )
-
-    def count(self, route: str, rewards: Sequence[Reward]) -> None:
-        """Counts the rewards of a post."""
-        for status, count in Counter(reward.status for reward in rewards).items():
-            self._rewards.labels(route, str(status)).inc(count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +96,6 @@ def problem_of_failure(error: GradewireError) -> ProblemError:
     if isinstance(error, InvalidRequest):  # what posts hold was read before: it is a setting of this gateway
         return ProblemError(Problem(400, "failed_precondition", _printable(str(error))))
     return ProblemError(Problem(500, "internal", _printable(str(error))))
-
-
-def problem_of_body(error: InvalidRequest) -> ProblemError:
-    """A post that cannot be read."""
-    return invalid(_printable(str(error)))
 
 
 def problem_of_reply(reply: PostReply) -> ProblemError:
@@ -215,42 +189,21 @@ class CallerScorers:
 Body: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RewardForm:
-    """One framework's posts.
-
-    Attributes:
-        read: The samples of a post; raises InvalidRequest, which names the field.
-        write: The reply to a post, from its rewards.
-    """
-
-    read: Callable[[Body], Sequence[RewardSample]]
-    write: Callable[[Body, Sequence[Reward]], PostReply]
-
-
-def reward_forms(settings: RewardPostSettings) -> dict[str, RewardForm]:
-    """Those that need rewards."""
-    key = settings.slime_key or None
-    return {
-        OPENRLHF_PATH: RewardForm(
-            posts.openrlhf_samples, lambda _, rewards: no_reward(rewards) or PostReply(posts.openrlhf_reply(rewards))
-        ),
-        SLIME_PATH: RewardForm(
-            lambda body: [posts.slime_sample(body)],
-            lambda _, rewards: no_reward(rewards) or PostReply(posts.slime_reply(rewards[0], key)),
-        ),
-        VERIFY_PATH: RewardForm(
-            lambda body: [posts.nemo_gym_sample(body)],
-            lambda body, rewards: PostReply(posts.nemo_gym_reply(body, rewards[0])),
-        ),
-    }
-
-
 PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
     SEED_PATH: posts.seed_session,
     AGGREGATE_PATH: posts.aggregate_metrics,
 }
 """Those that are answered without a server."""
+
+
+def reward_counter(registry: CollectorRegistry) -> Counter:
+    """Return the counter of rewards: one that a framework masks has a reply of 200, so statuses of HTTP do not tell."""
+    return Counter(
+        "gradewire_gateway_rewards",
+        "Samples of reward posts, by route and status of the result (OK: it has a score).",
+        ("route", "status"),
+        registry=registry,
+    )
 
 
 def reward_endpoints(gateway: Gateway) -> dict[str, ASGIApp]:
@@ -262,9 +215,14 @@ def reward_endpoints(gateway: Gateway) -> dict[str, ASGIApp]:
 
     scorers = CallerScorers(make)
     gateway.closing.push_async_callback(scorers.close)
-    metrics = RewardMetrics(gateway.telemetry.registry)
+    counter = reward_counter(gateway.telemetry.registry)
+    forms = {
+        OPENRLHF_PATH: posts.OPENRLHF,
+        SLIME_PATH: posts.slime_form(settings.slime_key or None),
+        VERIFY_PATH: posts.NEMO_GYM,
+    }
     return {
-        **{path: RewardPosts(gateway, form, scorers, metrics) for path, form in reward_forms(settings).items()},
+        **{path: RewardPosts(gateway, form, scorers, counter) for path, form in forms.items()},
         **{path: PlainPosts(gateway, answer) for path, answer in PLAIN_FORMS.items()},
     }
 
@@ -276,14 +234,14 @@ class RewardPosts:
         gateway: Whose channel it uses.
         form: Of the posts.
         scorers: One for each caller.
-        metrics: Count each reward.
+        counter: Counts each reward.
     """
 
-    def __init__(self, gateway: Gateway, form: RewardForm, scorers: CallerScorers, metrics: RewardMetrics) -> None:
+    def __init__(self, gateway: Gateway, form: RewardForm, scorers: CallerScorers, counter: Counter) -> None:
         self._gateway = gateway
         self._form = form
         self._scorers = scorers
-        self._metrics = metrics
+        self._counter = counter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a post; raises ProblemError and DisconnectedError where it is not answered."""
@@ -291,7 +249,8 @@ class RewardPosts:
             samples = _readable(lambda: self._form.read(posted))
             async with self._scorers.of(caller_of(options)) as scorer:
                 rewards = await self._rewards(scorer, samples, options.timeout_s, body)
-            self._metrics.count(scope["path"], rewards)
+            for reward in rewards:
+                self._counter.labels(scope["path"], str(reward.status)).inc()
             reply = _readable(lambda: _written(self._form.write(posted, rewards)))
         await reply(scope, receive, send)
 
@@ -340,7 +299,7 @@ def _readable(read: Callable[[], T]) -> T:
     try:
         return read()
     except InvalidRequest as error:
-        raise problem_of_body(error) from error
+        raise invalid(_printable(str(error))) from error
     except RecursionError:
         raise invalid("the body is nested too deeply") from None
 

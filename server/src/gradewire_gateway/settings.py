@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
-from pydantic import TypeAdapter
-
 from gradewire_proto.tracing.settings import TracingSettings
 
 MIB: Final = 1 << 20
@@ -148,4 +146,12 @@ class GatewaySettings:
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> Self:
         """Read the values of `to_message`, also after JSON."""
-        return TypeAdapter(cls).validate_python(message)
+        listen = {**message["listen"], "names": tuple(message["listen"]["names"])}
+        parts = {
+            "upstream": UpstreamSettings(**message["upstream"]),
+            "listen": ListenSettings(**listen),
+            "bounds": Bounds(**message["bounds"]),
+            "rewards": RewardPostSettings(**message["rewards"]),
+            "tracing": TracingSettings(**message["tracing"]),
+        }
+        return cls(**{**message, **parts})

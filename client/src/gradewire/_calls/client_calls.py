@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from gradewire._calls.compare import ChosenComparison, PairRows
 from gradewire._calls.prepare import Preparation, PrepareCallback
-from gradewire._calls.requests import Batch, Deadline, ProgressCallback
+from gradewire._calls.requests import Batch, Deadline, M, ProgressCallback, R, Rows
 from gradewire._calls.retries import Retries, until_answered
 from gradewire._calls.score import ItemRows, check_streamed, decode_model_list
 from gradewire._calls.stream import RowStream
@@ -89,26 +89,14 @@ class ClientCalls:
     async def score(
         self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None = None
     ) -> ScoreReport:
-        """Scores items, in order."""
+        """Score items, in order."""
         check_progress(progress)
         with call_trace(CLIENT_SCORE, lambda: {ITEMS: len(items)}) as trace:
-            report = await self._score(items, options, progress)
-            trace.evaluated(items, report.items)
-            return report
-
-    async def _score(
-        self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None
-    ) -> ScoreReport:
-        choice = await self._chosen(options)
-        deadline_s = options.deadline_s
-        if deadline_s is None and choice.asks_judge:
-            deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
-            await self._find_server()
-        deadline = self._deadline(deadline_s)
-        rows = ItemRows(choice, options.priority)
-        with self._notifying_on_close():
-            batch = Batch(self._transport, rows, items, deadline, progress)
-            results = await batch.run(lambda: self._known_limits(deadline))
+            choice = await self._chosen(options)
+            deadline = await self._judged_deadline(options.deadline_s, asks_judge=choice.asks_judge)
+            rows = ItemRows(choice, options.priority)
+            results = await self._run(rows, items, deadline, progress)
+            trace.evaluated(items, results)
         return ScoreReport(tuple(results), choice.labels, rows.provenance)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
@@ -141,28 +129,14 @@ class ClientCalls:
         deadline_s: float | None,
         progress: ProgressCallback | None,
     ) -> list[Comparison]:
-        """Compares pairs, in order."""
+        """Compare pairs, in order."""
         check_progress(progress)
         self._check_open()
         with call_trace(CLIENT_COMPARE, lambda: {ITEMS: len(pairs)}) as trace:
-            results = await self._compare(pairs, chosen, deadline_s, progress)
+            deadline = await self._judged_deadline(deadline_s, asks_judge=True)
+            results = await self._run(PairRows(chosen), pairs, deadline, progress)
             trace.evaluated(pairs, results)
-            return results
-
-    async def _compare(
-        self,
-        pairs: Sequence[PairLike],
-        chosen: ChosenComparison,
-        deadline_s: float | None,
-        progress: ProgressCallback | None,
-    ) -> list[Comparison]:
-        if deadline_s is None:
-            deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
-            await self._find_server()
-        deadline = self._deadline(deadline_s)
-        batch = Batch(self._transport, PairRows(chosen), pairs, deadline, progress)
-        with self._notifying_on_close():
-            return await batch.run(lambda: self._known_limits(deadline))
+        return results
 
     def compare_stream(
         self, pairs: AsyncIterable[PairLike], chosen: ChosenComparison, deadline_s: float | None
@@ -224,6 +198,20 @@ class ClientCalls:
             await self._submissions.close(DRAIN_S)
             self.closed = True
             await self._transport.close()
+
+    async def _run(
+        self, rows: Rows[M, R], given: Sequence[Any], deadline: Deadline, progress: ProgressCallback | None
+    ) -> list[R]:
+        with self._notifying_on_close():
+            batch = Batch(self._transport, rows, given, deadline, progress)
+            return await batch.run(lambda: self._known_limits(deadline))
+
+    async def _judged_deadline(self, deadline_s: float | None, *, asks_judge: bool) -> Deadline:
+        """Return the deadline of a call; of one that asks a judge and says none, an hour, if there is a server."""
+        if deadline_s is None and asks_judge:
+            deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
+            await self._find_server()
+        return self._deadline(deadline_s)
 
     def _check_open(self) -> None:
         if self.closed:

@@ -324,6 +324,9 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         if reply.provenance or not self.provenance:
             self.provenance = decode_call_provenance(self.choice.named, reply.provenance, self.provenance)
         results: Sequence[scoring_pb2.ItemResult] = reply.items
+        if isinstance(reply, scoring_pb2.ScoreResponse):
+            for result in results:
+                result.complete = True  # as in every such reply, whether it says so or not
         return results
 
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:

@@ -7,10 +7,10 @@ reply = await answer_openrlhf(scorer, body)  # reply.status, reply.headers, repl
 ```
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, Final
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire.results import Status
@@ -23,6 +23,16 @@ from gradewire.rewards.scorer import RewardScorer
 _UNAVAILABLE = 503
 _UNPROCESSABLE = 422
 _BAD_REQUEST = 400
+_BAD_GATEWAY = 502
+
+_TASK = "_ng_task_index"
+_MOST_REWARD = 1e100  # means and deviations of larger ones overflow
+# Gym's words for kinds of failures.
+_KINDS = {
+    Status.TIMEOUT: "transport_timeout",
+    Status.UNAVAILABLE: "transport_unreachable",
+    Status.UNPARSABLE: "judge_unparseable",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +68,13 @@ def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
 
 
 def _failed(error: GradewireError) -> PostReply:
-    """The reply to a post whose call failed: 400 where it is wrong, 503 where another try may help."""
+    """Return the reply to a post whose call failed: 400 where it is wrong, 503 where another try may help."""
+    status = _BAD_GATEWAY
     if isinstance(error, InvalidRequest):
-        return PostReply(problem := _problem(_BAD_REQUEST, str(error)), problem["status"])
-    if isinstance(error, RewardError) or (isinstance(error, TransportError) and error.may_pass):
-        return PostReply(problem := _problem(_UNAVAILABLE, str(error)), problem["status"], {"Retry-After": "1"})
-    return PostReply(problem := _problem(502, str(error)), problem["status"])
+        status = _BAD_REQUEST
+    elif isinstance(error, RewardError) or (isinstance(error, TransportError) and error.may_pass):
+        status = _UNAVAILABLE
+    return PostReply(_problem(status, str(error)), status, {"Retry-After": "1"} if status == _UNAVAILABLE else {})
 
 
 def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
@@ -118,15 +129,6 @@ def _problem(status: int, detail: str) -> dict[str, Any]:
     return {"type": "about:blank", "title": titles[status], "status": status, "detail": detail}
 
 
-async def answer_openrlhf(scorer: RewardScorer, body: Any) -> PostReply:
-    """Answer a post of OpenRLHF (`--reward.remote_url`, 0.11); its samples are gathered with those of others."""
-    try:
-        rewards = await scorer.ascore(openrlhf_samples(body))
-    except GradewireError as error:
-        return _failed(error)
-    return no_reward(rewards) or PostReply(openrlhf_reply(rewards))
-
-
 def openrlhf_samples(body: Any) -> list[RewardSample]:
     """The samples of a post: each query holds the prompt and what the model answered.
 
@@ -165,25 +167,6 @@ def _list(fields: Mapping[str, Any], name: str) -> list[Any]:
     return value
 
 
-async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None = None) -> PostReply:
-    """Answer a post of slime (`--rm-type remote_rm`) with a number, with a `reward_key` with a mapping that has it.
-
-    slime asks ten times, then its run stops. In slime's own process `gradewire.rewards.slime` does more.
-
-    Args:
-        scorer: Gives the reward.
-        body: The post's JSON.
-        reward_key: Under which the number stands, beside status, answer, line and digest.
-    """
-    try:
-        reward = await scorer.ascore_one(slime_sample(body))
-    except GradewireError as error:
-        return _failed(error)
-    if (problem := no_reward([reward])) is not None:
-        return problem
-    return PostReply(slime_reply(reward, reward_key))
-
-
 def slime_sample(body: Any) -> RewardSample:
     """The sample of a post.
 
@@ -201,29 +184,6 @@ def slime_sample(body: Any) -> RewardSample:
 def slime_reply(reward: Reward, reward_key: str | None = None) -> Any:
     """The reply that slime reads: the number, or a mapping that has it under the key."""
     return reward.value if reward_key is None else {reward_key: reward.value, **reward.to_info()}
-
-
-_TASK = "_ng_task_index"
-_MOST_REWARD = 1e100  # means and deviations of larger ones overflow
-# Gym's words for kinds of failures.
-_KINDS = {
-    Status.TIMEOUT: "transport_timeout",
-    Status.UNAVAILABLE: "transport_unreachable",
-    Status.UNPARSABLE: "judge_unparseable",
-}
-
-
-async def verify(scorer: RewardScorer, body: Any) -> PostReply:
-    """Answer `/verify` of NeMo Gym (0.7): the request's fields, with the reward.
-
-    Gym's replies always have a number. Where there is no reward it is the 0 that Gym's own servers send then, and
-    `mask_sample` says that it is no measurement: Gym leaves the sample out, with kind and reason of the failure.
-    """
-    try:
-        reward = await scorer.ascore_one(nemo_gym_sample(body))
-    except GradewireError as error:
-        return _failed(error)
-    return PostReply(nemo_gym_reply(_fields_of(body), reward))
 
 
 def nemo_gym_sample(body: Any) -> RewardSample:
@@ -263,6 +223,70 @@ def nemo_gym_reply(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
         "failure_reason": f"{reward.status}: {reward.reason}",
         "instance_config": masked,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class RewardForm:
+    """The posts of one framework.
+
+    Attributes:
+        read: Returns the samples of a post; raises InvalidRequest, which names the field.
+        write: Returns the reply to a post with these rewards.
+    """
+
+    read: Callable[[Any], Sequence[RewardSample]]
+    write: Callable[[Any, Sequence[Reward]], PostReply]
+
+    async def answer(self, scorer: RewardScorer, body: Any) -> PostReply:
+        """Answer a post; its samples are gathered with those of others."""
+        try:
+            rewards = await scorer.ascore(self.read(body))
+        except GradewireError as error:
+            return _failed(error)
+        return self.write(body, rewards)
+
+
+OPENRLHF: Final = RewardForm(
+    openrlhf_samples, lambda _, rewards: no_reward(rewards) or PostReply(openrlhf_reply(rewards))
+)
+NEMO_GYM: Final = RewardForm(
+    lambda body: [nemo_gym_sample(body)], lambda body, rewards: PostReply(nemo_gym_reply(body, rewards[0]))
+)
+
+
+def slime_form(reward_key: str | None = None) -> RewardForm:
+    """Return the form of slime's posts; arguments as `answer_slime`."""
+    return RewardForm(
+        lambda body: [slime_sample(body)],
+        lambda _, rewards: no_reward(rewards) or PostReply(slime_reply(rewards[0], reward_key)),
+    )
+
+
+async def answer_openrlhf(scorer: RewardScorer, body: Any) -> PostReply:
+    """Answer a post of OpenRLHF (`--reward.remote_url`, 0.11)."""
+    return await OPENRLHF.answer(scorer, body)
+
+
+async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None = None) -> PostReply:
+    """Answer a post of slime (`--rm-type remote_rm`) with a number, with a `reward_key` with a mapping that has it.
+
+    slime asks ten times, then its run stops. In slime's own process `gradewire.rewards.slime` does more.
+
+    Args:
+        scorer: Gives the reward.
+        body: The post's JSON.
+        reward_key: Key of the number, beside status, answer, line and digest.
+    """
+    return await slime_form(reward_key).answer(scorer, body)
+
+
+async def verify(scorer: RewardScorer, body: Any) -> PostReply:
+    """Answer `/verify` of NeMo Gym (0.7): the request's fields, with the reward.
+
+    Gym's replies always have a number. Where there is no reward it is the 0 that Gym's own servers send then, and
+    `mask_sample` says that it is no measurement: Gym leaves the sample out, with kind and reason of the failure.
+    """
+    return await NEMO_GYM.answer(scorer, body)
 
 
 def seed_session(body: Any) -> PostReply:
