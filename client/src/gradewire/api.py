@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from gradewire._calls.background import BackgroundCalls, BackgroundLoop, IterableReader
 from gradewire._calls.client_calls import ClientCalls
-from gradewire._calls.compare import ChosenComparison
+from gradewire._calls.compare import PairRows
 from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.requests import ProgressCallback
 from gradewire._calls.submit import SubmitCallback, refused
@@ -91,8 +91,8 @@ class Client(ClientBase):
     ) -> list[Comparison]:
         """Asks a judge which answer of each pair is the better one; arguments and errors as `AsyncClient.compare`."""
         taken = list(rows_of("pairs", pairs))
-        chosen = ChosenComparison.of("Client.compare", by, options)
-        return self._background.run(lambda calls: calls.compare(taken, chosen, options.get("deadline_s"), progress))
+        rows = PairRows("Client.compare", by, options)
+        return self._background.run(lambda calls: calls.compare(taken, rows, progress))
 
     def compare_stream(
         self,
@@ -104,12 +104,11 @@ class Client(ClientBase):
 
         The pairs are read on a thread of their own, so their source may block.
         """
-        rows = rows_of("pairs", pairs)
-        chosen = ChosenComparison.of("Client.compare_stream", by, options)
+        source = rows_of("pairs", pairs)
+        rows = PairRows("Client.compare_stream", by, options)
         running = self._background.running()
-        reader = IterableReader(rows)
-        batches = running.calls.compare_stream(reader, chosen, options.get("deadline_s"))
-        return _iterate(running.loop, reader, batches)
+        reader = IterableReader(source)
+        return _iterate(running.loop, reader, running.calls.compare_stream(reader, rows))
 
     def prepare(
         self,

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
 from gradewire._calls.client_calls import ClientCalls, ProcessCalls, connect
-from gradewire._calls.compare import ChosenComparison
+from gradewire._calls.compare import PairRows
 from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.requests import ProgressCallback
 from gradewire._calls.submit import SubmitCallback, SubmitLimits
@@ -180,9 +180,9 @@ class AsyncClient(ClientBase):
             InvalidRequest: The message names the argument.
             GradewireError: No request was answered; which one says why.
         """
-        rows = list(rows_of("pairs", pairs))
-        chosen = ChosenComparison.of("AsyncClient.compare", by, options)
-        return await self._calls.compare(rows, chosen, options.get("deadline_s"), progress)
+        taken = list(rows_of("pairs", pairs))
+        rows = PairRows("AsyncClient.compare", by, options)
+        return await self._calls.compare(taken, rows, progress)
 
     def compare_stream(
         self,
@@ -204,9 +204,9 @@ class AsyncClient(ClientBase):
             InvalidRequest: At once; the message names the argument.
             GradewireError: While iterating; what was yielded before stands.
         """
-        rows = pairs if isinstance(pairs, AsyncIterable) else _turns(rows_of("pairs", pairs))
-        chosen = ChosenComparison.of("AsyncClient.compare_stream", by, options)
-        return _flatten(self._calls.compare_stream(rows, chosen, options.get("deadline_s")))
+        source = pairs if isinstance(pairs, AsyncIterable) else _turns(rows_of("pairs", pairs))
+        rows = PairRows("AsyncClient.compare_stream", by, options)
+        return _flatten(self._calls.compare_stream(source, rows))
 
     async def prepare(
         self,

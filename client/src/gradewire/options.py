@@ -127,6 +127,12 @@ def check_comparison(by: object, judge: str | None) -> Compare:
     return replace(by, model=judge) if judge and by.model is None else by
 
 
+def check_names(method: str, options: Mapping[str, object], known: Any) -> None:
+    """Raise TypeError, as Python does, for an option that a method, CLASS.METHOD, does not have."""
+    if unknown := options.keys() - known.__optional_keys__:
+        raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
+
+
 def check_priority(priority: object) -> None:
     """Refuses what is no priority."""
     if priority not in get_args(Priority):
@@ -257,9 +263,7 @@ class CallOptions:
         Raises:
             TypeError: The method has no such option; said as Python says it.
         """
-        known = PrepareOptions if method.endswith(".prepare") else ScoreOptions
-        if unknown := options.keys() - known.__optional_keys__:
-            raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
+        check_names(method, options, PrepareOptions if method.endswith(".prepare") else ScoreOptions)
         said: dict[str, Any] = {**options}
         deadline_s = said.pop("deadline_s", None)
         priority: Priority = said.pop("priority", None) or "normal"

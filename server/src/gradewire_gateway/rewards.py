@@ -19,7 +19,7 @@ from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire.rewards import Reward, RewardError, RewardSample, RewardScorer, posts
 from gradewire.rewards.framework_settings import scorer_of
 from gradewire.rewards.posts import PostReply, RewardForm
-from gradewire.transport import Transport
+from gradewire.transport import Metadata, Transport
 from gradewire_gateway.body import Body as RequestBody
 from gradewire_gateway.body import DisconnectedError
 from gradewire_gateway.gateway import Gateway
@@ -44,35 +44,17 @@ _MOST_IDLE: Final = 256
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Those whose samples may share a call to the server.
-
-    Attributes:
-        authorization: The header of this name; empty where there is none.
-        host: That asks; empty where the server is not told.
-    """
-
-    authorization: str
-    host: str
-
-    def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Of calls for this caller; a host stands there with a port, which says nothing."""
-        peer = f"{self.host}:0" if self.host else ""
-        return tuple(
-            (key, value) for key, value in ((AUTHORIZATION_KEY, self.authorization), (PEER_KEY, peer)) if value
-        )
-
-
-def caller_of(options: CallOptions) -> Caller:
-    """Return the caller that the metadata of a call names.
+def caller_of(options: CallOptions) -> Metadata:
+    """Return the metadata of calls for the caller of a call: callers with the same may share one.
 
     Frameworks' clients send no bearer token, but the name and password of ``http://user:TOKEN@host/`` as Basic
     credentials: there the password is taken for the token.
     """
     given = dict(options.metadata)
+    authorization = _with_bearer(given.get(AUTHORIZATION_KEY, ""))
     host = given.get(PEER_KEY, "").rpartition(":")[0]
-    return Caller(_with_bearer(given.get(AUTHORIZATION_KEY, "")), host)
+    peer = f"{host}:0" if host else ""  # a port says nothing
+    return tuple((key, value) for key, value in ((AUTHORIZATION_KEY, authorization), (PEER_KEY, peer)) if value)
 
 
 def _with_bearer(authorization: str) -> str:
@@ -210,8 +192,8 @@ def reward_endpoints(gateway: Gateway) -> dict[str, ASGIApp]:
     """An ASGI app for each path; what they open is closed with the gateway."""
     settings = gateway.settings.rewards
 
-    def make(caller: Caller) -> RewardScorer:
-        return make_scorer(settings, UpstreamTransport(lambda: gateway.upstream, caller.metadata()))
+    def make(caller: Metadata) -> RewardScorer:
+        return make_scorer(settings, UpstreamTransport(lambda: gateway.upstream, caller))
 
     scorers = CallerScorers(make)
     gateway.closing.push_async_callback(scorers.close)

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from gradewire._calls.compare import ChosenComparison, PairRows
+from gradewire._calls.compare import PairRows
 from gradewire._calls.prepare import Preparation, PrepareCallback
 from gradewire._calls.requests import Batch, Deadline, M, ProgressCallback, R, Rows
 from gradewire._calls.retries import Retries, until_answered
@@ -100,18 +100,28 @@ class ClientCalls:
         return ScoreReport(tuple(results), choice.labels, rows.provenance)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
-        """Results, some at a time and not in order; raises for wrong arguments, runs nothing yet."""
+        """Return results, some at a time and not in order; raise for wrong arguments, run nothing yet."""
         choice = self._choose(options)
         check_streamed(choice.specs)
-        stall_s = max(self._deadline_s, JUDGE_STALL_S) if choice.asks_judge else self._deadline_s
-        if options.deadline_s is not None:
-            stall_s = check_deadline(options.deadline_s)
 
         async def usual() -> ItemRows:
             return ItemRows(await self._chosen(options))
 
         rows = usual if options.metrics is None else ItemRows(choice)
-        stream = RowStream(self._transport, rows, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
+        return self._stream(rows, items, options.deadline_s, asks_judge=choice.asks_judge)
+
+    def _stream(
+        self,
+        rows: Rows[M, R] | Callable[[], Awaitable[Rows[M, R]]],
+        given: AsyncIterable[Any],
+        deadline_s: float | None,
+        *,
+        asks_judge: bool,
+    ) -> AsyncGenerator[list[R]]:
+        stall_s = max(self._deadline_s, JUDGE_STALL_S) if asks_judge else self._deadline_s
+        if deadline_s is not None:
+            stall_s = check_deadline(deadline_s)
+        stream = RowStream(self._transport, rows, given, lambda: self._known_limits(Deadline(stall_s)), stall_s)
         return stream.run(self._notifying_on_close)
 
     def open_stream(
@@ -125,28 +135,22 @@ class ClientCalls:
     async def compare(
         self,
         pairs: Sequence[PairLike],
-        chosen: ChosenComparison,
-        deadline_s: float | None,
+        rows: PairRows,
         progress: ProgressCallback | None,
     ) -> list[Comparison]:
         """Compare pairs, in order."""
         check_progress(progress)
         self._check_open()
         with call_trace(CLIENT_COMPARE, lambda: {ITEMS: len(pairs)}) as trace:
-            deadline = await self._judged_deadline(deadline_s, asks_judge=True)
-            results = await self._run(PairRows(chosen), pairs, deadline, progress)
+            deadline = await self._judged_deadline(rows.deadline_s, asks_judge=True)
+            results = await self._run(rows, pairs, deadline, progress)
             trace.evaluated(pairs, results)
         return results
 
-    def compare_stream(
-        self, pairs: AsyncIterable[PairLike], chosen: ChosenComparison, deadline_s: float | None
-    ) -> AsyncGenerator[list[Comparison]]:
-        """Comparisons, some at a time and not in order; raises for wrong arguments, runs nothing yet."""
+    def compare_stream(self, pairs: AsyncIterable[PairLike], rows: PairRows) -> AsyncGenerator[list[Comparison]]:
+        """Return comparisons, some at a time and not in order; raise for wrong arguments, run nothing yet."""
         self._check_open()
-        stall_s = max(self._deadline_s, JUDGE_STALL_S) if deadline_s is None else check_deadline(deadline_s)
-        rows = PairRows(chosen)
-        stream = RowStream(self._transport, rows, pairs, lambda: self._known_limits(Deadline(stall_s)), stall_s)
-        return stream.run(self._notifying_on_close)
+        return self._stream(rows, pairs, rows.deadline_s, asks_judge=True)
 
     async def prepare(
         self,

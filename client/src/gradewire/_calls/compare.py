@@ -3,8 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal
 
 from gradewire._calls.requests import PRIORITIES, OpenRow, Rows
 from gradewire._calls.score import (
@@ -16,8 +15,7 @@ from gradewire._calls.score import (
     decode_warnings,
 )
 from gradewire.items import ItemProblem
-from gradewire.metrics import Compare
-from gradewire.options import CompareOptions, Priority, check_comparison, check_priority
+from gradewire.options import CompareOptions, Priority, check_comparison, check_names, check_priority
 from gradewire.pairs import Comparison, OrderVerdict, Winner, encode_pair
 from gradewire.results import Provenance, Status
 from gradewire.transport import COMPARE, COMPARE_STREAM, RpcMethod
@@ -37,35 +35,18 @@ _WINNERS: Final[Mapping[int, Winner]] = {
 _FIRST: Final[Mapping[int, Literal["a", "b"]]] = {judging_pb2.PAIR_ANSWER_A: "a", judging_pb2.PAIR_ANSWER_B: "b"}
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenComparison:
-    """How a call compares.
-
-    Attributes:
-        compare: As the caller said it, with the call's defaults filled in.
-        priority: Whether the requests of others go first; a stream's always do.
-    """
-
-    compare: Compare
-    priority: Priority = "normal"
-
-    @classmethod
-    def of(cls, method: str, by: object, options: CompareOptions) -> Self:
-        """What the caller of a client's method, CLASS.METHOD, said.
-
-        Raises:
-            TypeError: The method has no such option; said as Python says it.
-            InvalidRequest: An option is of a wrong type, or `by` is no comparison.
-        """
-        if unknown := options.keys() - CompareOptions.__optional_keys__:
-            raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
-        priority: Priority = options.get("priority") or "normal"
-        check_priority(priority)
-        return cls(check_comparison(by, options.get("judge")), priority)
-
-
 class PairRows(Rows[judging_pb2.Pair, Comparison]):
-    """The pairs of one call of `compare` or `compare_stream`."""
+    """The pairs of one call of `compare` or `compare_stream`.
+
+    Args:
+        method: Method of the client, CLASS.METHOD.
+        by: Comparison or its line.
+        options: Options of the call.
+
+    Raises:
+        TypeError: The method has no such option; said as Python says it.
+        InvalidRequest: An option is of a wrong type, or `by` is no comparison.
+    """
 
     noun: ClassVar[str] = "pair"
     unary: ClassVar[RpcMethod[Any, Any]] = COMPARE
@@ -74,11 +55,15 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
     ahead: ClassVar[int] = READ_AHEAD_PAIRS
     chunk_rows = CHUNK_PAIRS
 
-    def __init__(self, chosen: ChosenComparison) -> None:
+    def __init__(self, method: str, by: object, options: CompareOptions) -> None:
         super().__init__()
-        self._compare = chosen.compare
-        self._parameters = chosen.compare.to_spec().compare
-        self._priority = PRIORITIES[chosen.priority]
+        check_names(method, options, CompareOptions)
+        priority: Priority = options.get("priority") or "normal"
+        check_priority(priority)
+        self.deadline_s = options.get("deadline_s")
+        self._compare = check_comparison(by, options.get("judge"))
+        self._parameters = self._compare.to_spec().compare
+        self._priority = PRIORITIES[priority]
 
     def encode(self, index: int, row: Any, max_bytes: int) -> judging_pb2.Pair | ItemProblem:
         """Return the message of a pair, or why there is none."""

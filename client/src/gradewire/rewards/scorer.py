@@ -15,7 +15,7 @@ from gradewire.errors import InvalidRequest
 from gradewire.items import Item
 from gradewire.metrics import Preset, Synthetic
 from gradewire.metrics.choice import MetricDefaults, MetricsLike
-from gradewire.options import CallOptions, check_deadline
+from gradewire.options import CallOptions, check_deadline, check_names
 from gradewire.results import ItemScores, MetricScore, Status
 from gradewire.rewards.answer import Answer, Extraction, Extractor, check_extraction, extract_answer
 from gradewire.rewards.gathering import Gatherer, Gathering
@@ -114,8 +114,7 @@ class RewardScorer:
         gathering: Gathering | None = None,
         **options: Unpack[RewardOptions],
     ) -> None:
-        if unknown := options.keys() - RewardOptions.__optional_keys__:
-            raise TypeError(f"RewardScorer() got an unexpected keyword argument {min(unknown)!r}")
+        check_names("RewardScorer", options, RewardOptions)
         self.__setstate__(
             RewardSettings(
                 carrier=Endpoint(server) if isinstance(server, str) else server,

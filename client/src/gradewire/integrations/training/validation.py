@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self, Unpack
+from typing import Final, NoReturn, Self, Unpack
 
 from gradewire._calls.submit import READ_NAMES
 from gradewire.api import Client
@@ -47,12 +47,6 @@ _PROBE_S = 5.0
 _open_scorers: "weakref.WeakSet[ValidationScorer]" = weakref.WeakSet()
 
 
-@dataclass(frozen=True, slots=True)
-class _Delivery:
-    scores: StepScores
-    delivered: Callable[[], None]
-
-
 class Deliveries:
     """One after the other; what sinks and the function raise is logged and ends nothing.
 
@@ -64,13 +58,13 @@ class Deliveries:
     def __init__(self, sinks: Sequence[Sink], callback: Callable[[StepScores], None] | None) -> None:
         self._sinks = sinks
         self._callback = callback
-        self._queue: queue.SimpleQueue[_Delivery | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[StepScores, Callable[[], None]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="gradewire-validation-callbacks", daemon=True)
         self._thread.start()
 
     def add(self, scores: StepScores, delivered: Callable[[], None] = lambda: None) -> None:
         """Queues scores; `delivered` is called after everybody has them."""
-        self._queue.put(_Delivery(scores, delivered))
+        self._queue.put((scores, delivered))
 
     def close(self) -> None:
         """Waits some seconds for what is queued, then closes the sinks."""
@@ -84,16 +78,16 @@ class Deliveries:
                 _log.exception("%s could not be closed", type(sink).__name__)
 
     def _run(self) -> None:
-        while (delivery := self._queue.get()) is not None:
-            if delivery.scores.state is StepState.SCORED:
-                for sink in self._sinks:
-                    self._call(sink.write, delivery.scores, type(sink).__name__)
+        while (queued := self._queue.get()) is not None:
+            scores, delivered = queued
+            for sink in self._sinks if scores.state is StepState.SCORED else ():
+                self._call(sink.write, scores, type(sink).__name__)
             if self._callback is not None:
-                self._call(self._callback, delivery.scores, "the callback")
+                self._call(self._callback, scores, "the callback")
             try:
-                delivery.delivered()
+                delivered()
             except OSError:
-                _log.exception("scores of step %d cannot be kept; it is scored again later", delivery.scores.step)
+                _log.exception("scores of step %d cannot be kept; it is scored again later", scores.step)
 
     @staticmethod
     def _call(function: Callable[[StepScores], None], scores: StepScores, what: str) -> None:
@@ -103,37 +97,19 @@ class Deliveries:
             _log.exception("%s failed over step %d of %s", what, scores.step, scores.name)
 
 
-@dataclass(frozen=True, slots=True)
-class StepCall:
-    """How a step is scored.
+class Worker:
+    """A thread that scores the steps of a spool until that is closed.
 
-    Attributes:
-        client: Scores it.
-        options: Of the scorer; what a step says itself in its header goes first.
+    Args:
+        client: Scores the steps.
+        options: Options of the scorer.
+        steps: The spool.
+        deliveries: Gets the scores.
     """
 
-    client: Client
-    options: ScoreOptions
-
-    def score(self, header: StepHeader, rows: list[Any]) -> ScoreReport:
-        """The report, or whatever `Client.score` raises."""
-        options: ScoreOptions = {"priority": "bulk", **self.options}
-        asks_judge = False
-        if header.metrics is not None:
-            # The lines say of each metric what the call said of it when it was submitted.
-            options |= {"preset": None, "synthetic": None, "model": None, "judge": None}
-            options["reference_set"] = header.reference_set or None
-            asks_judge = choose_metrics(header.metrics, MetricDefaults()).asks_judge
-        if options.get("deadline_s") is None:
-            options["deadline_s"] = JUDGE_DEADLINE_S if asks_judge else DEADLINE_S
-        return self.client.score(rows, header.metrics, **options)
-
-
-class Worker:
-    """A thread that ends when the queue is closed."""
-
-    def __init__(self, call: StepCall, steps: Spool, deliveries: Deliveries) -> None:
-        self._call = call
+    def __init__(self, client: Client, options: ScoreOptions, steps: Spool, deliveries: Deliveries) -> None:
+        self._client = client
+        self._options = options
         self._steps = steps
         self._deliveries = deliveries
         self._partly: Counter[int] = Counter()
@@ -159,7 +135,7 @@ class Worker:
             _log.warning("step %d of %s: %s", rows.step, rows.name, rows.problem)
             self._deliveries.add(rows)
             return
-        report = self._call.score(step.header, rows)
+        report = self._client.score(rows, step.header.metrics, **self._options_of(step.header))
         if (problem := _missing(report)) and self._partly[step.sequence] < _MOST_PARTLY:
             self._partly[step.sequence] += 1
             self._failed(step, TransportError(problem), problem)
@@ -168,6 +144,19 @@ class Worker:
         if self._steps.scored(step):
             scores = replace(step.finished(StepState.SCORED, "", time.time()), metrics=step_metrics(report))
             self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
+
+    def _options_of(self, header: StepHeader) -> ScoreOptions:
+        """Return the options of a call; those of the step itself go before the scorer's."""
+        options: ScoreOptions = {"priority": "bulk", **self._options}
+        asks_judge = False
+        if header.metrics is not None:
+            # The lines say of each metric what the call said of it when it was submitted.
+            options |= {"preset": None, "synthetic": None, "model": None, "judge": None}
+            options["reference_set"] = header.reference_set or None
+            asks_judge = choose_metrics(header.metrics, MetricDefaults()).asks_judge
+        if options.get("deadline_s") is None:
+            options["deadline_s"] = JUDGE_DEADLINE_S if asks_judge else DEADLINE_S
+        return options
 
     def _failed(self, step: WaitingStep, error: Exception, problem: str = "") -> None:
         wait_s = self._steps.failed(step, error, problem)
@@ -244,7 +233,7 @@ class ValidationScorer:
         for scores in self._steps.damaged:
             _log.warning("step %d: %s", scores.step, scores.problem)
             self._deliveries.add(scores)
-        self._worker = Worker(StepCall(self._client, options), self._steps, self._deliveries)
+        self._worker = Worker(self._client, options, self._steps, self._deliveries)
         _open_scorers.add(self)
 
     def submit(self, step: int, items: ItemsLike, name: str = "validation") -> StepState:
