@@ -59,7 +59,7 @@ def engine_span() -> Iterator[None]:
 
 
 _POINTS: Final = {"a": 1.0, "tie": 0.5, "b": 0.0}
-"""Of answer A."""
+"""Points of answer A by winner."""
 
 
 class OpenTelemetryCall(CallTrace):

@@ -38,7 +38,7 @@ _LONG_S = 3600.0
 def echo_scores(
     request: scoring_pb2.ScoreRequest, *, score: Callable[[types_pb2.Item], float | None]
 ) -> scoring_pb2.ScoreResponse:
-    """A well-formed reply: the same score for all metrics of an item; None makes it EMPTY_PREDICTION."""
+    """Return a well-formed reply: the same score for all metrics of an item; None makes it EMPTY_PREDICTION."""
     reply = scoring_pb2.ScoreResponse(provenance=[_provenance(spec, request.reference_set) for spec in request.metrics])
     for index, item in enumerate(request.items):
         value = score(item)
@@ -58,7 +58,7 @@ def echo_scores(
 def echo_comparisons(
     request: judging_pb2.CompareRequest, *, winner: Callable[[judging_pb2.Pair], Winner | None]
 ) -> judging_pb2.CompareResponse:
-    """A well-formed reply in which both orders say the same; None makes a pair INCONSISTENT: the first answer wins."""
+    """Return a well-formed reply in which both orders say the same; None makes a pair INCONSISTENT."""
     spec = types_pb2.MetricSpec(compare=request.parameters)
     reply = judging_pb2.CompareResponse(provenance=_provenance(spec, ""))
     for index, pair in enumerate(request.pairs):
@@ -83,7 +83,7 @@ def echo_comparisons(
 
 
 class StubTransport:
-    """Answers from a function, in the process, with the client's own chunking, decoding and deadlines around it.
+    """A transport that answers from a function, with the client's own chunking, decoding and deadlines around it.
 
     Args:
         answer: From request to reply, plain or async; may raise errors of `gradewire.errors`. Streams are answered
@@ -144,7 +144,7 @@ class StubTransport:
             yield cast("R", cast("Any", method.reply_type)(**{rows: results}))
 
     async def close(self) -> None:
-        """Sets `closed`."""
+        """Set `closed`."""
         self.closed = True
 
 

@@ -19,7 +19,7 @@ R = TypeVar("R", bound=Message)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """How to encrypt, and which certificates to trust; all files are PEM.
+    """Encryption of a connection and the certificates to trust; all files are PEM.
 
     Attributes:
         root_certificates: Certificate authorities to trust; None: gRPC's own list.
@@ -131,7 +131,7 @@ LIST_MODELS: Final = RpcMethod(MODELS, "List", models_pb2.ListModelsRequest, mod
 
 
 class Transport(Protocol):
-    """Carries messages; checks, chunks and repeats nothing that its medium does not repeat by itself.
+    """A carrier of messages; checks, chunks and repeats nothing that its medium does not repeat by itself.
 
     Both calls run on the event loop of the client that owns the transport. Failures are raised as errors of
     `gradewire.errors`. After a fork the transport is used again in the child, on another loop, and opens itself anew.

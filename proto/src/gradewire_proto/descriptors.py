@@ -29,7 +29,7 @@ def choices_of(metric: str, enum: EnumDescriptor) -> dict[int, str]:
 
 
 def corpus_of(spec: types_pb2.MetricSpec) -> int:
-    """Number of the corpus that a metric counts its weights over, with the default filled in."""
+    """Return the number of the corpus that a metric counts its weights over, with the default filled in."""
     name = spec.WhichOneof("metric")
     field = _corpus_field(name) if name is not None else None
     if name is None or field is None:

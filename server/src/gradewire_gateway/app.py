@@ -27,7 +27,7 @@ from gradewire_gateway.json_methods import StreamMethod, UnaryMethod
 from gradewire_gateway.observing import RequestLog
 from gradewire_gateway.openapi import document
 from gradewire_gateway.page import page_routes
-from gradewire_gateway.problems import CLIENT_CLOSED, MemberErrors, Problem, ProblemError, problem_of
+from gradewire_gateway.problems import CLIENT_CLOSED, Problem, ProblemError, problem_of, with_error
 from gradewire_gateway.requests import RequestRecord, call_options, new_record, record_of
 from gradewire_gateway.rewards import reward_endpoints
 from gradewire_gateway.settings import GatewaySettings
@@ -72,11 +72,13 @@ class Health:
         return Response(encode(self._gateway.telemetry.registry), media_type=content_type)
 
 
+_WITH_ERROR: Final = frozenset({CHAT_PATH, MODELS_PATH, SYSTEM_ONE_PATH, DECISIONS_PATH})
+"""Paths whose problems have the member `error`."""
 _WORDS = {404: "not_found", 405: "unimplemented"}
 
 
 def create_app(settings: GatewaySettings) -> Starlette:
-    """An ASGI app in front of a server; its lifespan opens and closes the connection.
+    """Return an ASGI app in front of a server; its lifespan opens and closes the connection.
 
     Args:
         settings: Settings of the gateway; `serving` uses the listen settings.
@@ -111,14 +113,14 @@ def routes_of(gateway: Gateway) -> list[Route]:
 
     endpoints: dict[str, ASGIApp] = {
         **{method.path: (StreamMethod if method.streams else UnaryMethod)(gateway, method) for method in all_methods()},
-        CHAT_PATH: MemberErrors(ChatCompletions(gateway)),
-        SYSTEM_ONE_PATH: MemberErrors(DecisionEndpoint(gateway, SYSTEM_ONE_PATH)),
-        DECISIONS_PATH: MemberErrors(DecisionEndpoint(gateway, DECISIONS_PATH)),
+        CHAT_PATH: ChatCompletions(gateway),
+        SYSTEM_ONE_PATH: DecisionEndpoint(gateway, SYSTEM_ONE_PATH),
+        DECISIONS_PATH: DecisionEndpoint(gateway, DECISIONS_PATH),
         **reward_endpoints(gateway),
     }
     return [
         *(Route(path, app, methods=["POST"]) for path, app in endpoints.items()),
-        Route(MODELS_PATH, MemberErrors(JudgeList(gateway)), methods=["GET"]),
+        Route(MODELS_PATH, JudgeList(gateway), methods=["GET"]),
         Route("/healthz", health.healthz),
         Route("/openapi.json", openapi),
         *([Route("/metrics", health.metrics)] if gateway.settings.metrics else []),
@@ -158,7 +160,7 @@ class Observed:
         self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request, whatever happens."""
+        """Answer a request, whatever happens."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -191,13 +193,14 @@ class Observed:
         except DisconnectedError:
             record.code = "cancelled"
         except ProblemError as error:
-            await _refuse(error.problem, record, scope, receive, send)
+            problem = with_error(error.problem) if scope["path"] in _WITH_ERROR else error.problem
+            await _refuse(problem, record, scope, receive, send)
         except Exception:  # noqa: BLE001 - it is logged, and the caller is told where
             _log.exception("request %s failed by a defect", record.request_id)
             await _refuse(_DEFECT, record, scope, receive, send)
 
     def _check_name(self, scope: Scope) -> None:
-        """Raises ProblemError where the caller addresses the gateway by a name that is not its own."""
+        """Raise ProblemError where the caller addresses the gateway by a name that is not its own."""
         names = self._gateway.settings.listen.allowed_names
         name = _host_of(Headers(scope=scope).get("host", ""))
         if names and name not in names:
@@ -228,6 +231,6 @@ def _noting(record: RequestRecord, send: Send) -> Send:
 
 
 def _host_of(header: str) -> str:
-    """The name of ``NAME:PORT`` or ``[ADDRESS]:PORT``, in lower case."""
+    """Return the name of ``NAME:PORT`` or ``[ADDRESS]:PORT``, in lower case."""
     name = header.rpartition("]")[0].lstrip("[") if header.startswith("[") else header.partition(":")[0]
     return name.lower()

@@ -50,7 +50,7 @@ MODELS_PATH: Final = "/v1/models"
 
 
 def write_completion(reply: judging_pb2.CompleteResponse, request_id: str) -> dict[str, Any]:
-    """A chat completion; raises ProblemError where the judge failed."""
+    """Return a chat completion; raises ProblemError where the judge failed."""
     check_ok(reply)
     body: dict[str, Any] = {
         "id": f"chatcmpl-{request_id}",
@@ -77,7 +77,7 @@ def write_completion(reply: judging_pb2.CompleteResponse, request_id: str) -> di
 
 
 def models_body(reply: models_pb2.ListModelsResponse) -> dict[str, Any]:
-    """The judges that can be asked."""
+    """Return the judges that can be asked."""
     judges = [model for model in reply.models if model.kind == "judge" and model.state in _USABLE]
     return {
         "object": "list",
@@ -86,7 +86,7 @@ def models_body(reply: models_pb2.ListModelsResponse) -> dict[str, Any]:
 
 
 def read_completion(body: Mapping[str, Any]) -> judging_pb2.CompleteRequest:
-    """What a judge is asked; raises ProblemError, which names the field."""
+    """Return what a judge is asked; raises ProblemError, which names the field."""
     for name, values in _ONLY.items():
         given = body.get(name)
         if given is not None and not any(given == value for value in values):
@@ -159,7 +159,7 @@ class ChatCompletions:
         self._method = method_at(f"/{JUDGING}/Complete")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
+        """Answer a request; raises ProblemError and DisconnectedError where it is not answered."""
         gateway = self._gateway
         async with json_body(gateway, scope, receive, lambda data: read_completion(read_object(data))) as given:
             request, options, body = given
@@ -180,7 +180,7 @@ class JudgeList:
         self._method = method_at(f"/{MODELS}/List")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; errors as of `ChatCompletions`."""
+        """Answer a request; errors as of `ChatCompletions`."""
         gateway = self._gateway
         with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
             options = call_options(scope, send_peer=gateway.upstream.private)

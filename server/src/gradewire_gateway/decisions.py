@@ -126,11 +126,11 @@ class DecisionRequest:
     questions: tuple[Question, ...]
 
     def text(self) -> str:
-        """The state as a judge is shown it."""
+        """Return the state as a judge is shown it."""
         return self.state if isinstance(self.state, str) else json.dumps(self.state, ensure_ascii=False)
 
     def item(self) -> types_pb2.Item:
-        """The state as an answer to grade, ``{"question", "references", "answer"}``; the first may be missing.
+        """Return the state as an answer to grade, ``{"question", "references", "answer"}``; the first may be missing.
 
         Raises:
             ProblemError: It is none.
@@ -156,7 +156,7 @@ def instructions_of(given: object, at: str) -> str:
 
 
 def checked(questions: tuple[Question, ...]) -> tuple[Question, ...]:
-    """The questions; raises ProblemError where there are too many or too few of them, or of their options."""
+    """Return the questions; raises ProblemError where there are too many or too few of them, or of their options."""
     if not 1 <= len(questions) <= MAX_QUESTIONS:
         raise invalid(f"questions: {len(questions)} of them, 1 to {MAX_QUESTIONS} are allowed", "questions")
     for question in questions:
@@ -169,7 +169,7 @@ def checked(questions: tuple[Question, ...]) -> tuple[Question, ...]:
 
 
 def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
-    """A request; raises ProblemError, which names the field."""
+    """Return a request; raises ProblemError, which names the field."""
     questions = list_of(body.get("questions"), "questions")
     return DecisionRequest(
         model=text_of(body.get("model") or "", "model"),
@@ -182,7 +182,7 @@ def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
 
 
 def write_openai(request: DecisionRequest, given: list[Any], decisions: Decisions) -> dict[str, Any]:
-    """The answer; `given` has the questions as they came."""
+    """Return the answer; `given` has the questions as they came."""
     return {
         "model": decisions.model,
         "answers": [
@@ -281,7 +281,7 @@ def _verdict(kind: QuestionType, labels: Sequence[Any], decided: Decided) -> dic
 
 
 def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
-    """A request; raises ProblemError, which names the field."""
+    """Return a request; raises ProblemError, which names the field."""
     if body.get("state") is None:
         raise invalid("state: is missing; it is what the questions are about", "state")
     questions = object_of(body.get("questions"), "questions")
@@ -294,7 +294,7 @@ def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
 
 
 def write_system_one(request: DecisionRequest, names: Mapping[str, Any], decisions: Decisions) -> dict[str, Any]:
-    """The answer; `names` has the questions' names, in their order."""
+    """Return the answer; `names` has the questions' names, in their order."""
     answers = {
         name: _system_one_answer(question, decided)
         for name, question, decided in zip(names, request.questions, decisions.answers, strict=True)
@@ -341,7 +341,7 @@ def _system_one_answer(question: Question, decided: Decided) -> dict[str, Any]:
 
 
 async def decide(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
-    """Answers all questions of a request.
+    """Answer all questions of a request.
 
     Args:
         gateway: What it calls.
@@ -399,7 +399,7 @@ class DecisionEndpoint:
         self._is_system_one = path == SYSTEM_ONE_PATH
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
+        """Answer a request; raises ProblemError and DisconnectedError where it is not answered."""
         gateway = self._gateway
         async with json_body(gateway, scope, receive, self._read) as ((given, request), options, body):
             decisions = await decide(gateway, request, options, body)

@@ -49,14 +49,14 @@ class Gateway:
         return self._upstream
 
     def open(self) -> None:
-        """Opens the channel to the server; connects at the first call."""
+        """Open the channel to the server; connects at the first call."""
         self._upstream = Upstream(self.settings.upstream)
         if self.settings.tracing.is_on():
             counts = prometheus_counts(self.telemetry.registry, "gradewire_gateway")
             self.tracing = open_tracing(self.settings.tracing, "gradewire-gateway", counts)
 
     async def close(self) -> None:
-        """Closes all that is open, the channel last."""
+        """Close all that is open, the channel last."""
         await self.closing.aclose()
         self.json.close()
         if self._upstream is not None:

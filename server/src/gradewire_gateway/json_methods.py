@@ -37,7 +37,7 @@ class UnaryMethod:
         self._method = method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
+        """Answer a request; raises ProblemError and DisconnectedError where it is not answered."""
         gateway, method = self._gateway, self._method
         async with json_body(gateway, scope, receive, lambda data: read_message(data, method.request_type)) as given:
             request, options, body = given
@@ -68,7 +68,7 @@ async def json_body(
 async def call_unary(
     gateway: Gateway, method: RpcMethod, request: Message, options: CallOptions, body: Body
 ) -> Message:
-    """Calls the server for as long as the caller is there.
+    """Call the server for as long as the caller is there.
 
     Args:
         gateway: Its channel.
@@ -130,7 +130,7 @@ class StreamMethod:
         self._method = method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
+        """Answer a request; raises ProblemError and DisconnectedError where it is not answered."""
         gateway = self._gateway
         with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
             body.check_type(*(LINE_TYPES if self._method.client_streaming else (JSON_TYPE,)))
@@ -153,7 +153,7 @@ class StreamMethod:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[Message]:
-        """The server's; raises ProblemError, and DisconnectedError once the caller is gone."""
+        """Yield the replies of the server; raises ProblemError, and DisconnectedError once the caller is gone."""
         with calling(options, self._method.path) as traced:
             upstream = self._gateway.upstream
             if self._method.client_streaming:
@@ -180,7 +180,7 @@ class StreamMethod:
 
 
 class _Writer:
-    """Writes the lines of a body to a call, then waits for the caller to go; either failure ends the call.
+    """The writer of a body's lines to a call; then it waits for the caller to go. Either failure ends the call.
 
     Attributes:
         call: Which one.

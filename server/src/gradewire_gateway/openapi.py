@@ -107,13 +107,13 @@ def reference(name: str) -> Schema:
 
 
 def described(name: str) -> Schema:
-    """What the protos say of something, by its full name."""
+    """Return what the protos say of something, by its full name."""
     comment = all_comments().get(name)
     return {"description": comment} if comment else {}
 
 
 class Schemas:
-    """Gathers the schemas of messages and of all that is in them.
+    """The schemas of messages and of all that is in them.
 
     Attributes:
         found: By the name in the document, which is the message's without its package.
@@ -123,7 +123,7 @@ class Schemas:
         self.found: dict[str, Schema] = {}
 
     def message(self, descriptor: Descriptor) -> Schema:
-        """A reference to a message's schema."""
+        """Return a reference to a message's schema."""
         name = _name(descriptor)
         if name not in self.found:
             self.found[name] = {}  # a message may hold itself
@@ -164,7 +164,7 @@ class Schemas:
 
 
 def _enum_description(descriptor: EnumDescriptor) -> Schema:
-    """Of the enum and of its values, which JSON Schema has no place for; in the protos values stand beside the enum."""
+    """Return the description of an enum with those of its values, for which JSON Schema has no place."""
     comments = all_comments()
     values = {value.name: comments.get(f"{descriptor.full_name}.{value.name}") for value in descriptor.values}
     texts = [comments.get(descriptor.full_name), *(f"{name}: {text}" for name, text in values.items() if text)]
@@ -187,7 +187,7 @@ def _scalar(field: FieldDescriptor) -> Schema:
 
 
 def _default(field: FieldDescriptor) -> object:
-    """What a field that is left out of JSON means."""
+    """Return what a field that is left out of JSON means."""
     if field.type == FieldDescriptor.TYPE_BYTES:
         return ""
     return str(field.default_value) if field.cpp_type in _TEXT_INTEGERS else field.default_value

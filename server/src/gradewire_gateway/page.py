@@ -37,12 +37,12 @@ _REPORT_NEEDS: Final = ("jinja2", "numpy", "scipy")
 
 
 def can_report() -> bool:
-    """Whether what makes reports is installed here."""
+    """Return True if what makes reports is installed here."""
     return all(find_spec(name) is not None for name in _REPORT_NEEDS)
 
 
 class Access:
-    """Asks the server what a token is good for.
+    """The rights of a token, as the server grants them.
 
     Args:
         gateway: What it calls.
@@ -73,7 +73,7 @@ class Access:
         return JSONResponse(found)
 
     async def scoring_refusal(self, request: Request) -> Problem | None:
-        """Why the caller may not score now; None where it may. Asked with a request without items."""
+        """Return why the caller may not score now, None where it may; ask with a request without items."""
         return await self._refusal(request, self._score, scoring_pb2.ScoreRequest())
 
     async def _refusal(self, request: Request, method: RpcMethod, message: Message) -> Problem | None:
@@ -88,7 +88,7 @@ class Access:
 
 
 def _forbidden(refused: Problem | None) -> str:
-    """What the token is not good for; empty where it is, or where the server is busy and says nothing of that."""
+    """Return why the token is refused; empty where it is not, or where the server is busy and does not say."""
     return refused.detail if refused is not None and refused.status == _FORBIDDEN else ""
 
 
@@ -99,7 +99,7 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 _REPORT_ASSETS: Final = {"script-src": ("common.js", "report.js"), "style-src": ("report.css",)}
-"""What `gradewire agree --report` puts into a page, in its order."""
+"""The files that `gradewire agree --report` puts into a page, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class PageFile:
 
 
 def page_files() -> Iterator[PageFile]:
-    """All files of the page, the page itself at ``/``."""
+    """Yield all files of the page, the page itself at ``/``."""
     for file in sorted(resources.files("gradewire_gateway").joinpath("static").iterdir(), key=lambda one: one.name):
         suffix = Path(file.name).suffix
         if suffix in _TYPES:
@@ -184,7 +184,7 @@ _TIMEOUT_S: Final = 120.0
 
 
 class Report:
-    """Has a process make reports, one at a time: what they compute would hold up the event loop.
+    """Reports, made by a process, one at a time: computing them would hold up the event loop.
 
     Args:
         gateway: Whose server says who may.
@@ -196,7 +196,7 @@ class Report:
         self._busy = False
 
     async def answer(self, request: Request) -> Response:
-        """The report; raises ProblemError and DisconnectedError where there is none."""
+        """Return the report; raises ProblemError and DisconnectedError where there is none."""
         gateway = self._gateway
         with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
             body.check_type(*LINE_TYPES)
@@ -260,7 +260,7 @@ def _checked(code: int | None, page: bytes, errors: str) -> bytes:
 
 
 def page_routes(gateway: Gateway) -> list[Route]:
-    """The page, its files, who may use it, and its reports; none where the setting says so."""
+    """Return the page, its files, who may use it, and its reports; none where the setting says so."""
     if not gateway.settings.page:
         return []
     access, report = Access(gateway), Report(gateway)

@@ -21,7 +21,7 @@ _KEY: Final = "gradewire"
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _TIMEOUT_MS: Final = re.compile(r"[0-9]{1,10}")
 _VISIBLE: Final = re.compile(r"[ -~]{1,2048}")
-"""What a header of gRPC can carry, and longer than any token."""
+"""A value that a header of gRPC can carry, and longer than any token."""
 
 
 @dataclass(slots=True)

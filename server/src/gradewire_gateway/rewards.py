@@ -69,7 +69,7 @@ def _with_bearer(authorization: str) -> str:
 
 
 def problem_of_failure(error: GradewireError) -> ProblemError:
-    """A post whose rewards cannot be given: what the server said of the call, or why none was made."""
+    """Return a post whose rewards cannot be given: what the server said of the call, or why none was made."""
     for cause in _causes(error):
         if isinstance(cause, aio.AioRpcError):
             return ProblemError(problem_of(cause))
@@ -81,7 +81,7 @@ def problem_of_failure(error: GradewireError) -> ProblemError:
 
 
 def problem_of_reply(reply: PostReply) -> ProblemError:
-    """A post of which a sample has no reward: 503 where the same post may be answered later, else 422."""
+    """Return a post of which a sample has no reward: 503 where the same post may be answered later, else 422."""
     body: Any = reply.body
     later = reply.status == 503
     code = "unavailable" if later else "failed_precondition"
@@ -99,12 +99,12 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _printable(text: str) -> str:
-    """The text as UTF-8 can carry it: JSON may hold halves of pairs."""
+    """Return the text as UTF-8 can carry it: JSON may hold halves of pairs."""
     return text.encode(errors="replace").decode()
 
 
 def make_scorer(settings: RewardPostSettings, transport: Transport | None = None) -> RewardScorer:
-    """A scorer with the settings of a gateway.
+    """Return a scorer with the settings of a gateway.
 
     Args:
         settings: Metric, extraction, failures.
@@ -125,7 +125,7 @@ class _CallerScorer:
 
 
 class CallerScorers:
-    """Lends each caller a scorer of its own; those that nobody uses are kept while there is room.
+    """The scorers of the callers, one for each; those that nobody uses are kept while there is room.
 
     Args:
         make: Makes the scorer of a caller.
@@ -142,7 +142,7 @@ class CallerScorers:
 
     @asynccontextmanager
     async def of(self, caller: Hashable) -> AsyncIterator[RewardScorer]:
-        """The scorer of a caller, for as long as the context lasts."""
+        """Yield the scorer of a caller, for as long as the context lasts."""
         lent = self._lent.get(caller)
         if lent is None:
             lent = self._lent[caller] = _CallerScorer(self._make(caller))
@@ -156,7 +156,7 @@ class CallerScorers:
                 await self._drop_idle()
 
     async def close(self) -> None:
-        """Ends what they have in work."""
+        """End what they have in work."""
         lent, self._lent = self._lent, OrderedDict()
         for each in lent.values():
             await each.scorer.aclose()
@@ -189,7 +189,7 @@ def reward_counter(registry: CollectorRegistry) -> Counter:
 
 
 def reward_endpoints(gateway: Gateway) -> dict[str, ASGIApp]:
-    """An ASGI app for each path; what they open is closed with the gateway."""
+    """Return an ASGI app for each path; what they open is closed with the gateway."""
     settings = gateway.settings.rewards
 
     def make(caller: Metadata) -> RewardScorer:
@@ -226,7 +226,7 @@ class RewardPosts:
         self._counter = counter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a post; raises ProblemError and DisconnectedError where it is not answered."""
+        """Answer a post; raises ProblemError and DisconnectedError where it is not answered."""
         async with json_body(self._gateway, scope, receive, read_object) as (posted, options, body):
             samples = _readable(lambda: self._form.read(posted))
             async with self._scorers.of(caller_of(options)) as scorer:
@@ -239,7 +239,7 @@ class RewardPosts:
     async def _rewards(
         self, scorer: RewardScorer, samples: Sequence[RewardSample], timeout_s: float | None, body: RequestBody
     ) -> list[Reward]:
-        """The rewards, for as long as the caller is there."""
+        """Return the rewards, for as long as the caller is there."""
         deadline_s = scorer.deadline_s if timeout_s is None else min(timeout_s, scorer.deadline_s)
         scoring = asyncio.ensure_future(scorer.ascore(samples, deadline_s=deadline_s))
         gone = asyncio.ensure_future(body.disconnected())
@@ -270,14 +270,14 @@ class PlainPosts:
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a post; raises ProblemError and DisconnectedError where it is not answered."""
+        """Answer a post; raises ProblemError and DisconnectedError where it is not answered."""
         async with json_body(self._gateway, scope, receive, read_object) as (posted, _options, _body):
             reply = _readable(lambda: _written(self._answer(posted)))
         await reply(scope, receive, send)
 
 
 def _readable(read: Callable[[], T]) -> T:
-    """What is read of a post; raises ProblemError where it cannot be."""
+    """Return what is read of a post; raises ProblemError where it cannot be."""
     try:
         return read()
     except InvalidRequest as error:

@@ -21,7 +21,7 @@ from gradewire_gateway.settings import GatewaySettings, ListenSettings
 
 
 class BoundedConnection(H11Protocol):
-    """uvicorn's connection of HTTP/1.1; it bounds neither by itself.
+    """A connection of uvicorn's HTTP/1.1 with bounds that it does not have by itself.
 
     Attributes:
         head_s: Seconds in which a new connection must have sent its first head.

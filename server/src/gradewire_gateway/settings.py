@@ -35,7 +35,7 @@ class UpstreamSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenSettings:
-    """Where the gateway listens.
+    """The address of the gateway.
 
     Attributes:
         host: Name or address.
@@ -67,7 +67,7 @@ class ListenSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much callers may ask for at once.
+    """Bounds on what callers may ask for at once.
 
     Attributes:
         max_requests: Requests in flight; one more is answered 429.
@@ -88,7 +88,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardPostSettings:
-    """How posts of frameworks for reinforcement learning are answered, as `gradewire.rewards` takes it.
+    """Settings for posts of frameworks for reinforcement learning, as `gradewire.rewards` takes them.
 
     Attributes:
         metric: Line of the one metric whose score is the reward.

@@ -161,7 +161,7 @@ class ClientCalls:
         *,
         immutable: bool = False,
     ) -> PrepareReport:
-        """Gets references ready."""
+        """Get references ready."""
         check_progress(progress)
         generation = check_generate(generate)
         if generation is not None and options.defaults.synthetic is None:
@@ -181,23 +181,23 @@ class ClientCalls:
         options: CallOptions,
         callback: SubmitCallback | None,
     ) -> Future[ScoreReport]:
-        """Scores later; may be called from any thread, and `loop` gives the loop that the calls run on."""
+        """Score later; may be called from any thread, and `loop` gives the loop that the calls run on."""
         return self._submissions.add(
             loop, items, lambda taken: self.score(taken, options), callback, lambda: options.choose().shows_images
         )
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Waits until what was submitted is done; False when time ran out before."""
+        """Wait until what was submitted is done; False when time ran out before."""
         check_timeout(timeout_s)
         return await self._submissions.flush(timeout_s)
 
     async def models(self, deadline_s: float | None = None) -> ModelList:
-        """Lists what the server has, and keeps its limits."""
+        """List what the server has, and keep its limits."""
         self._check_open()
         return await self._list(self._deadline(deadline_s))
 
     async def close(self) -> None:
-        """Finishes what was submitted, for at most a minute, and closes the transport."""
+        """Finish what was submitted, for at most a minute, and close the transport."""
         if not self.closed:
             await self._submissions.close(DRAIN_S)
             self.closed = True
@@ -223,7 +223,7 @@ class ClientCalls:
 
     @contextlib.contextmanager
     def _notifying_on_close(self) -> Iterator[None]:
-        """Raises ClientClosed in place of what a transport says that is closed while it is at work."""
+        """Raise ClientClosed in place of what a transport says that is closed while it is at work."""
         try:
             yield
         except (Exception, asyncio.CancelledError) as error:
@@ -237,12 +237,12 @@ class ClientCalls:
         return options.choose()
 
     async def _chosen(self, options: CallOptions) -> MetricChoice:
-        """The metrics, and where none are named those of the usual ones that the server can compute."""
+        """Return the metrics, and where none are named those of the usual ones that the server can compute."""
         choice = self._choose(options)
         return choice if options.metrics is not None else (await self._with_usual(options)).choose()
 
     async def _with_usual(self, options: CallOptions) -> CallOptions:
-        """The options with metrics; looks no longer than a minute ago what the server has."""
+        """Return the options with metrics; looks no longer than a minute ago what the server has."""
         listed, at_s = self._listed
         if listed is None or time.monotonic() - at_s > LIST_S:
             listed = await self._list(self._deadline(options.deadline_s))
@@ -256,7 +256,7 @@ class ClientCalls:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
     async def _find_server(self) -> None:
-        """Looks no longer than `deadline_s` for a server that never answered, though the call itself has an hour."""
+        """Look no longer than `deadline_s` for a server that never answered, though the call itself has an hour."""
         await self._known_limits(self._deadline(None))
 
     async def _known_limits(self, deadline: Deadline) -> Limits:
@@ -276,7 +276,7 @@ class ClientCalls:
 
 
 class ProcessCalls:
-    """Makes the calls at first use, and again in a forked child; closed ones stay closed there."""
+    """The calls of a client, made at first use and again in a forked child; closed ones stay closed there."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls
@@ -284,13 +284,13 @@ class ProcessCalls:
         forget_in_children(self)
 
     def here(self) -> ClientCalls:
-        """The calls of this process."""
+        """Return the calls of this process."""
         if self._calls is None:
             self._calls = self._make_calls()
         return self._calls
 
     def forget(self) -> None:
-        """Starts afresh in a forked child; what the parent's loop held is left alone."""
+        """Start afresh in a forked child; what the parent's loop held is left alone."""
         keep_for_good(self._calls)
         if self._calls is not None and not self._calls.closed:
             self._calls = None

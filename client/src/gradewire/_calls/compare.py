@@ -25,7 +25,7 @@ from gradewire_proto.v1 import judging_pb2
 CHUNK_PAIRS: Final = 16
 """Each pair is two questions to the judge: as much work as a request of items has."""
 READ_AHEAD_PAIRS: Final = 64
-"""What a judge on a CPU has in work at a time must fit into the deadline that a server gives each pair."""
+"""Pairs read ahead: those in work on a CPU at a time must be done within the deadline that a server gives each."""
 _PREFIX: Final = re.compile(r"^pair:")
 _WINNERS: Final[Mapping[int, Winner]] = {
     judging_pb2.WINNER_A: "a",

@@ -59,7 +59,7 @@ class ChunkLimits:
 
 
 def chunk_limits(limits: Limits | None, *, overhead_bytes: int, wanted_items: int = CHUNK_ITEMS) -> ChunkLimits:
-    """How large one request may be, by what the server says (None or 0: nothing) and what else the request holds."""
+    """Return the bounds on one request, by the server's limits (None or 0: unknown) and what else it holds."""
     most = uncut_limits(limits, overhead_bytes=overhead_bytes)
     return ChunkLimits(min(most.max_items, wanted_items), min(CHUNK_BYTES, most.max_bytes), most.max_item_bytes)
 
@@ -81,7 +81,7 @@ class Chunk(Generic[M]):
 
 
 def cut(elements: Iterable[tuple[int, M]], limits: ChunkLimits) -> Iterator[Chunk[M]]:
-    """Cuts in order, lazily; no chunk is empty."""
+    """Cut in order, lazily; no chunk is empty."""
     indices: list[int] = []
     messages: list[M] = []
     filled_bytes = 0
@@ -105,7 +105,7 @@ class Deadline:
         self._end = time.monotonic() + deadline_s
 
     def remaining_s(self) -> float:
-        """Seconds left.
+        """Return the seconds left.
 
         Raises:
             DeadlineExceeded: None is left.
@@ -117,7 +117,7 @@ class Deadline:
         return left
 
     def left_s(self) -> float:
-        """Seconds left; 0 or less where there is none."""
+        """Return the seconds left; 0 or less where there is none."""
         return self._end - time.monotonic()
 
 

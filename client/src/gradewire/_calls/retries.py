@@ -66,7 +66,7 @@ class Backoff:
 
 
 class Retries:
-    """Decides for one call whether and when it is tried again.
+    """The retries of one call: which failures are tried again, and when.
 
     Args:
         left_s: Seconds until the deadline, 0 or less behind it; no attempt starts then.
@@ -91,7 +91,7 @@ class Retries:
         self._reported = False
 
     async def wait_after(self, error: TransportError) -> None:
-        """Waits until the next attempt.
+        """Wait until the next attempt.
 
         Raises:
             TransportError: The error, with what was tried: the deadline is too near, or trying again cannot help.
@@ -110,7 +110,7 @@ class Retries:
         await sleep(wait_s)
 
     def with_attempts(self, error: TransportError) -> TransportError:
-        """The error with the attempts before it in its message; itself where there were none."""
+        """Return the error with the attempts before it in its message; itself where there were none."""
         if self._last is None:
             return error
         attempts = self._backoff.failures + (error is not self._last)
@@ -132,7 +132,7 @@ class Retries:
 
 
 async def until_answered(call: Callable[[], Awaitable[T]], retries: Retries) -> T:
-    """Makes a call again and again, as `retries` says; raises as `Retries.wait_after`."""
+    """Make a call again and again, as `retries` says; raises as `Retries.wait_after`."""
     while True:
         try:
             reply = await call()

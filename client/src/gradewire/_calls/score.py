@@ -37,10 +37,10 @@ from gradewire_proto.tracing.spans import CLIENT_STREAM
 from gradewire_proto.v1 import judging_pb2, models_pb2, scoring_pb2, types_pb2
 
 JUDGE_CHUNK_ITEMS: Final = 32
-"""Where a judge takes a second or more for an item: what is in flight must be done within the longest deadline that a
-server gives a call (ten minutes)."""
+"""Items of a request to a judge, which takes a second or more for each: those in flight must be done within the longest
+deadline that a server gives a call (ten minutes)."""
 READ_AHEAD_ITEMS: Final = 256
-"""What a slow server has in work at a time must fit into the deadline that it gives each item."""
+"""Items read ahead: those that a slow server has in work must be done within the deadline that it gives each."""
 _REMEDY: Final = (
     "or prepare the references as a set (client.prepare or `gradewire prepare`, with the metric's corpus or idf set to "
     "prepared) and name it as reference_set"
@@ -68,7 +68,7 @@ _PARTS_OF_FAILURES = frozenset({"auto"})
 
 
 def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
-    """The model list that a message says."""
+    """Return the model list that a message says."""
     return ModelList(
         models=tuple(
             _read(
@@ -94,7 +94,7 @@ def _metric_info(metric: models_pb2.Metric) -> MetricInfo:
 
 
 def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
-    """A message as a type of the same names; `others` are those that differ."""
+    """Return a message as a type of the same names; `others` are those that differ."""
     same: dict[str, Any] = {
         field.name: getattr(message, field.name) for field in fields(kind) if field.name not in others
     }
@@ -102,12 +102,12 @@ def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
 
 
 def decode_status(number: int) -> Status:
-    """The status, UNKNOWN for a number of a later version."""
+    """Return the status, UNKNOWN for a number of a later version."""
     return _STATUS.get(number, Status.UNKNOWN)
 
 
 def decode_warnings(numbers: Iterable[int]) -> tuple[ScoreWarning, ...]:
-    """The warnings, UNKNOWN for numbers of a later version."""
+    """Return the warnings, UNKNOWN for numbers of a later version."""
     return tuple(_WARNING.get(number, ScoreWarning.UNKNOWN) for number in numbers)
 
 
@@ -203,7 +203,7 @@ def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
 
 
 def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], Parts]:
-    """Reads one kind of parts; both sides have the same names, in the same order."""
+    """Read one kind of parts; both sides have the same names, in the same order."""
     descriptor = types_pb2.MetricResult.DESCRIPTOR.fields_by_name[name].message_type
     on_wire = descriptor.fields_by_name if descriptor is not None else {}
     names = kind.__slots__
@@ -266,7 +266,7 @@ def decode_timing(timing: types_pb2.Timing) -> Timing:
 
 
 def decode_provenance(message: types_pb2.Provenance) -> Provenance:
-    """What computed a score, or wrote synthetic answers."""
+    """Return what computed a score, or wrote synthetic answers."""
     try:
         metric = parse_line(message.line)
     except GradewireError:

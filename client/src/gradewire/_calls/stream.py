@@ -59,7 +59,7 @@ class RowStream(Generic[M, R]):
         self._retries = Retries(self._left_s, resumed_after=(DeadlineExceeded,))
 
     async def run(self, on_close: Callable[[], AbstractContextManager[None]]) -> AsyncGenerator[list[R]]:
-        """Yields what is done, some at a time and not in order.
+        """Yield what is done, some at a time and not in order.
 
         Args:
             on_close: A context that says so where what goes wrong comes of the client's end.
@@ -94,7 +94,7 @@ class RowStream(Generic[M, R]):
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait(self) -> None:
-        """Waits until there is something to yield; raises when no result came for too long while items are in work."""
+        """Wait until there is something to yield; raises when no result came for too long while items are in work."""
         while not (self._done or self._finished or self._error):
             self._to_take.clear()
             left_s = self._left_s()
@@ -111,7 +111,7 @@ class RowStream(Generic[M, R]):
                 continue
 
     def _left_s(self) -> float:
-        """Seconds in which a result has to come; while the caller's source gives no item, none is owed."""
+        """Return the seconds in which a result has to come; while the caller's source gives no item, none is owed."""
         if not self._open and self._rows.provenance:
             return self._stall_s
         return self._active_at + self._stall_s - time.monotonic()
@@ -125,7 +125,7 @@ class RowStream(Generic[M, R]):
         self._to_send.set()
 
     async def _read_rows(self) -> None:
-        """Adds each row of the source while there is room."""
+        """Add each row of the source while there is room."""
         index = 0
         async for row in self._source:
             await self._room.acquire()
@@ -182,7 +182,7 @@ class RowStream(Generic[M, R]):
         self._to_take.set()
 
     def _is_answered(self) -> bool:
-        """Whether all that there was to send has its results, so that a break takes nothing along."""
+        """Return True if all that there was to send has its results, so that a break takes nothing along."""
         return self._exhausted and not self._open and bool(self._rows.provenance)
 
     async def _requests(self, connection: "StreamAttempt") -> AsyncIterator[Message]:
@@ -241,5 +241,5 @@ class StreamAttempt:
     over: bool = False
 
     def is_on(self) -> bool:
-        """Whether it has not ended yet."""
+        """Return True if it has not ended yet."""
         return not self.over

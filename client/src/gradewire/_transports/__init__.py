@@ -1,1 +1,1 @@
-"""How messages reach a server over gRPC, or the engine in this process; `gradewire.testing` has a third way."""
+"""Transports to a server over gRPC and to an engine in this process; `gradewire.testing` has a third one."""

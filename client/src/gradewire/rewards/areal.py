@@ -20,7 +20,7 @@ DEADLINE_S = 10.0
 
 
 class Workflow(Protocol):
-    """What of AReaL's workflows is written to."""
+    """The part of AReaL's workflows that is written to."""
 
     async_reward_fn: Any
 
@@ -59,7 +59,7 @@ class AsyncRewardFn:
 
 
 def use_in(workflow: Workflow, **settings: Any) -> None:
-    """Has a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) ask for rewards on its own event loop.
+    """Have a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) ask for rewards on its own event loop.
 
     Args:
         workflow: Made with any `reward_fn` that is a function.

@@ -36,7 +36,7 @@ ScoredItem: TypeAlias = tuple[int, MetricScore]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathering:
-    """How single calls become batches.
+    """The bounds by which single calls become batches.
 
     A server that has nothing to do is sent what there is; while it is at work, calls are gathered.
 
@@ -285,7 +285,7 @@ def _status_of(error: TransportError) -> Status:
 
 
 class Gatherer:
-    """Scores items of many callers, on the event loop that it is made on.
+    """A scorer of items of many callers, on the event loop that it is made on.
 
     Args:
         calls: Carries the streams.
@@ -307,12 +307,12 @@ class Gatherer:
 
     @property
     def label(self) -> str:
-        """Of the metric."""
+        """The label of the metric."""
         (label,) = self._choice.labels
         return label
 
     async def score(self, items: Sequence[Item], deadline_s: float) -> list[MetricScore]:
-        """The scores of a group of items, which travel together.
+        """Return the scores of a group of items, which travel together.
 
         An item that has none when the deadline is over is TIMEOUT; one that the server could not be asked about is
         UNAVAILABLE, or INTERNAL for a defect. Its neighbours keep their scores.
@@ -333,7 +333,7 @@ class Gatherer:
         return [_late(deadline_s) if score is None else score for score in group.scores]
 
     async def close(self) -> None:
-        """Ends what is under way and closes the connection."""
+        """End what is under way and close the connection."""
         for stream in self._streams:
             stream.cancel()
         if self._dispatcher is not None:
@@ -403,7 +403,7 @@ class Gatherer:
         self._wake()
 
     def _take(self) -> list[Piece]:
-        """The next pieces that fit into one batch, without those whose callers have gone."""
+        """Return the next pieces that fit into one batch, without those whose callers have gone."""
         batch: list[Piece] = []
         size = 0
         while self._queue and (not batch or size + len(self._queue[0][1]) <= self._how.max_batch):

@@ -37,7 +37,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class PostReply:
-    """What a post is answered with.
+    """The reply to a post.
 
     Attributes:
         body: To be written as JSON.
@@ -51,7 +51,7 @@ class PostReply:
 
 
 def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
-    """The reply where a sample has no value; None where all have one.
+    """Return the reply where a sample has no value; None where all have one.
 
     A number would be trained on, so there is none: 503 where the same post may be answered later, else 422.
     """
@@ -78,7 +78,7 @@ def _failed(error: GradewireError) -> PostReply:
 
 
 def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
-    """The body as a mapping that has the needed fields.
+    """Return the body as a mapping that has the needed fields.
 
     Raises:
         InvalidRequest: It is none, or lacks one; the message names it.
@@ -93,7 +93,7 @@ def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
 
 
 def _text_of(value: object, at: str) -> str:
-    """A text as it was posted: null or a list written as a text would be graded as an answer, and come to 0.
+    """Return a text as it was posted: null or a list written as a text would be graded as an answer, and come to 0.
 
     Args:
         value: What stands there.
@@ -108,7 +108,7 @@ def _text_of(value: object, at: str) -> str:
 
 
 def _question_of(prompt: object, at: str) -> str:
-    """The question that a prompt asks.
+    """Return the question that a prompt asks.
 
     Args:
         prompt: A text, or the messages of a chat.
@@ -130,7 +130,7 @@ def _problem(status: int, detail: str) -> dict[str, Any]:
 
 
 def openrlhf_samples(body: Any) -> list[RewardSample]:
-    """The samples of a post: each query holds the prompt and what the model answered.
+    """Return the samples of a post: each query holds the prompt and what the model answered.
 
     Raises:
         InvalidRequest: A field is missing or of another length, or a query does not hold its prompt.
@@ -168,7 +168,7 @@ def _list(fields: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def slime_sample(body: Any) -> RewardSample:
-    """The sample of a post.
+    """Return the sample of a post.
 
     Raises:
         InvalidRequest: A field is missing, or the response is no text.
@@ -182,12 +182,12 @@ def slime_sample(body: Any) -> RewardSample:
 
 
 def slime_reply(reward: Reward, reward_key: str | None = None) -> Any:
-    """The reply that slime reads: the number, or a mapping that has it under the key."""
+    """Return the reply that slime reads: the number, or a mapping that has it under the key."""
     return reward.value if reward_key is None else {reward_key: reward.value, **reward.to_info()}
 
 
 def nemo_gym_sample(body: Any) -> RewardSample:
-    """The sample of a `/verify`: the last message of the response, and the right answers beside it.
+    """Return the sample of a `/verify`: the last message of the response, and the right answers beside it.
 
     Raises:
         InvalidRequest: A field is missing.
@@ -290,14 +290,14 @@ async def verify(scorer: RewardScorer, body: Any) -> PostReply:
 
 
 def seed_session(body: Any) -> PostReply:
-    """Answers `/seed_session`: nothing is kept between posts; an id that is asked for is confirmed."""
+    """Answer `/seed_session`: nothing is kept between posts; an id that is asked for is confirmed."""
     fields = _fields_of(body)
     session = fields.get("resources_session_id")
     return PostReply({} if session is None else {"resources_session_id": session})
 
 
 def aggregate_metrics(body: Any) -> PostReply:
-    """Answers `/aggregate_metrics`: the rewards of each task and of all, without masked samples.
+    """Answer `/aggregate_metrics`: the rewards of each task and of all, without masked samples.
 
     Raises:
         InvalidRequest: A field is missing, or no number where one is needed.
@@ -328,7 +328,7 @@ def aggregate_metrics(body: Any) -> PostReply:
 
 
 def _rewarded(response: Any, at: str) -> tuple[int, float]:
-    """The task of a response, and its reward."""
+    """Return the task of a response, and its reward."""
     if not isinstance(response, Mapping):
         raise InvalidRequest(f"{at} is a {type(response).__name__}: post what /verify answered")
     task, reward = response.get(_TASK, 0), response.get("reward")

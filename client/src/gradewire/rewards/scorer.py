@@ -26,7 +26,7 @@ from gradewire_proto.tracing.spans import CLIENT_REWARDS, ITEMS
 
 @dataclass(frozen=True, slots=True)
 class RewardSettings:
-    """As `RewardScorer` documents them.
+    """The settings of a `RewardScorer`, which documents them.
 
     Raises:
         InvalidRequest: One is wrong; the message names it.
@@ -51,7 +51,7 @@ class RewardSettings:
             raise InvalidRequest(f"metric is {', '.join(choice.labels)}: a reward is the score of one metric")
 
     def make_calls(self) -> ClientCalls:
-        """The calls of one process and event loop."""
+        """Return the calls of one process and event loop."""
         return ClientCalls(connect(self.carrier), self.deadline_s)
 
 
@@ -63,7 +63,7 @@ _LONGEST_WAIT_S = 10.0
 
 
 class RewardOptions(TypedDict, total=False):
-    """What the metric does not say itself, as calls of the client take it; None says no more than leaving one out.
+    """The options that the metric does not set itself, as calls of the client take them; None leaves one out.
 
     Attributes:
         preset: For smile.
@@ -81,7 +81,7 @@ class RewardOptions(TypedDict, total=False):
 
 
 class RewardScorer:
-    """Gives completions rewards: extracts each final answer and has a server score it.
+    """A scorer of completions: extracts each final answer and has a server score it.
 
     One object serves blocking and async callers, in any thread and on any event loop; it is pickled as its settings,
     and works in forked children of a process that has loaded no gRPC. Each event loop of each process has one
@@ -139,12 +139,12 @@ class RewardScorer:
 
     @property
     def failures(self) -> FailureHandling:
-        """What becomes of samples without a score."""
+        """The handling of samples without a score."""
         return self._settings.failures
 
     @property
     def deadline_s(self) -> float:
-        """Of one call, seconds."""
+        """The deadline of one call, seconds."""
         return self._settings.deadline_s
 
     def score(self, samples: Sequence[RewardSample]) -> list[Reward]:
@@ -152,11 +152,11 @@ class RewardScorer:
         return self._background.run(lambda calls: self._score(samples, calls, self.deadline_s))
 
     def score_one(self, sample: RewardSample) -> Reward:
-        """The reward of one sample; calls of several threads are gathered."""
+        """Return the reward of one sample; calls of several threads are gathered."""
         return self.score([sample])[0]
 
     async def ascore(self, samples: Sequence[RewardSample], *, deadline_s: float | None = None) -> list[Reward]:
-        """The rewards of samples, in order: of a prompt's completions in one call.
+        """Return the rewards of samples, in order: of a prompt's completions in one call.
 
         Args:
             samples: The completions.
@@ -171,15 +171,15 @@ class RewardScorer:
         return await self._score(samples, None, given_s)
 
     async def ascore_one(self, sample: RewardSample, *, deadline_s: float | None = None) -> Reward:
-        """The reward of one sample; calls of the same event loop are gathered."""
+        """Return the reward of one sample; calls of the same event loop are gathered."""
         return (await self.ascore([sample], deadline_s=deadline_s))[0]
 
     def close(self) -> None:
-        """Closes the connection of the blocking calls."""
+        """Close the connection of the blocking calls."""
         self._background.close()
 
     async def aclose(self) -> None:
-        """Closes the connection of the running event loop, and that of the blocking calls."""
+        """Close the connection of the running event loop, and that of the blocking calls."""
         if (gatherer := self._gatherers.pop(asyncio.get_running_loop(), None)) is not None:
             await gatherer.close()
         await asyncio.to_thread(self.close)
@@ -197,7 +197,7 @@ class RewardScorer:
         await self.aclose()
 
     def forget(self) -> None:
-        """Starts afresh in a forked child."""
+        """Start afresh in a forked child."""
         keep_for_good(self._gatherers)
         self._gatherers = {}
         self._window = FailureWindow(self._settings.failures)

@@ -17,7 +17,7 @@ DEADLINE_S = 90.0
 
 
 async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
-    """The reward of a sample, or those of a prompt's samples.
+    """Return the reward of a sample, or those of a prompt's samples.
 
     Args:
         args: slime's, not read.

@@ -24,7 +24,7 @@ LogMetric = Callable[[str, float], None]
 
 
 class _Columns:
-    """What both kinds have in common.
+    """The base of both reward functions.
 
     Args:
         scorer: Gives the rewards.

@@ -48,7 +48,7 @@ class GradewireJudge(Judge[float, GradewireJudgeConfig]):  # type: ignore[misc] 
     """A judge that a gradewire server stands behind; what was graded and how stands in `trace.info["gradewire"]`."""
 
     async def score(self, task: Any, trace: Any) -> float:
-        """The reward of a rollout.
+        """Return the reward of a rollout.
 
         Raises:
             RewardExcluded: There is none, and the policy is to leave the sample out.

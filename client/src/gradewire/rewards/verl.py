@@ -36,7 +36,7 @@ async def compute_score(
     extra_info: dict[str, Any] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """The reward of one response, as verl's reward managers call for it.
+    """Return the reward of one response, as verl's reward managers call for it.
 
     Args:
         data_source: Not read.
@@ -59,7 +59,7 @@ async def compute_score(
 
 
 def verl_scorer(settings: dict[str, Any]) -> RewardScorer:
-    """The scorer of this process; raises InvalidRequest where a sample might have to be left out and cannot be."""
+    """Return the scorer of this process; raise InvalidRequest if a sample might have to be left out and cannot be."""
     if "policy" not in settings:
         raise InvalidRequest(f"policy is missing: {_POLICY_HINT}")
     scorer = shared_scorer(settings)

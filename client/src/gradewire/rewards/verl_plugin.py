@@ -1,4 +1,4 @@
-"""What verl (0.9) has to import: a reward manager, and GRPO's advantages without the samples that have no reward.
+"""The module that verl (0.9) imports: a reward manager, and GRPO's advantages without samples that have no reward.
 
 ```sh
 export VERL_USE_EXTERNAL_MODULES=gradewire.rewards.verl_plugin

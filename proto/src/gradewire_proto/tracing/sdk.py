@@ -108,7 +108,7 @@ class _Spans(BatchSpanProcessor):
 
 
 class _Events:
-    """Emits events by a thread, a little later: making an event of each of its results would hold up a call."""
+    """The events, emitted by a thread a little later: making an event of each of its results would hold up a call."""
 
     def __init__(self, outbox: _Outbox, max_records: int, logs: LoggerProvider) -> None:
         batch = min(_setting("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", _BATCH), max_records)

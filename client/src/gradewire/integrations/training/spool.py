@@ -31,7 +31,7 @@ _MOST_BYTES: Final = 10**9 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpoolLimits:
-    """How much may wait on disk.
+    """Bounds on what may wait on disk.
 
     Attributes:
         max_bytes: Bytes of all steps that wait. A single step above it is dropped.
@@ -51,7 +51,7 @@ class SpoolLimits:
 
 
 class Spool:
-    """Takes steps, hands out those that are due, and keeps what became of them; safe for several threads.
+    """The steps that wait and the scores of those that are finished; safe for several threads.
 
     No call waits for the network. The lock is held for the disk, never while something is scored or called back. A
     server that cannot be reached is tried by one step after the other, at growing intervals; a step that was refused

@@ -21,7 +21,7 @@ _NAMES = tuple(field.name for field in fields(Item))
 
 
 class StepState(StrEnum):
-    """How far a step is."""
+    """The state of a step."""
 
     # It waits on disk, or is in work.
     NOT_SCORED = "not_scored"
@@ -82,7 +82,7 @@ class StepScores:
     ended_unix_s: float | None = None
 
     def scalars(self) -> dict[str, float]:
-        """What loggers take: `NAME/LABEL/mean`, `…/share_right` and `…/not_scored`, those that have a value."""
+        """Return what loggers take: `NAME/LABEL/mean`, `…/share_right` and `…/not_scored`, those that have a value."""
         values: dict[str, float] = {}
         for label, metric in self.metrics.items():
             if metric.mean is not None:
@@ -98,7 +98,7 @@ class StepScores:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Reads what `to_dict` gave.
+        """Read what `to_dict` gave.
 
         Raises:
             KeyError, TypeError, ValueError: It gave something else.
@@ -109,7 +109,7 @@ class StepScores:
 
 @dataclass(frozen=True, slots=True)
 class StepHeader:
-    """What is known of a step besides its rows.
+    """The description of a step without its rows.
 
     Attributes:
         step: As the loop gave it.
@@ -170,7 +170,7 @@ class WaitingStep:
 
 
 def step_metrics(report: ScoreReport) -> dict[str, StepMetric]:
-    """The figures of a whole report, by label."""
+    """Return the figures of a whole report, by label."""
     return {label: _step_metric(report, label) for label in report.labels}
 
 
@@ -211,7 +211,7 @@ def encode_row(item: Any, read: AbstractSet[str]) -> bytes:
 
 
 def decode_row(line: bytes) -> Any:
-    """The row of a line.
+    """Return the row of a line.
 
     Raises:
         ValueError: It is no line of `encode_row`.

@@ -37,7 +37,7 @@ _DELIVERY_JOIN_S = 5.0
 _log = logging.getLogger("gradewire.validation")
 
 _MOST_PARTLY: Final = 5
-"""How often a step is scored again because some of its items had no answer; then it counts as it is."""
+"""Times that a step is scored again because some of its items had no answer; then it counts as it is."""
 DEADLINE_S: Final = 600.0
 JUDGE_DEADLINE_S: Final = 3600.0
 _WORKER_JOIN_S: Final = 5.0
@@ -63,11 +63,11 @@ class Deliveries:
         self._thread.start()
 
     def add(self, scores: StepScores, delivered: Callable[[], None] = lambda: None) -> None:
-        """Queues scores; `delivered` is called after everybody has them."""
+        """Queue scores; `delivered` is called after everybody has them."""
         self._queue.put((scores, delivered))
 
     def close(self) -> None:
-        """Waits some seconds for what is queued, then closes the sinks."""
+        """Wait some seconds for what is queued, then close the sinks."""
         self._queue.put(None)
         if threading.current_thread() is not self._thread:
             self._thread.join(_DELIVERY_JOIN_S)
@@ -117,7 +117,7 @@ class Worker:
         self._thread.start()
 
     def join(self) -> None:
-        """Waits some seconds for its end."""
+        """Wait some seconds for its end."""
         self._thread.join(_WORKER_JOIN_S)
 
     def _run(self) -> None:
@@ -171,7 +171,7 @@ class Worker:
 
 
 def _missing(report: ScoreReport) -> str:
-    """Says so where items had no answer that may have one later."""
+    """Say so where items had no answer that may have one later."""
     missing = [result for item in report for result in item.scores.values() if result.status.may_pass]
     if not missing:
         return ""
@@ -180,7 +180,7 @@ def _missing(report: ScoreReport) -> str:
 
 
 class ValidationScorer:
-    """Scores the predictions of training steps elsewhere, and loses none while the server is away.
+    """A scorer of the predictions of training steps that loses none while the server is away.
 
     `submit` writes the step into `directory` and returns; a thread scores what lies there, oldest first, and tries
     again for as long as the server does not answer. A loop that is killed leaves its steps there, and the next scorer
@@ -237,7 +237,7 @@ class ValidationScorer:
         _open_scorers.add(self)
 
     def submit(self, step: int, items: ItemsLike, name: str = "validation") -> StepState:
-        """Takes the predictions of a step and returns when they are on disk; never raises, never waits for a server.
+        """Write the predictions of a step to disk; it never raises and never waits for a server.
 
         The step outlives this process and a failing machine, however they end. A step that is submitted again is
         scored again; `results` has the latest.
@@ -265,25 +265,25 @@ class ValidationScorer:
             return self._dropped(header, f"{type(error).__name__}: {error}")
 
     def results(self) -> list[StepScores]:
-        """Of each name and step the latest submission, by step: of this process, and of those before it.
+        """Return the latest submission of each name and step, by step: of this process, and of those before it.
 
         At most the 10 000 that ended last, and all that wait; `scores.jsonl` in the directory has the others.
         """
         return self._steps.results()
 
     def counts(self) -> Counter[StepState]:
-        """Number of submissions by state, since the directory was new: what waits, was scored, dropped, damaged."""
+        """Return the number of submissions by state, since the directory was new."""
         return self._steps.counts()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits until nothing is left to score and all sinks and callbacks are done; False when time ran out before.
+        """Wait until nothing is left to score and all sinks and callbacks are done; False when time ran out before.
 
         Must not be called from a callback, which it would wait for.
         """
         return self._steps.wait_empty(timeout_s)
 
     def close(self, timeout_s: float = 60.0) -> bool:
-        """Scores what waits, for at most `timeout_s` and only if the server answers; what is left stays on disk.
+        """Score what waits, for at most `timeout_s` and only if the server answers; what is left stays on disk.
 
         Returns:
             Whether nothing is left. Closing twice is fine.
@@ -346,7 +346,7 @@ class ValidationScorer:
 
 @dataclass(frozen=True, slots=True)
 class ValidationSettings:
-    """What the callback of a framework makes its scorer of, on the first process alone, once the training begins.
+    """The settings of a callback's scorer, which is made on the first process alone, once the training begins.
 
     Attributes:
         client: HOST:PORT of a server, or a client.
