@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -20,10 +21,18 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gradewire_gateway.body import DisconnectedError
-from gradewire_gateway.chat import CHAT_PATH, MODELS_PATH, ChatCompletions, JudgeList
-from gradewire_gateway.decisions import DECISIONS_PATH, SYSTEM_ONE_PATH, DecisionEndpoint
+from gradewire_gateway.chat import CHAT_PATH, MODELS_PATH, chat_endpoint, judges_endpoint
+from gradewire_gateway.decisions import (
+    DECISIONS_PATH,
+    SYSTEM_ONE_PATH,
+    decision_endpoint,
+    read_openai,
+    read_system_one,
+    write_openai,
+    write_system_one,
+)
 from gradewire_gateway.gateway import Gateway
-from gradewire_gateway.json_methods import StreamMethod, UnaryMethod
+from gradewire_gateway.json_methods import StreamMethod, unary_endpoint
 from gradewire_gateway.observing import RequestLog
 from gradewire_gateway.openapi import document
 from gradewire_gateway.page import page_routes
@@ -41,35 +50,26 @@ _WAIT_S: Final = 2.0
 _ANSWERED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
 
-class Health:
-    """Endpoints that report on the gateway.
+async def _health(gateway: Gateway, request: Request) -> Response:
+    """Return 200 while the server says SERVING, else 503; 401 if its health needs a token."""
+    stub: Any = health_pb2_grpc.HealthStub(gateway.upstream.channel)
+    options = call_options(request.scope, send_peer=gateway.upstream.private)
+    try:
+        reply = await stub.Check(
+            health_pb2.HealthCheckRequest(), timeout=options.timeout_s or _WAIT_S, metadata=options.metadata
+        )
+    except grpc.aio.AioRpcError as error:
+        if error.code() in _ANSWERED:
+            raise ProblemError(problem_of(error)) from error
+        return JSONResponse({"status": "SERVER_UNREACHABLE"}, 503)
+    status = health_pb2.HealthCheckResponse.ServingStatus.Name(reply.status)
+    return JSONResponse({"status": status}, 200 if status == "SERVING" else 503)
 
-    Args:
-        gateway: The gateway.
-    """
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-
-    async def healthz(self, request: Request) -> Response:
-        """Return 200 while the server says SERVING, else 503; 401 if its health needs a token."""
-        stub: Any = health_pb2_grpc.HealthStub(self._gateway.upstream.channel)
-        options = call_options(request.scope, send_peer=self._gateway.upstream.private)
-        try:
-            reply = await stub.Check(
-                health_pb2.HealthCheckRequest(), timeout=options.timeout_s or _WAIT_S, metadata=options.metadata
-            )
-        except grpc.aio.AioRpcError as error:
-            if error.code() in _ANSWERED:
-                raise ProblemError(problem_of(error)) from error
-            return JSONResponse({"status": "SERVER_UNREACHABLE"}, 503)
-        status = health_pb2.HealthCheckResponse.ServingStatus.Name(reply.status)
-        return JSONResponse({"status": status}, 200 if status == "SERVING" else 503)
-
-    async def metrics(self, request: Request) -> Response:
-        """Return the gateway's metrics, for Prometheus."""
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(self._gateway.telemetry.registry), media_type=content_type)
+async def _metrics(gateway: Gateway, request: Request) -> Response:
+    """Return the gateway's metrics, for Prometheus."""
+    encode, content_type = choose_encoder(request.headers.get("accept", ""))
+    return Response(encode(gateway.telemetry.registry), media_type=content_type)
 
 
 _WITH_ERROR: Final = frozenset({CHAT_PATH, MODELS_PATH, SYSTEM_ONE_PATH, DECISIONS_PATH})
@@ -105,25 +105,27 @@ def create_app(settings: GatewaySettings) -> Starlette:
 
 def routes_of(gateway: Gateway) -> list[Route]:
     """Return every path with its endpoint."""
-    health = Health(gateway)
     page = document(with_page=gateway.settings.page)
 
     async def openapi(_request: Request) -> Response:
         return JSONResponse(page, headers={"cache-control": "no-cache"})
 
-    endpoints: dict[str, ASGIApp] = {
-        **{method.path: (StreamMethod if method.streams else UnaryMethod)(gateway, method) for method in all_methods()},
-        CHAT_PATH: ChatCompletions(gateway),
-        SYSTEM_ONE_PATH: DecisionEndpoint(gateway, SYSTEM_ONE_PATH),
-        DECISIONS_PATH: DecisionEndpoint(gateway, DECISIONS_PATH),
+    endpoints: dict[str, Any] = {
+        **{
+            method.path: StreamMethod(gateway, method) if method.streams else unary_endpoint(gateway, method)
+            for method in all_methods()
+        },
+        CHAT_PATH: chat_endpoint(gateway),
+        SYSTEM_ONE_PATH: decision_endpoint(gateway, read_system_one, write_system_one),
+        DECISIONS_PATH: decision_endpoint(gateway, read_openai, write_openai),
         **reward_endpoints(gateway),
     }
     return [
-        *(Route(path, app, methods=["POST"]) for path, app in endpoints.items()),
-        Route(MODELS_PATH, JudgeList(gateway), methods=["GET"]),
-        Route("/healthz", health.healthz),
+        *(Route(path, endpoint, methods=["POST"]) for path, endpoint in endpoints.items()),
+        Route(MODELS_PATH, judges_endpoint(gateway), methods=["GET"]),
+        Route("/healthz", partial(_health, gateway)),
         Route("/openapi.json", openapi),
-        *([Route("/metrics", health.metrics)] if gateway.settings.metrics else []),
+        *([Route("/metrics", partial(_metrics, gateway))] if gateway.settings.metrics else []),
         *page_routes(gateway),
     ]
 

@@ -4,13 +4,12 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
-from starlette.types import Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from gradewire_gateway.body import Body
 from gradewire_gateway.gateway import Gateway
-from gradewire_gateway.json_methods import call_unary, json_body
+from gradewire_gateway.json_methods import Endpoint, call_unary, json_body
 from gradewire_gateway.problems import check_ok, invalid
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.wire import DEFAULT_MODEL, count_of, list_of, method_at, object_of, read_object, text_of
@@ -147,44 +146,30 @@ def _stops(given: object) -> list[str]:
     return [text_of(each, f"stop[{index}]") for index, each in enumerate(list_of(given, "stop"))]
 
 
-class ChatCompletions:
-    """An ASGI app: has a judge write.
+def chat_endpoint(gateway: Gateway) -> Endpoint:
+    """Return the endpoint that has a judge write."""
+    method = method_at(f"/{JUDGING}/Complete")
 
-    Args:
-        gateway: What it calls.
-    """
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._method = method_at(f"/{JUDGING}/Complete")
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway = self._gateway
-        async with json_body(gateway, scope, receive, lambda data: read_completion(read_object(data))) as given:
-            request, options, body = given
-            reply = await call_unary(gateway, self._method, request, options, body)
+    async def complete(request: Request) -> Response:
+        read = json_body(gateway, request, lambda data: read_completion(read_object(data)))
+        async with read as (message, options, body):
+            reply = await call_unary(gateway, method, message, options, body)
             assert isinstance(reply, judging_pb2.CompleteResponse)  # noqa: S101 - for mypy: it is the method's
-        await JSONResponse(write_completion(reply, record_of(scope).request_id))(scope, receive, send)
+        return JSONResponse(write_completion(reply, record_of(request.scope).request_id))
+
+    return complete
 
 
-class JudgeList:
-    """An ASGI app: the judges that can be asked.
+def judges_endpoint(gateway: Gateway) -> Endpoint:
+    """Return the endpoint that lists the judges that can be asked."""
+    method = method_at(f"/{MODELS}/List")
 
-    Args:
-        gateway: What it calls.
-    """
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._method = method_at(f"/{MODELS}/List")
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; errors as of `ChatCompletions`."""
-        gateway = self._gateway
-        with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
-            options = call_options(scope, send_peer=gateway.upstream.private)
+    async def judges(request: Request) -> Response:
+        with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
+            options = call_options(request.scope, send_peer=gateway.upstream.private)
             await body.read()
-            reply = await call_unary(gateway, self._method, models_pb2.ListModelsRequest(), options, body)
+            reply = await call_unary(gateway, method, models_pb2.ListModelsRequest(), options, body)
             assert isinstance(reply, models_pb2.ListModelsResponse)  # noqa: S101 - for mypy: it is the method's
-        await JSONResponse(models_body(reply))(scope, receive, send)
+        return JSONResponse(models_body(reply))
+
+    return judges

@@ -2,17 +2,17 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from starlette.responses import JSONResponse
-from starlette.types import Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from gradewire_gateway.body import Body
 from gradewire_gateway.gateway import Gateway
-from gradewire_gateway.json_methods import call_unary, json_body
+from gradewire_gateway.json_methods import Endpoint, call_unary, json_body
 from gradewire_gateway.problems import check_ok, invalid
 from gradewire_gateway.upstream import CallOptions
 from gradewire_gateway.wire import DEFAULT_MODEL, list_of, method_at, object_of, read_object, text_of
@@ -386,27 +386,20 @@ async def _graded(gateway: Gateway, request: DecisionRequest, options: CallOptio
     return Decisions(CORRECTNESS, [answer] * len(request.questions), 0)
 
 
-class DecisionEndpoint:
-    """An ASGI app that answers questions in one of the forms.
+def decision_endpoint(
+    gateway: Gateway,
+    read: Callable[[Mapping[str, Any]], DecisionRequest],
+    write: Callable[[DecisionRequest, Any, Decisions], dict[str, Any]],
+) -> Endpoint:
+    """Return the endpoint that answers questions in one of the forms: `read_…` and `write_…` of this module."""
 
-    Args:
-        gateway: What it calls.
-        path: Of the form.
-    """
-
-    def __init__(self, gateway: Gateway, path: str) -> None:
-        self._gateway = gateway
-        self._is_system_one = path == SYSTEM_ONE_PATH
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway = self._gateway
-        async with json_body(gateway, scope, receive, self._read) as ((given, request), options, body):
-            decisions = await decide(gateway, request, options, body)
-        write = write_system_one if self._is_system_one else write_openai
-        answer: dict[str, Any] = write(request, given["questions"], decisions)
-        await JSONResponse(answer)(scope, receive, send)
-
-    def _read(self, data: bytes) -> tuple[dict[str, Any], DecisionRequest]:
+    def read_both(data: bytes) -> tuple[dict[str, Any], DecisionRequest]:
         given = read_object(data)
-        return given, (read_system_one if self._is_system_one else read_openai)(given)
+        return given, read(given)
+
+    async def answer(request: Request) -> Response:
+        async with json_body(gateway, request, read_both) as ((given, asked), options, body):
+            decisions = await decide(gateway, asked, options, body)
+        return JSONResponse(write(asked, given["questions"], decisions))
+
+    return answer

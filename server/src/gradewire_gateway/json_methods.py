@@ -2,13 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -22,32 +24,25 @@ from gradewire_gateway.wire import RpcMethod, read_message
 
 JSON_TYPE = "application/json"
 T = TypeVar("T")
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+"""Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
 
 
-class UnaryMethod:
-    """An ASGI app that answers one method.
+def unary_endpoint(gateway: Gateway, method: RpcMethod) -> Endpoint:
+    """Return the endpoint of a method with one request and one reply."""
 
-    Args:
-        gateway: What it calls.
-        method: Which method.
-    """
+    async def answer(request: Request) -> Response:
+        read = partial(read_message, kind=method.request_type)
+        async with json_body(gateway, request, read) as (message, options, body):
+            reply = await call_unary(gateway, method, message, options, body)
+        return Response(await gateway.json.write(reply), media_type=JSON_TYPE)
 
-    def __init__(self, gateway: Gateway, method: RpcMethod) -> None:
-        self._gateway = gateway
-        self._method = method
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway, method = self._gateway, self._method
-        async with json_body(gateway, scope, receive, lambda data: read_message(data, method.request_type)) as given:
-            request, options, body = given
-            reply = await call_unary(gateway, method, request, options, body)
-        await Response(await gateway.json.write(reply), media_type=JSON_TYPE)(scope, receive, send)
+    return answer
 
 
 @asynccontextmanager
 async def json_body(
-    gateway: Gateway, scope: Scope, receive: Receive, make: Callable[[bytes], T]
+    gateway: Gateway, request: Request, make: Callable[[bytes], T]
 ) -> AsyncGenerator[tuple[T, CallOptions, Body]]:
     """Read the JSON body of a request; give what `make` makes of it, the options of its call, and the body.
 
@@ -55,11 +50,11 @@ async def json_body(
         ProblemError: The body or a header cannot be used.
         DisconnectedError: The caller went away.
     """
-    with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
+    with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
         body.check_type(JSON_TYPE)
-        options = call_options(scope, send_peer=gateway.upstream.private)
+        options = call_options(request.scope, send_peer=gateway.upstream.private)
         data = await body.read()
-        record_of(scope).request_bytes = body.size_bytes
+        record_of(request.scope).request_bytes = body.size_bytes
         made = await gateway.json.made_of(data, make)
         del data
         yield made, options, body

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from grpc import aio
 from prometheus_client import CollectorRegistry, Counter
+from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire.rewards import Reward, RewardError, RewardSample, RewardScorer, posts
@@ -23,7 +23,7 @@ from gradewire.transport import Metadata, Transport
 from gradewire_gateway.body import Body as RequestBody
 from gradewire_gateway.body import DisconnectedError
 from gradewire_gateway.gateway import Gateway
-from gradewire_gateway.json_methods import JSON_TYPE, json_body
+from gradewire_gateway.json_methods import JSON_TYPE, Endpoint, json_body
 from gradewire_gateway.problems import Problem, ProblemError, invalid, problem_of
 from gradewire_gateway.settings import RewardPostSettings
 from gradewire_gateway.upstream import CallOptions, UpstreamTransport
@@ -188,8 +188,8 @@ def reward_counter(registry: CollectorRegistry) -> Counter:
     )
 
 
-def reward_endpoints(gateway: Gateway) -> dict[str, ASGIApp]:
-    """Return an ASGI app for each path; what they open is closed with the gateway."""
+def reward_endpoints(gateway: Gateway) -> dict[str, Endpoint]:
+    """Return the endpoint of each path; what they open is closed with the gateway."""
     settings = gateway.settings.rewards
 
     def make(caller: Metadata) -> RewardScorer:
@@ -204,76 +204,55 @@ def reward_endpoints(gateway: Gateway) -> dict[str, ASGIApp]:
         VERIFY_PATH: posts.NEMO_GYM,
     }
     return {
-        **{path: RewardPosts(gateway, form, scorers, counter) for path, form in forms.items()},
-        **{path: PlainPosts(gateway, answer) for path, answer in PLAIN_FORMS.items()},
+        **{path: _reward_endpoint(gateway, form, scorers, counter) for path, form in forms.items()},
+        **{path: _plain_endpoint(gateway, write) for path, write in PLAIN_FORMS.items()},
     }
 
 
-class RewardPosts:
-    """An ASGI app that answers posts of one form with rewards; those that come together share calls to the server.
+def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers, counter: Counter) -> Endpoint:
+    """Return the endpoint for posts of one form; those that come together share calls to the server."""
 
-    Args:
-        gateway: Whose channel it uses.
-        form: Of the posts.
-        scorers: One for each caller.
-        counter: Counts each reward.
-    """
-
-    def __init__(self, gateway: Gateway, form: RewardForm, scorers: CallerScorers, counter: Counter) -> None:
-        self._gateway = gateway
-        self._form = form
-        self._scorers = scorers
-        self._counter = counter
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a post; raises ProblemError and DisconnectedError where it is not answered."""
-        async with json_body(self._gateway, scope, receive, read_object) as (posted, options, body):
-            samples = _readable(lambda: self._form.read(posted))
-            async with self._scorers.of(caller_of(options)) as scorer:
-                rewards = await self._rewards(scorer, samples, options.timeout_s, body)
+    async def answer(request: Request) -> Response:
+        async with json_body(gateway, request, read_object) as (posted, options, body):
+            samples = _readable(lambda: form.read(posted))
+            async with scorers.of(caller_of(options)) as scorer:
+                rewards = await _rewards(scorer, samples, options.timeout_s, body)
             for reward in rewards:
-                self._counter.labels(scope["path"], str(reward.status)).inc()
-            reply = _readable(lambda: _written(self._form.write(posted, rewards)))
-        await reply(scope, receive, send)
+                counter.labels(request.scope["path"], str(reward.status)).inc()
+            return _readable(lambda: _written(form.write(posted, rewards)))
 
-    async def _rewards(
-        self, scorer: RewardScorer, samples: Sequence[RewardSample], timeout_s: float | None, body: RequestBody
-    ) -> list[Reward]:
-        """Return the rewards, for as long as the caller is there."""
-        deadline_s = scorer.deadline_s if timeout_s is None else min(timeout_s, scorer.deadline_s)
-        scoring = asyncio.ensure_future(scorer.ascore(samples, deadline_s=deadline_s))
-        gone = asyncio.ensure_future(body.disconnected())
-        gone.add_done_callback(lambda _done: scoring.cancel())
-        try:
-            return await scoring
-        except asyncio.CancelledError:
-            if gone.done():
-                raise DisconnectedError from None
-            raise
-        except GradewireError as error:
-            raise problem_of_failure(error) from error
-        finally:
-            gone.cancel()
-            scoring.cancel()
+    return answer
 
 
-class PlainPosts:
-    """An ASGI app that answers posts without the server.
+async def _rewards(
+    scorer: RewardScorer, samples: Sequence[RewardSample], timeout_s: float | None, body: RequestBody
+) -> list[Reward]:
+    """Return the rewards; end the calls when the caller goes away."""
+    deadline_s = scorer.deadline_s if timeout_s is None else min(timeout_s, scorer.deadline_s)
+    scoring = asyncio.ensure_future(scorer.ascore(samples, deadline_s=deadline_s))
+    gone = asyncio.ensure_future(body.disconnected())
+    gone.add_done_callback(lambda _done: scoring.cancel())
+    try:
+        return await scoring
+    except asyncio.CancelledError:
+        if gone.done():
+            raise DisconnectedError from None
+        raise
+    except GradewireError as error:
+        raise problem_of_failure(error) from error
+    finally:
+        gone.cancel()
+        scoring.cancel()
 
-    Args:
-        gateway: Whose bounds hold.
-        answer: From a post to its reply; raises InvalidRequest.
-    """
 
-    def __init__(self, gateway: Gateway, answer: Callable[[Mapping[str, Any]], PostReply]) -> None:
-        self._gateway = gateway
-        self._answer = answer
+def _plain_endpoint(gateway: Gateway, write: Callable[[Body], PostReply]) -> Endpoint:
+    """Return the endpoint for posts that are answered without the server."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a post; raises ProblemError and DisconnectedError where it is not answered."""
-        async with json_body(self._gateway, scope, receive, read_object) as (posted, _options, _body):
-            reply = _readable(lambda: _written(self._answer(posted)))
-        await reply(scope, receive, send)
+    async def answer(request: Request) -> Response:
+        async with json_body(gateway, request, read_object) as (posted, _options, _body):
+            return _readable(lambda: _written(write(posted)))
+
+    return answer
 
 
 def _readable(read: Callable[[], T]) -> T:
