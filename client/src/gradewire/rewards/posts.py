@@ -10,7 +10,7 @@ reply = await answer_openrlhf(scorer, body)  # reply.status, reply.headers, repl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire.results import Status
@@ -18,6 +18,8 @@ from gradewire.rewards.answer import completion_in, last_question, without_end
 from gradewire.rewards.framework_settings import reference_name
 from gradewire.rewards.reward import Reward, RewardError, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
+
+T = TypeVar("T")
 
 # Frameworks ask again after an answer of 500 or more, and slime after any that is not 200.
 _UNAVAILABLE = 503
@@ -77,34 +79,31 @@ def _failed(error: GradewireError) -> PostReply:
     return PostReply(_problem(status, str(error)), status, {"Retry-After": "1"} if status == _UNAVAILABLE else {})
 
 
-def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
-    """Return the body as a mapping that has the needed fields.
-
-    Raises:
-        InvalidRequest: It is none, or lacks one; the message names it.
-    """
-    if not isinstance(body, Mapping):
-        raise InvalidRequest(f"the body is a {type(body).__name__}: post a JSON object")
-    for name in needed:
-        if name not in body:
-            there = ", ".join(sorted(map(str, body))) or "nothing"
-            raise InvalidRequest(f"{name} is missing in the body (there is: {there})")
-    return body
-
-
-def _text_of(value: object, at: str) -> str:
-    """Return a text as it was posted: null or a list written as a text would be graded as an answer, and come to 0.
+def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
+    """Return a value of a type: null or a list written as a text would be graded as an answer, and come to 0.
 
     Args:
-        value: What stands there.
+        value: Value as it was posted.
+        kind: Its type.
         at: Its path in the body.
+        wanted: What to post, for the message.
 
     Raises:
-        InvalidRequest: It is no text.
+        InvalidRequest: It is of another type.
     """
-    if not isinstance(value, str):
-        raise InvalidRequest(f"{at} is a {type(value).__name__}: post a text")
+    if not isinstance(value, kind):
+        raise InvalidRequest(f"{at} is a {type(value).__name__}: post {wanted}")
     return value
+
+
+def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
+    """Return the body as a mapping that has the needed fields; raise InvalidRequest, which names what is missing."""
+    fields: Mapping[str, Any] = _typed(body, dict, "the body", "a JSON object")
+    for name in needed:
+        if name not in fields:
+            there = ", ".join(sorted(map(str, fields))) or "nothing"
+            raise InvalidRequest(f"{name} is missing in the body (there is: {there})")
+    return fields
 
 
 def _question_of(prompt: object, at: str) -> str:
@@ -119,9 +118,7 @@ def _question_of(prompt: object, at: str) -> str:
     """
     if isinstance(prompt, list) and all(isinstance(turn, Mapping) for turn in prompt):
         return last_question(prompt)
-    if not isinstance(prompt, str):
-        raise InvalidRequest(f"{at} is a {type(prompt).__name__}: post a text, or a list of messages")
-    return prompt
+    return _typed(prompt, str, at, "a text, or a list of messages")
 
 
 def _problem(status: int, detail: str) -> dict[str, Any]:
@@ -136,12 +133,14 @@ def openrlhf_samples(body: Any) -> list[RewardSample]:
         InvalidRequest: A field is missing or of another length, or a query does not hold its prompt.
     """
     fields = _fields_of(body, "query", "prompts", "labels")
-    queries, prompts, labels = (_list(fields, name) for name in ("query", "prompts", "labels"))
+    queries, prompts, labels = (_typed(fields[name], list, name, "a list") for name in ("query", "prompts", "labels"))
     if not len(queries) == len(prompts) == len(labels):
         raise InvalidRequest(f"query, prompts and labels have {len(queries)}, {len(prompts)} and {len(labels)} entries")
     samples = []
     for index, (posted, prompted, label) in enumerate(zip(queries, prompts, labels, strict=True)):
-        query, prompt = _text_of(posted, f"query[{index}]"), _text_of(prompted, f"prompts[{index}]")
+        query, prompt = (
+            _typed(text, str, f"{name}[{index}]", "a text") for name, text in (("query", posted), ("prompts", prompted))
+        )
         completion = completion_in(query, prompt)
         if completion is None:
             raise InvalidRequest(f"query[{index}] does not hold prompts[{index}], so its completion cannot be told")
@@ -160,13 +159,6 @@ def openrlhf_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
     }
 
 
-def _list(fields: Mapping[str, Any], name: str) -> list[Any]:
-    value = fields[name]
-    if not isinstance(value, list):
-        raise InvalidRequest(f"{name} is a {type(value).__name__}: post a list")
-    return value
-
-
 def slime_sample(body: Any) -> RewardSample:
     """Return the sample of a post.
 
@@ -175,7 +167,7 @@ def slime_sample(body: Any) -> RewardSample:
     """
     fields = _fields_of(body, "prompt", "response", "label")
     return RewardSample(
-        without_end(_text_of(fields["response"], "response")),
+        without_end(_typed(fields["response"], str, "response", "a text")),
         as_references(fields["label"]),
         _question_of(fields["prompt"], "prompt"),
     )
@@ -302,9 +294,8 @@ def aggregate_metrics(body: Any) -> PostReply:
     Raises:
         InvalidRequest: A field is missing, or no number where one is needed.
     """
-    responses = _fields_of(body, "verify_responses")["verify_responses"]
-    if not isinstance(responses, list):
-        raise InvalidRequest(f"verify_responses is a {type(responses).__name__}: post a list")
+    posted = _fields_of(body, "verify_responses")["verify_responses"]
+    responses = _typed(posted, list, "verify_responses", "a list")
     tasks: dict[int, list[float]] = {}
     for index, response in enumerate(responses):
         task, reward = _rewarded(response, f"verify_responses[{index}]")
@@ -329,8 +320,7 @@ def aggregate_metrics(body: Any) -> PostReply:
 
 def _rewarded(response: Any, at: str) -> tuple[int, float]:
     """Return the task of a response, and its reward."""
-    if not isinstance(response, Mapping):
-        raise InvalidRequest(f"{at} is a {type(response).__name__}: post what /verify answered")
+    response = _typed(response, dict, at, "what /verify answered")
     task, reward = response.get(_TASK, 0), response.get("reward")
     if type(task) is not int:  # no bool
         raise InvalidRequest(f"{at}.{_TASK} is a {type(task).__name__}: post a number")
