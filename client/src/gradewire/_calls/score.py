@@ -351,10 +351,12 @@ class ItemRows(ItemMessages[ItemScores]):
         row.parts |= decode_results(self.choice, self.provenance, index, result.results)
         if not result.complete:
             return None
-        labels = self.choice.labels
-        if missing := set(labels) - row.parts.keys():
-            raise ServerFault(f"the server left out {', '.join(sorted(missing))} of items[{index}]: report it")
-        return ItemScores(index, row.message.id, {label: row.parts[label] for label in labels})
+        parts, labels = row.parts, self.choice.labels
+        if tuple(parts) != labels:
+            if missing := set(labels) - parts.keys():
+                raise ServerFault(f"the server left out {', '.join(sorted(missing))} of items[{index}]: report it")
+            parts = {label: parts[label] for label in labels}
+        return ItemScores(index, row.message.id, parts)
 
 
 def counting_over_request(specs: Sequence[types_pb2.MetricSpec]) -> list[str]:
