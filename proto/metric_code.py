@@ -324,7 +324,7 @@ def _wrapped(text: str, indent: int, hanging: int | None = None) -> str:
 
 
 def _literal(text: str) -> str:
-    """A string of a table as an argument of its own, over several lines where it is long."""
+    """Return a string of a table as an argument of its own, over several lines where it is long."""
     pieces = textwrap.wrap(text, _WIDTH - 20, break_on_hyphens=False, drop_whitespace=False) or [""]
     return "            " + "\n            ".join(json.dumps(piece, ensure_ascii=False) for piece in pieces) + ",\n"
 

@@ -31,7 +31,7 @@ from benchmarks.load.memory import WORDS
 from typing_extensions import override
 
 from gradewire import AsyncClient
-from gradewire._transport.grpc_transport import GrpcTransport
+from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.errors import GradewireError
 from gradewire.results import ItemScores
 

@@ -9,8 +9,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from gradewire._opentelemetry import engine_span
-from gradewire_proto.otel import OtelSpan
-from gradewire_proto.spans import current_span, record_batch, spanned
+from gradewire_proto.tracing.otel import OtelSpan
+from gradewire_proto.tracing.spans import current_span, record_batch, spanned
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image as Pillow
 
 from gradewire import Item as ItemItems
-from gradewire._input import UnreadableValueError
+from gradewire._rows import UnreadableValueError
 from gradewire.items import Item, ItemProblem, encode_item, image_messages, local_picture, picture_digest
 from gradewire_proto.v1 import types_pb2
 

@@ -9,7 +9,7 @@ import pytest
 
 from gradewire import Client, InvalidRequest, JudgeGrade, JudgeParts, Lave, Smile, Status
 from gradewire._calls.client_calls import JUDGE_DEADLINE_S
-from gradewire._calls.requests import JUDGE_CHUNK_ITEMS
+from gradewire._calls.score import JUDGE_CHUNK_ITEMS
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.metrics.prompts import read_prompt_text, short_prompt
 from gradewire.testing import StubTransport, echo_scores

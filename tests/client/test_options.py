@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gradewire import AsyncClient, Client, InvalidRequest, Item, ReferenceEntry, Scorer, SubmitLimits
-from gradewire._calls.decode import decode_model_list
+from gradewire._calls.score import decode_model_list
 from gradewire.options import USUAL_METRICS, usual_metrics
 from gradewire.testing import StubTransport, echo_scores
 from gradewire.transport import LIST_MODELS, Q, R, RpcMethod

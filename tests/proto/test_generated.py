@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from gradewire_proto.descriptors import corpus_of
+from gradewire_proto.metric_parameters import PARAMETERS
+from gradewire_proto.v1 import types_pb2
+
 ROOT = Path(__file__).resolve().parents[2]
 V1 = "proto/src/gradewire_proto/v1"
 
@@ -47,3 +51,14 @@ def test_a_comment_that_lacks_something_is_named(generate: Any, path: str, text:
     file = generate.types_proto(generate.run_protoc()[1])
     with pytest.raises(ValueError, match=message):
         generate.Types(file, dict(generate.comments_of(file)) | {f"gradewire.v1.{path}": text})
+
+
+def test_metrics_whose_corpus_is_the_requests_by_default_are_those_of_the_protos() -> None:
+    specs = {name: types_pb2.MetricSpec() for name in PARAMETERS}
+    for name, spec in specs.items():
+        getattr(spec, name).SetInParent()
+    takes_request = {name for name, spec in specs.items() if corpus_of(spec) == types_pb2.CORPUS_REQUEST}
+
+    assert takes_request == {
+        name for name, listed in PARAMETERS.items() if any(each.default_value == "request" for each in listed)
+    }

@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from gradewire_proto.otel import OtelSpan
+from gradewire_proto.tracing.otel import OtelSpan
 
 
 class KeptSpans:

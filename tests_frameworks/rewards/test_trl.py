@@ -11,7 +11,7 @@ from tests.client.small_server import SmallServer
 from tests_frameworks.rewards.tiny_model import tiny_model, tiny_tokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-from gradewire._transport.grpc_transport import GrpcTransport
+from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.rewards import FailureHandling, RewardFailureRate, RewardSample, RewardScorer
 from gradewire.rewards.trl import AsyncTrlReward, TrlReward
 from gradewire.transport import Endpoint

@@ -19,7 +19,7 @@ from tests.support.servers.server_process import ServerProcess
 from tests_frameworks.rewards.tiny_model import tiny_tokenizer
 
 from gradewire import Client, InvalidRequest
-from gradewire._transport.grpc_transport import GrpcTransport
+from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.transport import Endpoint
 
 verl = pytest.importorskip("verl", reason="verl has an environment of its own, .venv-verl")

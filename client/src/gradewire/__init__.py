@@ -35,7 +35,7 @@ from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import MetricsLike, format_metric_line, parse_metric_line
 from gradewire.metrics.generated import *
 from gradewire.pairs import Comparison, OrderVerdict, Pair, PairLike, PairsLike, Winner
-from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry, SyntheticGeneration
+from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry, SyntheticGeneration
 from gradewire.results import (
     CacheHits,
     ItemScores,

@@ -9,7 +9,7 @@ _GRPC_CORE = "grpc._cython.cygrpc"
 
 
 class Forgetful(Protocol):
-    """Holds what a forked child must not touch."""
+    """An object that holds what a forked child must not touch."""
 
     def forget(self) -> None:
         """Called in every forked child, before anything else runs there: starts afresh."""
@@ -20,12 +20,12 @@ _grpc_is_inherited = False
 
 
 def forget_in_children(thing: Forgetful) -> None:
-    """Has `thing.forget` called in every child that this process forks while the thing lives."""
+    """Have `thing.forget` called in every child that this process forks while the thing lives."""
     _forgetful.add(thing)
 
 
 def grpc_is_inherited() -> bool:
-    """Whether an ancestor forked this process after it had loaded gRPC.
+    """Return True if an ancestor forked this process after it had loaded gRPC.
 
     gRPC's core then crashes or hangs here in most cases, whether its support for forks is on or off (ADR 20).
     """
@@ -33,7 +33,7 @@ def grpc_is_inherited() -> bool:
 
 
 def keep_for_good(thing: object) -> None:
-    """Keeps an object and all it holds from ever being destroyed.
+    """Keep an object and all it holds from ever being destroyed.
 
     An encoder's session or a gRPC channel made before a fork waits, when it is destroyed in the child, for threads that
     only the parent has: the child would hang or crash.

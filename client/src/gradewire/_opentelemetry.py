@@ -12,12 +12,14 @@ from opentelemetry import trace
 from opentelemetry._logs import get_logger
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
+from gradewire._tracing import CallTrace, RequestTrace
 from gradewire.pairs import Comparison
 from gradewire.results import ItemScores, MetricScore
 from gradewire.results import Status as ScoreStatus
-from gradewire.transport import CallTrace, Metadata, RequestTrace
-from gradewire_proto.otel import OtelSpan, context_of, emit, metadata_of
-from gradewire_proto.spans import (
+from gradewire.transport import Metadata
+from gradewire_proto.tracing.otel import OtelSpan, context_of, emit, metadata_of
+from gradewire_proto.tracing.settings import captures_content
+from gradewire_proto.tracing.spans import (
     BY_CALLER,
     CURRENT,
     ERROR_TYPE,
@@ -33,7 +35,6 @@ from gradewire_proto.spans import (
     Evaluation,
     explanation_of,
 )
-from gradewire_proto.tracing_settings import captures_content
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -58,7 +59,7 @@ def engine_span() -> Iterator[None]:
 
 
 _POINTS: Final = {"a": 1.0, "tie": 0.5, "b": 0.0}
-"""Of answer A."""
+"""Points of answer A by winner."""
 
 
 class OpenTelemetryCall(CallTrace):
@@ -85,12 +86,6 @@ class OpenTelemetryCall(CallTrace):
         variables = copy_context()
         variables.run(active.attach, self._within)
         return variables
-
-    def evaluated(self, rows: Sequence[Any], results: Sequence[ItemScores | Comparison]) -> None:
-        """As `CallTrace.evaluated`."""
-        if _has_events():
-            for result in results:
-                self._emit(result, _traceparent_of(rows[result.index]))
 
     def noted(self, index: int, row: Any) -> None:
         """As `CallTrace.noted`."""

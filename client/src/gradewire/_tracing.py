@@ -1,14 +1,48 @@
-"""What calls and transports ask of tracing; OpenTelemetry is never imported where the application has not done so."""
+"""Traces of calls and requests; OpenTelemetry is never imported where the application has not done so."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import Context
 from functools import cache
+from importlib import import_module
 from typing import Any, Final
 
-from gradewire.transport import CallTrace, RequestTrace
+from gradewire.transport import Metadata
 
 _API: Final = "opentelemetry.trace"
+
+
+class CallTrace:
+    """The trace of one call of a client's method; this one traces nothing."""
+
+    @property
+    def context(self) -> Context | None:
+        """The context of tasks in which the call's span is the current one; None: as they come."""
+        return None
+
+    def noted(self, index: int, row: Any) -> None:
+        """Keep the span that made the answer of a row, as the row names it, until its result comes."""
+
+    def answered(self, results: Sequence[Any]) -> None:
+        """Emit an event for each result (`ItemScores`, `Comparison`)."""
+
+    def evaluated(self, rows: Sequence[Any], results: Sequence[Any]) -> None:
+        """Emit an event for each result of these rows."""
+        for result in results:
+            self.noted(result.index, rows[result.index])
+        self.answered(results)
+
+
+class RequestTrace:
+    """The span of one request to a server; this one traces nothing."""
+
+    def metadata(self, own: Metadata | None) -> Metadata | None:
+        """Return the request's metadata with the trace's."""
+        return own
+
+    def answered_by(self, code: str) -> None:
+        """Note the gRPC code by which the request ended; OK where it is not called and no error passes."""
 
 
 UNTRACED: Final = CallTrace()
@@ -17,50 +51,47 @@ _NO_REQUEST: Final = nullcontext(RequestTrace())
 
 
 def call_trace(name: str, attributes: Callable[[], dict[str, Any]] = dict) -> AbstractContextManager[CallTrace]:
-    """The trace of a call; as a context it makes the call's span the current one, and ends it."""
-    if not _is_traced():
+    """Return the trace of a call; as a context it makes the call's span the current one, and ends it."""
+    if not (tracing := _tracing()):
         return _NO_CALL
-    from gradewire._opentelemetry import OpenTelemetryCall  # noqa: PLC0415 - see `_is_traced`
-
-    return OpenTelemetryCall(name, attributes(), is_current=True)
+    call: AbstractContextManager[CallTrace] = tracing.OpenTelemetryCall(name, attributes(), is_current=True)
+    return call
 
 
 def stream_trace(name: str) -> AbstractContextManager[CallTrace]:
     """As `call_trace`, for a generator, which shares its variables with its caller: its span is current nowhere."""
-    if not _is_traced():
+    if not (tracing := _tracing()):
         return _NO_CALL
-    from gradewire._opentelemetry import OpenTelemetryCall  # noqa: PLC0415 - as in `call_trace`
-
-    return OpenTelemetryCall(name, {}, is_current=False)
+    call: AbstractContextManager[CallTrace] = tracing.OpenTelemetryCall(name, {}, is_current=False)
+    return call
 
 
 def request_trace(method: str, address: str) -> AbstractContextManager[RequestTrace]:
-    """The span of a request; as a context it ends with it, and says by which error."""
-    if not _is_traced():
+    """Return the span of a request; as a context it ends with it, and says by which error."""
+    if not (tracing := _tracing()):
         return _NO_REQUEST
-    from gradewire._opentelemetry import OpenTelemetryRequest  # noqa: PLC0415 - as in `call_trace`
-
-    return OpenTelemetryRequest(method, address)
+    request: AbstractContextManager[RequestTrace] = tracing.OpenTelemetryRequest(method, address)
+    return request
 
 
 def engine_trace() -> AbstractContextManager[object]:
-    """Has an engine in this process trace its work as a part of the current span."""
-    if not _is_traced():
+    """Return a context in which an engine in this process traces its work as a part of the current span."""
+    if not (tracing := _tracing()):
         return _NO_CALL
-    from gradewire._opentelemetry import engine_span  # noqa: PLC0415 - as in `call_trace`
+    span: AbstractContextManager[object] = tracing.engine_span()
+    return span
 
-    return engine_span()
 
-
-def _is_traced() -> bool:
-    return _API in sys.modules and _is_usable()
+def _tracing() -> Any:
+    """Return the module that traces by OpenTelemetry; None where the application has not loaded OpenTelemetry."""
+    return import_module("gradewire._opentelemetry") if _API in sys.modules and _is_usable() else None
 
 
 @cache
 def _is_usable() -> bool:
-    """Whether the application's OpenTelemetry has what events need; one of before that counts as not there."""
+    """Return True if the application's OpenTelemetry has what events need; an older one counts as none."""
     try:
-        from opentelemetry._logs import Logger  # noqa: PLC0415 - the application has loaded what it belongs to
+        logs: Any = import_module("opentelemetry._logs")
     except ImportError:
         return False
-    return hasattr(Logger, "enabled")
+    return hasattr(logs, "Logger") and hasattr(logs.Logger, "enabled")

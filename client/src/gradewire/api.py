@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from gradewire._calls.background import BackgroundCalls, BackgroundLoop, IterableReader
 from gradewire._calls.client_calls import ClientCalls
-from gradewire._calls.compare import ChosenComparison
+from gradewire._calls.compare import PairRows
 from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.requests import ProgressCallback
 from gradewire._calls.submit import SubmitCallback, refused
@@ -21,7 +21,7 @@ from gradewire.metrics import ComparisonLike
 from gradewire.metrics.choice import MetricsLike
 from gradewire.options import CallOptions, CompareOptions, PrepareOptions, ScoreOptions, rows_of
 from gradewire.pairs import Comparison, PairsLike
-from gradewire.preparation import EntriesLike, PrepareReport, SyntheticGeneration
+from gradewire.references import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores, ModelList, ScoreReport
 from gradewire.transport import Transport
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Client(ClientBase):
-    """Scores answers on a gradewire server; `with` closes it, so does the end of the program.
+    """A client that scores answers on a gradewire server; `with` closes it, so does the end of the program.
 
     The same methods as `AsyncClient`, run on a thread of the client's own: usable from several threads, and where an
     event loop runs already, as in a notebook. Forked, or pickled as its settings, it starts afresh at its first use in
@@ -60,7 +60,7 @@ class Client(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> ScoreReport:
-        """Scores items, in order, and waits for the report; arguments and errors as `AsyncClient.score`."""
+        """Score items, in order, and wait for the report; arguments and errors as `AsyncClient.score`."""
         taken = list(rows_of("items", items))
         call = CallOptions.of("Client.score", metrics, options)
         return self._background.run(lambda calls: calls.score(taken, call, progress))
@@ -71,7 +71,7 @@ class Client(ClientBase):
         metrics: MetricsLike | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Iterator[ItemScores]:
-        """Scores items as they come, and gives each back when it is done; arguments as `AsyncClient.score_stream`.
+        """Score items as they come, and give each back when it is done; arguments as `AsyncClient.score_stream`.
 
         The items are read on a thread of their own, so their source may block.
         """
@@ -89,10 +89,10 @@ class Client(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[CompareOptions],
     ) -> list[Comparison]:
-        """Asks a judge which answer of each pair is the better one; arguments and errors as `AsyncClient.compare`."""
+        """Ask a judge which answer of each pair is the better one; arguments and errors as `AsyncClient.compare`."""
         taken = list(rows_of("pairs", pairs))
-        chosen = ChosenComparison.of("Client.compare", by, options)
-        return self._background.run(lambda calls: calls.compare(taken, chosen, options.get("deadline_s"), progress))
+        rows = PairRows("Client.compare", by, options)
+        return self._background.run(lambda calls: calls.compare(taken, rows, progress))
 
     def compare_stream(
         self,
@@ -100,16 +100,15 @@ class Client(ClientBase):
         by: ComparisonLike = "compare",
         **options: Unpack[CompareOptions],
     ) -> Iterator[Comparison]:
-        """Compares pairs as they come, and gives each back when it is done; arguments as `AsyncClient.compare_stream`.
+        """Compare pairs as they come, and give each back when it is done; arguments as `AsyncClient.compare_stream`.
 
         The pairs are read on a thread of their own, so their source may block.
         """
-        rows = rows_of("pairs", pairs)
-        chosen = ChosenComparison.of("Client.compare_stream", by, options)
+        source = rows_of("pairs", pairs)
+        rows = PairRows("Client.compare_stream", by, options)
         running = self._background.running()
-        reader = IterableReader(rows)
-        batches = running.calls.compare_stream(reader, chosen, options.get("deadline_s"))
-        return _iterate(running.loop, reader, batches)
+        reader = IterableReader(source)
+        return _iterate(running.loop, reader, running.calls.compare_stream(reader, rows))
 
     def prepare(
         self,
@@ -121,7 +120,7 @@ class Client(ClientBase):
         progress: PrepareCallback | None = None,
         **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
-        """Gets references ready before answers come; arguments and errors as `AsyncClient.prepare`."""
+        """Get references ready before answers come; arguments and errors as `AsyncClient.prepare`."""
         taken = list(rows_of("entries", entries))
         call = CallOptions.of("Client.prepare", metrics, options)
         return self._background.run(lambda calls: calls.prepare(taken, call, progress, generate, immutable=immutable))
@@ -134,7 +133,7 @@ class Client(ClientBase):
         callback: SubmitCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
-        """Scores later: returns at once, never raises; arguments as `AsyncClient.submit`."""
+        """Score later: return at once; it never raises; arguments as `AsyncClient.submit`."""
         call = CallOptions.of("Client.submit", metrics, options)
         try:
             running = self._background.running()
@@ -143,7 +142,7 @@ class Client(ClientBase):
         return running.calls.submit(lambda: running.loop.loop, items, call, callback)
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Waits until all that is submitted is done, callbacks included; False when timeout_s ran out before."""
+        """Wait until all that is submitted is done, callbacks included; False when timeout_s ran out before."""
         return self._background.run(lambda calls: calls.flush(timeout_s))
 
     def models(self, *, deadline_s: float | None = None) -> ModelList:
@@ -151,7 +150,7 @@ class Client(ClientBase):
         return self._background.run(lambda calls: calls.models(deadline_s))
 
     def close(self) -> None:
-        """Finishes what was submitted, for at most a minute, and closes the connection; closing twice is fine."""
+        """Finish what was submitted, for at most a minute, and close the connection; closing twice is fine."""
         self._background.close()
 
     def __enter__(self) -> Self:
@@ -196,7 +195,7 @@ EMBEDDED_DEADLINE_S = 3600.0
 class _Embedded(ClientBase):
     @classmethod
     def embedded(cls, **settings: Any) -> Self:
-        """Makes a scorer; model and caches are opened at the first call.
+        """Make a scorer; model and caches are opened at the first call.
 
         Args:
             **settings: As the server's, by name (docs/reference/settings.md): `model_repository`, `disk_directory`, …
@@ -211,17 +210,17 @@ class _Embedded(ClientBase):
 
 
 class Scorer(_Embedded, Client):
-    """Scores in this process; made by `Scorer.embedded()`, used like `Client`, with the same scores."""
+    """A scorer in this process; made by `Scorer.embedded()`, used like `Client`, with the same scores."""
 
 
 class AsyncScorer(_Embedded, AsyncClient):
-    """Scores in this process, on the caller's event loop; made by `AsyncScorer.embedded()`, used like `AsyncClient`."""
+    """A scorer in this process, on the caller's loop; made by `AsyncScorer.embedded()`, used like `AsyncClient`."""
 
 
 def embedded_transport(**settings: Any) -> Transport:
-    """The transport of `Scorer.embedded`; raises as that does."""
+    """Return the transport of `Scorer.embedded`; raises as that does."""
     try:
-        from gradewire._transport.embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
+        from gradewire._transports.embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
 
         return EmbeddedTransport(settings)
     except ImportError as error:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
 from gradewire._calls.client_calls import ClientCalls, ProcessCalls, connect
-from gradewire._calls.compare import ChosenComparison
+from gradewire._calls.compare import PairRows
 from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.requests import ProgressCallback
 from gradewire._calls.submit import SubmitCallback, SubmitLimits
@@ -25,7 +25,7 @@ from gradewire.options import (
     rows_of,
 )
 from gradewire.pairs import Comparison, PairLike, PairsLike
-from gradewire.preparation import EntriesLike, PrepareReport, SyntheticGeneration
+from gradewire.references import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores, ModelList, ScoreReport
 from gradewire.transport import Endpoint, Tls, Transport
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class ClientBase:
-    """What both clients are made with; each says in `_start` where its calls run."""
+    """The base of both clients: their settings. Each says in `_start` where its calls run."""
 
     def __init__(  # noqa: PLR0913 - all optional and named
         self,
@@ -66,7 +66,7 @@ class ClientBase:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """What a client is made of, and all that is pickled of it."""
+    """The settings of a client, which is pickled as these."""
 
     carrier: Transport | Endpoint
     deadline_s: float
@@ -77,7 +77,7 @@ class _Settings:
 
 
 class AsyncClient(ClientBase):
-    """Scores answers on a gradewire server; `async with` closes it.
+    """A client that scores answers on a gradewire server; `async with` closes it.
 
     Args:
         address: HOST:PORT of the server.
@@ -107,7 +107,7 @@ class AsyncClient(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> ScoreReport:
-        """Scores items, in order.
+        """Score items, in order.
 
         Long lists are cut into requests, of which a few are in flight. An item that cannot be sent (wrong types, lone
         surrogates, too large) becomes INVALID_INPUT and the rest is scored. When some requests are answered and others
@@ -137,7 +137,7 @@ class AsyncClient(ClientBase):
         metrics: MetricsLike | None = None,
         **options: Unpack[ScoreOptions],
     ) -> AsyncGenerator[ItemScores]:
-        """Scores items as they come, and gives each back when it is done: not in order, `index` tells.
+        """Score items as they come, and give each back when it is done: not in order, `index` tells.
 
         Reads at most 256 items ahead of what was taken, so the source may be endless. A stream that breaks is taken up
         again with the unfinished items. A plain iterable is read on the event loop and must not block.
@@ -164,7 +164,7 @@ class AsyncClient(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[CompareOptions],
     ) -> list[Comparison]:
-        """Asks a judge which answer of each pair is the better one, in order.
+        """Ask a judge which answer of each pair is the better one, in order.
 
         Each pair is shown twice, with either answer first. A pair that cannot be sent becomes INVALID_INPUT and the
         rest is compared; what else fails, fails as items of `score` do.
@@ -180,9 +180,9 @@ class AsyncClient(ClientBase):
             InvalidRequest: The message names the argument.
             GradewireError: No request was answered; which one says why.
         """
-        rows = list(rows_of("pairs", pairs))
-        chosen = ChosenComparison.of("AsyncClient.compare", by, options)
-        return await self._calls.compare(rows, chosen, options.get("deadline_s"), progress)
+        taken = list(rows_of("pairs", pairs))
+        rows = PairRows("AsyncClient.compare", by, options)
+        return await self._calls.compare(taken, rows, progress)
 
     def compare_stream(
         self,
@@ -190,7 +190,7 @@ class AsyncClient(ClientBase):
         by: ComparisonLike = "compare",
         **options: Unpack[CompareOptions],
     ) -> AsyncGenerator[Comparison]:
-        """Compares pairs as they come, and gives each back when it is done: not in order, `index` tells.
+        """Compare pairs as they come, and give each back when it is done: not in order, `index` tells.
 
         Reads ahead, and goes on after a break, as `score_stream`.
 
@@ -204,9 +204,9 @@ class AsyncClient(ClientBase):
             InvalidRequest: At once; the message names the argument.
             GradewireError: While iterating; what was yielded before stands.
         """
-        rows = pairs if isinstance(pairs, AsyncIterable) else _turns(rows_of("pairs", pairs))
-        chosen = ChosenComparison.of("AsyncClient.compare_stream", by, options)
-        return _flatten(self._calls.compare_stream(rows, chosen, options.get("deadline_s")))
+        source = pairs if isinstance(pairs, AsyncIterable) else _turns(rows_of("pairs", pairs))
+        rows = PairRows("AsyncClient.compare_stream", by, options)
+        return _flatten(self._calls.compare_stream(source, rows))
 
     async def prepare(
         self,
@@ -218,7 +218,7 @@ class AsyncClient(ClientBase):
         progress: PrepareCallback | None = None,
         **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
-        """Gets references ready before answers come, and stores synthetic answers for `synthetic="prepared"`.
+        """Get references ready before answers come, and store synthetic answers for `synthetic="prepared"`.
 
         The same entries again compute nothing; after a break, call again to go on.
 
@@ -251,7 +251,7 @@ class AsyncClient(ClientBase):
         callback: SubmitCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
-        """Scores later: takes a snapshot of the items and returns at once; never blocks, never raises.
+        """Score later: take a snapshot of the items and return at once; it never blocks and never raises.
 
         All failures are in the future: Overloaded when more than `max_pending_items` or `max_pending_bytes` would be
         pending, InvalidRequest for wrong arguments. In async code: `await asyncio.wrap_future(client.submit(…))`.
@@ -266,7 +266,7 @@ class AsyncClient(ClientBase):
         return self._calls.submit(asyncio.get_running_loop, items, call, callback)
 
     async def flush(self, timeout_s: float | None = None) -> bool:
-        """Waits until all that is submitted is done, callbacks included; False when timeout_s ran out before.
+        """Wait until all that is submitted is done, callbacks included; False when timeout_s ran out before.
 
         Must not be called from a callback of `submit`, which it would wait for.
         """
@@ -277,7 +277,7 @@ class AsyncClient(ClientBase):
         return await self._calls.models(deadline_s)
 
     async def close(self) -> None:
-        """Finishes what was submitted, for at most a minute, and closes the connection; closing twice is fine."""
+        """Finish what was submitted, for at most a minute, and close the connection; closing twice is fine."""
         await self._calls.close()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""The errors of the library, as one tree.
 
 ```
 GradewireError
@@ -85,7 +85,7 @@ class AccessDenied(RequestError):  # noqa: N818 - reads as what happened, like h
 
 
 class InconsistentReplies(GradewireError):  # noqa: N818 - reads as what happened, like httpx's names
-    """Parts of one call were answered with different metric versions or models, so their scores must not be mixed."""
+    """Different metric versions or models answered parts of one call, so their scores must not be mixed."""
 
 
 class ClientClosed(GradewireError):  # noqa: N818 - reads as what happened, like httpx's names
@@ -101,7 +101,7 @@ class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what h
 
     @classmethod
     def of(cls, what: str, error: ImportError) -> Self:
-        """What to tell somebody for whom `what` cannot be imported; an error in our own packages is raised as it is."""
+        """Return the error where `what` cannot be imported; an error in our own packages is raised as it is."""
         package = (error.name or "").partition(".")[0]
         if isinstance(error, GradewireError) or package.startswith("gradewire"):
             raise error

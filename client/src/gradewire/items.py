@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from gradewire._input import (
+from gradewire._rows import (
     LIST_FIELDS,
     TEXT_FIELDS,
     Table,
@@ -31,7 +31,7 @@ M = TypeVar("M", types_pb2.Item, judging_pb2.Pair)
 
 
 def image_messages(values: object) -> list[types_pb2.Image]:
-    """The pictures of an item.
+    """Return the pictures of an item.
 
     Args:
         values: One picture or a list of them: bytes of a file, a path (pathlib.Path), a data: URI or an https address
@@ -48,7 +48,7 @@ def image_messages(values: object) -> list[types_pb2.Image]:
 
 
 def local_picture(named: str, folder: Path) -> bytes | str:
-    """What is sent of a picture that a row names.
+    """Return what is sent of a picture that a row names.
 
     A URI is sent as it is. A path is read where it lies in `folder` or below: a file of rows from somewhere else must
     not send what lies elsewhere on this machine.
@@ -179,7 +179,7 @@ ItemsLike = Iterable[ItemLike] | Table
 
 @dataclass(frozen=True, slots=True)
 class ItemProblem:
-    """Why an item cannot be sent.
+    """The reason why an item cannot be sent.
 
     Attributes:
         id: The item's id as far as it can be shown.
@@ -194,7 +194,7 @@ class ItemProblem:
 
 @dataclass(frozen=True, slots=True)
 class RowForm(Generic[M]):
-    """How rows of one kind go on the wire.
+    """The form of rows of one kind on the wire.
 
     Attributes:
         plural: What they are called in messages.
@@ -215,7 +215,7 @@ _ITEMS: Final = RowForm("items", Item, types_pb2.Item, (*TEXT_FIELDS, *LIST_FIEL
 
 
 def encode_item(index: int, item: object, *, max_bytes: int, images: bool = False) -> types_pb2.Item | ItemProblem:
-    """Makes the message of an item, or says what is wrong with it.
+    """Make the message of an item, or says what is wrong with it.
 
     Args:
         index: Position in the call, for the message.
@@ -261,7 +261,7 @@ def encode_row(form: RowForm[M], index: int, row: object, *, max_bytes: int, ima
 
 
 def _message_of(form: RowForm[M], values: Mapping[str, Any]) -> M | None:
-    """The message of values that are texts and lists of texts already, as they nearly always are; else None."""
+    """Return the message of values that are texts and lists of texts already, as they nearly always are; else None."""
     # protobuf would take a string for a list of letters, and any iterable for a list.
     listed = all(isinstance(values.get(name, ()), list | tuple) for name in LIST_FIELDS)
     if not listed or any(name not in values for name in form.needed):
@@ -296,7 +296,7 @@ def _find_problem(form: RowForm[M], row_name: str, row: Mapping[Any, Any], value
 
 
 def holds_bytes(values: Mapping[str, Any]) -> bool:
-    """Whether bytes stand in the place of a text, or among texts."""
+    """Return True if bytes stand in the place of a text, or among texts."""
     return any(
         isinstance(value, bytes) or (isinstance(value, list | tuple) and any(isinstance(text, bytes) for text in value))
         for value in values.values()

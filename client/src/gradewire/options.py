@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Final, Literal, Self, TypeAlias, TypedDict, cast, get_args
 
-from gradewire._input import is_table, table_rows
+from gradewire._rows import is_table, table_rows
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
 from gradewire.metrics import Compare, Correctness, Preset, Smile, Synthetic
 from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import MetricChoice, MetricDefaults, MetricsLike, choose_metrics, parse_comparison_line
 from gradewire.pairs import Pair
-from gradewire.preparation import ReferenceEntry, SyntheticGeneration
+from gradewire.references import ReferenceEntry, SyntheticGeneration
 from gradewire.results import ModelList
 
 Priority: TypeAlias = Literal["normal", "bulk"]
-"""Of a call that scores."""
+"""The priority of a call that scores."""
 
 
 class PrepareOptions(TypedDict, total=False):
@@ -70,7 +70,7 @@ _MAX_DEADLINE_S = 1e9
 
 
 def check_deadline(deadline_s: object) -> float:
-    """The deadline, if it is one.
+    """Return the deadline, if it is one.
 
     Raises:
         InvalidRequest: It is no number, not positive, or not finite.
@@ -82,13 +82,13 @@ def check_deadline(deadline_s: object) -> float:
 
 
 def check_most(name: str, most: object) -> None:
-    """Refuses what is no number of things that there may be at most."""
+    """Refuse what is no number of things that there may be at most."""
     if not isinstance(most, Integral) or most < 1:
         raise InvalidRequest(f"{name}={most!r}: give a whole number, 1 or more")
 
 
 def rows_of(name: str, rows: Any) -> Iterable[Any]:
-    """What is given as items or entries, row by row; a table as mappings by column.
+    """Return what is given as items or entries, row by row; a table as mappings by column.
 
     Raises:
         InvalidRequest: It cannot be read row by row, or would be read wrongly so: a single row, a text.
@@ -108,13 +108,13 @@ def rows_of(name: str, rows: Any) -> Iterable[Any]:
 
 
 def check_metrics(metrics: object) -> None:
-    """Refuses what is neither a text nor a metric nor several."""
+    """Refuse what is neither a text nor a metric nor several."""
     if not isinstance(metrics, str | Metric) and not _is_iterable(metrics):
         raise InvalidRequest(f"metrics is a {type(metrics).__name__}: give a name, a line, a metric or several")
 
 
 def check_comparison(by: object, judge: str | None) -> Compare:
-    """How pairs are compared, with the call's judge where it says none itself.
+    """Return the comparison that is asked for, with the call's judge where it names none itself.
 
     Raises:
         InvalidRequest: It is neither a comparison nor the line of one.
@@ -127,14 +127,20 @@ def check_comparison(by: object, judge: str | None) -> Compare:
     return replace(by, model=judge) if judge and by.model is None else by
 
 
+def check_names(method: str, options: Mapping[str, object], known: Any) -> None:
+    """Raise TypeError, as Python does, for an option that a method, CLASS.METHOD, does not have."""
+    if unknown := options.keys() - known.__optional_keys__:
+        raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
+
+
 def check_priority(priority: object) -> None:
-    """Refuses what is no priority."""
+    """Refuse what is no priority."""
     if priority not in get_args(Priority):
         raise InvalidRequest(f"priority must be one of {', '.join(get_args(Priority))}, not {priority!r}")
 
 
 def check_text(name: str, value: object) -> None:
-    """Refuses what is neither a text nor None."""
+    """Refuse what is neither a text nor None."""
     if value is None:
         return
     if not isinstance(value, str):
@@ -146,7 +152,7 @@ def check_text(name: str, value: object) -> None:
 
 
 def check_generate(generate: object) -> SyntheticGeneration | None:
-    """Who writes synthetic answers; None where nobody is to.
+    """Return the writer of synthetic answers; None where none are wanted.
 
     Raises:
         InvalidRequest: It is neither yes nor no, nor a judge, nor a SyntheticGeneration.
@@ -167,13 +173,13 @@ def check_generate(generate: object) -> SyntheticGeneration | None:
 
 
 def check_progress(progress: object) -> None:
-    """Refuses what cannot be called."""
+    """Refuse what cannot be called."""
     if progress is not None and not callable(progress):
         raise InvalidRequest(f"progress is a {type(progress).__name__}: give a function")
 
 
 def check_timeout(timeout_s: object) -> None:
-    """Refuses what is neither a time nor None."""
+    """Refuse what is neither a time nor None."""
     if timeout_s is not None and math.isnan(_as_float(timeout_s)):
         raise InvalidRequest(f"timeout_s={timeout_s!r}: give seconds, or None to wait as long as it takes")
 
@@ -196,7 +202,7 @@ USUAL_METRICS: Final = f"{Smile.name},{Correctness.name}"
 
 
 def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
-    """Metrics that an encoder as it is built cannot compute, and why; none where the encoder is not known.
+    """Return the metrics that an encoder as it is built cannot compute, and why; none where the encoder is not known.
 
     Args:
         listed: What the server has.
@@ -210,7 +216,7 @@ def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
 
 
 def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
-    """The usual metrics that a server can compute with an encoder, and what its caller should know of it.
+    """Return the usual metrics that a server can compute with an encoder, and what its caller should know of it.
 
     Where the encoder itself is missing both say so, and nothing is left out.
 
@@ -236,7 +242,7 @@ def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """What the caller of one call said.
+    """The options of one call.
 
     Attributes:
         metrics: The metrics, as written; None: those of `USUAL_METRICS` that the server can compute.
@@ -252,21 +258,19 @@ class CallOptions:
 
     @classmethod
     def of(cls, method: str, metrics: MetricsLike | None, options: PrepareOptions) -> Self:
-        """The options of a call of a client's method, CLASS.METHOD.
+        """Return the options of a call of a client's method, CLASS.METHOD.
 
         Raises:
             TypeError: The method has no such option; said as Python says it.
         """
-        known = PrepareOptions if method.endswith(".prepare") else ScoreOptions
-        if unknown := options.keys() - known.__optional_keys__:
-            raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
+        check_names(method, options, PrepareOptions if method.endswith(".prepare") else ScoreOptions)
         said: dict[str, Any] = {**options}
         deadline_s = said.pop("deadline_s", None)
         priority: Priority = said.pop("priority", None) or "normal"
         return cls(metrics, MetricDefaults(**said), deadline_s, priority)
 
     def choose(self) -> MetricChoice:
-        """The metrics, with what the call says for all of them.
+        """Return the metrics, with what the call says for all of them.
 
         Raises:
             InvalidRequest: An option is of a wrong type, or does not fit the metrics.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from gradewire._input import Table, UnreadableValueError, as_texts, field_values
+from gradewire._rows import Table, UnreadableValueError, as_texts, field_values
 from gradewire.items import ItemProblem, RowForm, encode_row
 from gradewire.results import CacheHits, Provenance, ScoreWarning, Status, Timing
 from gradewire_proto.v1 import judging_pb2
@@ -49,7 +49,7 @@ _PAIRS: Final = RowForm(
 
 
 def encode_pair(index: int, pair: object, *, max_bytes: int, images: bool = False) -> judging_pb2.Pair | ItemProblem:
-    """Makes the message of a pair, or says what is wrong with it; arguments as `encode_item`."""
+    """Make the message of a pair, or says what is wrong with it; arguments as `encode_item`."""
     if isinstance(pair, Mapping):
         try:
             pair = _with_caption(pair)
@@ -73,7 +73,7 @@ Winner: TypeAlias = Literal["a", "b", "tie"]
 
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
-    """What the judge said of a pair in one of its two orders.
+    """The judge's verdict on a pair in one of its two orders.
 
     Attributes:
         first: The answer that it was shown first.

@@ -99,7 +99,7 @@ class MetricInfo:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may hold; 0 means that the server does not say.
+    """Bounds on one request; 0 means that the server does not say.
 
     Attributes:
         max_item_bytes: All strings of one item, as UTF-8.
@@ -119,7 +119,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ModelList:
-    """What a server can do.
+    """The models, metrics and limits of a server.
 
     Attributes:
         models: Encoders and judges, those that could be had included.
@@ -137,7 +137,7 @@ class ModelList:
 
 
 class Status(StrEnum):
-    """How an (item, metric) pair ended; only OK carries a score. The meanings stand in docs/reference/metrics.md."""
+    """The status of an (item, metric) pair; only OK carries a score. docs/reference/metrics.md has the meanings."""
 
     OK = "OK"
     INVALID_INPUT = "INVALID_INPUT"
@@ -157,7 +157,7 @@ class Status(StrEnum):
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same item may be scored when it is sent again later."""
+        """True if the same item may be scored when it is sent again later."""
         return self in {Status.UNAVAILABLE, Status.TIMEOUT}
 
 
@@ -178,7 +178,7 @@ class ScoreWarning(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CacheHits:
-    """Where the texts were answered from, counted in texts.
+    """The sources from which texts were answered, counted in texts.
 
     Attributes:
         memory: The server's own memory.
@@ -197,7 +197,7 @@ class CacheHits:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Where the time went in the server, seconds; work shared by several items is counted in full for each."""
+    """The time spent in the server, seconds; work shared by several items is counted in full for each."""
 
     queue_s: float = 0.0
     cache_s: float = 0.0
@@ -207,7 +207,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What one needs to get the same number again.
+    """The record of what is needed to get the same score again.
 
     Attributes:
         name: The metric's name.
@@ -324,6 +324,22 @@ _PARTS = tuple(name for name in PART_FIELDS if name != "correct")
 _HITS = tuple(field.name for field in fields(CacheHits))
 _ALWAYS = ("index", "id", "metric", "score", "status")
 _TIMES = tuple(field.name for field in fields(Timing))
+_COLUMNS: Mapping[str, object] = {
+    "index": int,
+    "id": str,
+    "metric": str,
+    "score": float,
+    "status": str,
+    "message": str,
+    "warnings": tuple[str, ...],
+    "matched_reference": int,
+    "correct": bool,
+    **{name: PART_FIELDS[name] for name in _PARTS},
+    **dict.fromkeys((f"hits_{name}" for name in _HITS), int),
+    **dict.fromkeys(_TIMES, float),
+    "line": str,
+}
+"""Types of the columns of records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +367,7 @@ class MetricSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreReport(Sequence[ItemScores]):
-    """Results in the order of the items; a sequence of `ItemScores`.
+    """The results in the order of the items; a sequence of `ItemScores`.
 
     Attributes:
         items: The results.
@@ -430,7 +446,7 @@ class ScoreReport(Sequence[ItemScores]):
         ]
 
     def to_pandas(self) -> "pd.DataFrame":
-        """The records as a DataFrame, without the columns that have nothing in any row.
+        """Return the records as a DataFrame, without the columns that have nothing in any row.
 
         Raises:
             MissingExtra: pandas is not installed.
@@ -442,13 +458,13 @@ class ScoreReport(Sequence[ItemScores]):
         records = self.to_records()
         used = [
             column
-            for column in (records[0] if records else _ALWAYS)
+            for column in _COLUMNS
             if column in _ALWAYS or any(_is_informative(column, record[column]) for record in records)
         ]
         return pd.DataFrame([{column: record[column] for column in used} for record in records], columns=used)
 
     def to_arrow(self) -> "pa.Table":
-        """The records as an Arrow table; the schema does not depend on the values.
+        """Return the records as an Arrow table; the schema does not depend on the values.
 
         Raises:
             MissingExtra: pyarrow is not installed.
@@ -471,21 +487,7 @@ class ScoreReport(Sequence[ItemScores]):
             bool: pa.bool_(),
             bool | None: pa.bool_(),
         }
-        columns: dict[str, pa.DataType] = {
-            "index": pa.int64(),
-            "id": pa.string(),
-            "metric": pa.string(),
-            "score": pa.float64(),
-            "status": pa.string(),
-            "message": pa.string(),
-            "warnings": pa.list_(pa.string()),
-            "matched_reference": pa.int64(),
-            "correct": pa.bool_(),
-            **{name: arrow[PART_FIELDS[name]] for name in _PARTS},
-            **dict.fromkeys((f"hits_{name}" for name in _HITS), pa.int64()),
-            **dict.fromkeys(_TIMES, pa.float64()),
-            "line": pa.string(),
-        }
+        columns = {name: arrow[kind] for name, kind in _COLUMNS.items()}
         return pa.Table.from_pylist(self.to_records(), schema=pa.schema(columns))
 
 

@@ -38,7 +38,7 @@ _LONG_S = 3600.0
 def echo_scores(
     request: scoring_pb2.ScoreRequest, *, score: Callable[[types_pb2.Item], float | None]
 ) -> scoring_pb2.ScoreResponse:
-    """A well-formed reply: the same score for all metrics of an item; None makes it EMPTY_PREDICTION."""
+    """Return a well-formed reply: the same score for all metrics of an item; None makes it EMPTY_PREDICTION."""
     reply = scoring_pb2.ScoreResponse(provenance=[_provenance(spec, request.reference_set) for spec in request.metrics])
     for index, item in enumerate(request.items):
         value = score(item)
@@ -58,7 +58,7 @@ def echo_scores(
 def echo_comparisons(
     request: judging_pb2.CompareRequest, *, winner: Callable[[judging_pb2.Pair], Winner | None]
 ) -> judging_pb2.CompareResponse:
-    """A well-formed reply in which both orders say the same; None makes a pair INCONSISTENT: the first answer wins."""
+    """Return a well-formed reply in which both orders say the same; None makes a pair INCONSISTENT."""
     spec = types_pb2.MetricSpec(compare=request.parameters)
     reply = judging_pb2.CompareResponse(provenance=_provenance(spec, ""))
     for index, pair in enumerate(request.pairs):
@@ -83,7 +83,7 @@ def echo_comparisons(
 
 
 class StubTransport:
-    """Answers from a function, in the process, with the client's own chunking, decoding and deadlines around it.
+    """A transport that answers from a function, with the client's own chunking, decoding and deadlines around it.
 
     Args:
         answer: From request to reply, plain or async; may raise errors of `gradewire.errors`. Streams are answered
@@ -122,60 +122,45 @@ class StubTransport:
         self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
     ) -> AsyncGenerator[R]:
         """Yield one reply for each message of items or pairs; of `prepare` one that says that all is done."""
-        replies: Any = sent
-        if method == SCORE_STREAM:
-            replies = self._scores(replies, timeout_s or _LONG_S)
-        elif method == COMPARE_STREAM:
-            replies = self._comparisons(replies, timeout_s or _LONG_S)
-        else:
-            yield cast("R", _prepared(replies))
+        requests: Any = sent
+        if method not in {SCORE_STREAM, COMPARE_STREAM}:
+            yield cast("R", _prepared(requests))
             return
-        async for reply in replies:
-            yield reply
-
-    async def _scores(
-        self, requests: AsyncIterator[scoring_pb2.ScoreStreamRequest], timeout_s: float
-    ) -> AsyncGenerator[scoring_pb2.ScoreStreamResponse]:
-        config = scoring_pb2.ScoreStreamConfig()
-        started = 0
+        unary: RpcMethod[Any, Any] = SCORE if method == SCORE_STREAM else COMPARE
+        rows, config, started = "items" if method == SCORE_STREAM else "pairs", None, 0
         async for message in requests:
             if message.HasField("config"):
                 config = message.config
-                yield scoring_pb2.ScoreStreamResponse(
-                    provenance=[_provenance(spec, config.reference_set) for spec in config.metrics]
-                )
+                yield _accepted(method, config)
                 continue
-            request = scoring_pb2.ScoreRequest(
-                items=message.items.items, metrics=config.metrics, reference_set=config.reference_set
-            )
-            reply = await self.unary(SCORE, request, timeout_s=timeout_s)
-            for item in reply.items:
-                item.index += started
-                item.complete = True
-            started += len(reply.items)
-            yield scoring_pb2.ScoreStreamResponse(items=reply.items)
-
-    async def _comparisons(
-        self, requests: AsyncIterator[judging_pb2.CompareStreamRequest], timeout_s: float
-    ) -> AsyncGenerator[judging_pb2.CompareStreamResponse]:
-        parameters = types_pb2.CompareParameters()
-        started = 0
-        async for message in requests:
-            if message.HasField("config"):
-                parameters = message.config.parameters
-                provenance = _provenance(types_pb2.MetricSpec(compare=parameters), "")
-                yield judging_pb2.CompareStreamResponse(provenance=provenance)
-                continue
-            request = judging_pb2.CompareRequest(pairs=message.pairs.pairs, parameters=parameters)
-            reply = await self.unary(COMPARE, request, timeout_s=timeout_s)
-            for pair in reply.pairs:
-                pair.index += started
-            started += len(reply.pairs)
-            yield judging_pb2.CompareStreamResponse(pairs=reply.pairs)
+            request = _as_request(config, getattr(message, rows))
+            reply = await self.unary(unary, request, timeout_s=timeout_s or _LONG_S)
+            results = getattr(reply, rows)
+            for result in results:
+                result.index += started
+                if method == SCORE_STREAM:
+                    result.complete = True
+            started += len(results)
+            yield cast("R", cast("Any", method.reply_type)(**{rows: results}))
 
     async def close(self) -> None:
-        """Sets `closed`."""
+        """Set `closed`."""
         self.closed = True
+
+
+def _accepted(method: RpcMethod[Any, R], config: Any) -> R:
+    if isinstance(config, scoring_pb2.ScoreStreamConfig):
+        provenance: Any = [_provenance(spec, config.reference_set) for spec in config.metrics]
+    else:
+        provenance = _provenance(types_pb2.MetricSpec(compare=config.parameters), "")
+    return cast("R", cast("Any", method.reply_type)(provenance=provenance))
+
+
+def _as_request(config: Any, rows: Any) -> Any:
+    """Return the request for the rows of one message of a stream."""
+    if isinstance(rows, scoring_pb2.ScoreStreamItems):
+        return scoring_pb2.ScoreRequest(items=rows.items, metrics=config.metrics, reference_set=config.reference_set)
+    return judging_pb2.CompareRequest(pairs=rows.pairs, parameters=config.parameters)
 
 
 def _prepared(request: references_pb2.PrepareRequest) -> references_pb2.PrepareProgress:

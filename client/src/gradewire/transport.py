@@ -1,10 +1,9 @@
 """The protocol of a transport (gRPC, an engine in this process, or a stub in a test), and the address of a server."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextvars import Context
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
@@ -20,7 +19,7 @@ R = TypeVar("R", bound=Message)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """How to encrypt, and which certificates to trust; all files are PEM.
+    """Encryption of a connection and the certificates to trust; all files are PEM.
 
     Attributes:
         root_certificates: Certificate authorities to trust; None: gRPC's own list.
@@ -73,35 +72,6 @@ class Endpoint:
                 "token (of the command: --token, GRADEWIRE_TOKEN) has a line end, a blank at an end, or a character "
                 "that no token has: give it as the server has it; of a file, without the line end"
             )
-
-
-class CallTrace:
-    """The trace of one call of a client's method; this one traces nothing."""
-
-    @property
-    def context(self) -> Context | None:
-        """For tasks of the call, whose current span is then the call's; None: as they come."""
-        return None
-
-    def evaluated(self, rows: Sequence[Any], results: Sequence[Any]) -> None:
-        """Emit an event for each result (`ItemScores`, `Comparison`); `rows` are the caller's, at their indices."""
-
-    def noted(self, index: int, row: Any) -> None:
-        """Keep what a row says of the span that it stands for, until its result comes."""
-
-    def answered(self, results: Sequence[Any]) -> None:
-        """As `evaluated`, for rows that were noted."""
-
-
-class RequestTrace:
-    """The span of one request to a server; this one traces nothing."""
-
-    def metadata(self, own: Metadata | None) -> Metadata | None:
-        """Return the request's metadata with the trace's."""
-        return own
-
-    def answered_by(self, code: str) -> None:
-        """Note the gRPC code by which the request ended; OK where it is not called and no error passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +131,7 @@ LIST_MODELS: Final = RpcMethod(MODELS, "List", models_pb2.ListModelsRequest, mod
 
 
 class Transport(Protocol):
-    """Carries messages; checks, chunks and repeats nothing that its medium does not repeat by itself.
+    """A carrier of messages; checks, chunks and repeats nothing that its medium does not repeat by itself.
 
     Both calls run on the event loop of the client that owns the transport. Failures are raised as errors of
     `gradewire.errors`. After a fork the transport is used again in the child, on another loop, and opens itself anew.

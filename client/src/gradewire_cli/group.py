@@ -14,8 +14,8 @@ from typing_extensions import override
 from gradewire_cli.lazy_commands import LazyGroup
 from gradewire_cli.problems import fail, silence_stdout
 from gradewire_proto.exit_codes import ExitCode
-from gradewire_proto.tracing import open_tracing
-from gradewire_proto.tracing_settings import TracingSettings
+from gradewire_proto.tracing.factory import open_tracing
+from gradewire_proto.tracing.settings import TracingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

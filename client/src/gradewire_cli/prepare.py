@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from gradewire import AsyncClient
-from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
+from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gradewire.errors import InvalidRequest, MissingExtra
-from gradewire.rewards.shared import scorer_of
+from gradewire.rewards.framework_settings import scorer_of
 from gradewire_server.processes.supervisor import run as supervise
 from gradewire_server.settings.server import Settings, setting_infos
 from gradewire_server.settings.surface import SettingInfo, SettingsError

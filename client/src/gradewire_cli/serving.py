@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.errors import InvalidRequest
-from gradewire.rewards.shared import scorer_of
+from gradewire.rewards.framework_settings import scorer_of
 from gradewire_cli.lazy_commands import MountedGroup, server_module
 from gradewire_cli.options.common import INPUT_FILE, option_group
 from gradewire_cli.options.connection import MAX_PORT
 from gradewire_cli.problems import one_line_errors
 from gradewire_proto.exit_codes import ExitCode
-from gradewire_proto.tracing_settings import endpoint_problem
+from gradewire_proto.tracing.settings import endpoint_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

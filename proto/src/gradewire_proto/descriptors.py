@@ -9,16 +9,11 @@ from typing import Final
 
 from google.protobuf.descriptor import EnumDescriptor
 
-from gradewire_proto.metric_parameters import PARAMETERS
 from gradewire_proto.v1 import types_pb2
 
-# Metrics that take the request's corpus when their message does not say; all others take no weights then. CIDEr without
-# weights is not CIDEr.
-_TAKES_REQUEST: Final = frozenset(
-    metric
-    for metric, parameters in PARAMETERS.items()
-    if any(parameter.default_value == "request" for parameter in parameters)
-)
+_CORPUS: Final = types_pb2.Corpus.DESCRIPTOR.full_name
+_TAKES_REQUEST: Final = frozenset({"cider"})
+"""Metrics that take the request's corpus when their message does not say, for they are nothing without weights."""
 
 
 def choices(enum: EnumDescriptor) -> dict[int, str]:
@@ -34,16 +29,13 @@ def choices_of(metric: str, enum: EnumDescriptor) -> dict[int, str]:
 
 
 def corpus_of(spec: types_pb2.MetricSpec) -> int:
-    """Number of the corpus that a metric counts its weights over, with the default filled in."""
+    """Return the number of the corpus that a metric counts its weights over, with the default filled in."""
     name = spec.WhichOneof("metric")
     field = _corpus_field(name) if name is not None else None
     if name is None or field is None:
         return types_pb2.CORPUS_NONE
     number = int(getattr(getattr(spec, name), field))
     return number or (types_pb2.CORPUS_REQUEST if name in _TAKES_REQUEST else types_pb2.CORPUS_NONE)
-
-
-_CORPUS: Final = types_pb2.Corpus.DESCRIPTOR.full_name
 
 
 @cache

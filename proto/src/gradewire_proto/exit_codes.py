@@ -6,7 +6,7 @@ from typing import Final
 
 
 class ExitCode(IntEnum):
-    """What a command ends with; `MEANINGS` says what each code stands for."""
+    """The exit code of a command; `MEANINGS` says what each code stands for."""
 
     DONE = 0
     FAILED = 1
@@ -26,4 +26,4 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.INTERRUPTED: "interrupted",
     ExitCode.CLOSED: "standard output was closed early",
 }
-"""Of each code, for --help and docs/reference/command.md; 130 and 141 are those of a shell for SIGINT and SIGPIPE."""
+"""Meanings of the codes, for --help and docs/reference/command.md; 130 and 141 are a shell's for SIGINT and SIGPIPE."""

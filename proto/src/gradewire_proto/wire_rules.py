@@ -83,12 +83,12 @@ _SAFE: Final = {"prompt": "@/"}
 
 
 def bearer(token: str) -> str:
-    """The value of `authorization` for a token."""
+    """Return the value of `authorization` for a token."""
     return f"{_BEARER}{token}"
 
 
 def token_of(authorization: str) -> str:
-    """The token of a value of `authorization`; empty where it is no bearer token. The scheme may be in any case."""
+    """Return the token of a value of `authorization`; empty if it is no bearer token, whose scheme has any case."""
     scheme, token = authorization[: len(_BEARER)], authorization[len(_BEARER) :]
     return token if scheme.lower() == _BEARER.lower() else ""
 
@@ -101,7 +101,7 @@ class TooManyMarksError(ValueError):
 
 
 def nfc(text: str) -> str:
-    """The text in NFC (plain ASCII passes at once); raises TooManyMarksError."""
+    """Return the text in NFC (plain ASCII passes at once); raises TooManyMarksError."""
     if text.isascii():
         return text
     if has_long_run(text):
@@ -110,14 +110,14 @@ def nfc(text: str) -> str:
 
 
 def has_long_run(text: str) -> bool:
-    """Whether more than MAX_MARKS characters of Unicode's categories M stand in a row."""
+    """Return True if more than MAX_MARKS characters of Unicode's categories M stand in a row."""
     return not text.isascii() and any(
         _LONG_RUN in "".join([category(character)[0] for character in run.group()]) for run in _SYMBOLS.finditer(text)
     )
 
 
 def byte_count(text: str) -> int:
-    """Bytes of a text in UTF-8; of one of more than a million characters, which is over any bound, its characters."""
+    """Return the size of a text in UTF-8; of more than a million characters, which is over any bound, their number."""
     exact = not text.isascii() and len(text) <= _EXACT_CHARACTERS
     return len(text.encode(errors="surrogatepass")) if exact else len(text)
 
@@ -127,7 +127,7 @@ class EntryTexts(Protocol):
 
     @property
     def question(self) -> str:
-        """What was asked."""
+        """The question."""
         ...
 
     @property
@@ -162,7 +162,7 @@ def name_set(entries: Iterable[EntryTexts], writer: Sequence[str] = ()) -> str:
 
 
 def split_pin(reference_set: str) -> tuple[str, str]:
-    """Name and digest, in lower case, of NAME@DIGEST; of any other name itself and "", so of one that is too long."""
+    """Return name and digest, in lower case, of NAME@DIGEST; of any other name, or a too long one, itself and ""."""
     if len(reference_set) > MAX_NAME_BYTES + 1 + 2 * _DIGEST_BYTES:
         return reference_set, ""  # of megabytes, perhaps, which are not searched
     pinned = _PINNED.fullmatch(reference_set)
@@ -170,7 +170,7 @@ def split_pin(reference_set: str) -> tuple[str, str]:
 
 
 def entry_payload(question: str, references: Sequence[str]) -> bytes:
-    """An entry of a corpus as it is kept and named: distinct references in order, all texts in NFC."""
+    """Return an entry of a corpus as it is kept and named: distinct references in order, all texts in NFC."""
     return json.dumps([question, *references], ensure_ascii=False).encode()
 
 
@@ -188,7 +188,7 @@ def corpus_digest(names: Iterable[bytes]) -> str:
 
 
 def digest_entries(entries: Iterable[EntryTexts]) -> str:
-    """The `corpus_digest` of entries as they are sent; raises TooManyMarksError as `name_set`."""
+    """Return the `corpus_digest` of entries as they are sent; raises TooManyMarksError as `name_set`."""
     return corpus_digest(
         entry_name(entry_payload(nfc(entry.question), sorted({nfc(text) for text in entry.references})))
         for entry in entries
@@ -202,12 +202,12 @@ def current(text: str) -> str:
 
 
 def with_digest(name: str, digest: str) -> str:
-    """How a line names a model or a prompt."""
+    """Return the name of a model or a prompt in a line."""
     return f"{name}@{digest[:DIGEST_PREFIX_CHARS]}"
 
 
 def join_line(name: str, values: Mapping[str, object], *, version: int | None = None) -> str:
-    """The line of a metric.
+    """Return the line of a metric.
 
     Args:
         name: Of the metric.

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -20,18 +21,26 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gradewire_gateway.body import DisconnectedError
-from gradewire_gateway.chat import CHAT_PATH, MODELS_PATH, ChatCompletions, JudgeList
-from gradewire_gateway.decisions import DECISIONS_PATH, SYSTEM_ONE_PATH, DecisionEndpoint
+from gradewire_gateway.chat import CHAT_PATH, MODELS_PATH, chat_endpoint, judges_endpoint
+from gradewire_gateway.decisions import (
+    DECISIONS_PATH,
+    SYSTEM_ONE_PATH,
+    decision_endpoint,
+    read_openai,
+    read_system_one,
+    write_openai,
+    write_system_one,
+)
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.json_methods import StreamMethod, unary_endpoint
 from gradewire_gateway.observing import RequestLog
 from gradewire_gateway.openapi import document
 from gradewire_gateway.page import page_routes
-from gradewire_gateway.problems import CLIENT_CLOSED, MemberErrors, Problem, ProblemError, problem_of
+from gradewire_gateway.problems import CLIENT_CLOSED, Problem, ProblemError, problem_of, with_error
 from gradewire_gateway.requests import RequestRecord, call_options, new_record, record_of
 from gradewire_gateway.rewards import reward_endpoints
 from gradewire_gateway.settings import GatewaySettings
-from gradewire_gateway.tracing import end_request_span
-from gradewire_gateway.twins import StreamTwin, UnaryTwin
+from gradewire_gateway.tracing import begin_request_span, end_request_span
 from gradewire_gateway.wire import all_methods
 from gradewire_proto.wire_rules import REQUEST_ID_KEY
 
@@ -41,42 +50,35 @@ _WAIT_S: Final = 2.0
 _ANSWERED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
 
-class Health:
-    """Endpoints that report on the gateway.
-
-    Args:
-        gateway: The gateway.
-    """
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-
-    async def healthz(self, request: Request) -> Response:
-        """Return 200 while the server says SERVING, else 503; 401 if its health needs a token."""
-        stub: Any = health_pb2_grpc.HealthStub(self._gateway.upstream.channel)
-        options = call_options(request.scope, send_peer=self._gateway.upstream.private)
-        try:
-            reply = await stub.Check(
-                health_pb2.HealthCheckRequest(), timeout=options.timeout_s or _WAIT_S, metadata=options.metadata
-            )
-        except grpc.aio.AioRpcError as error:
-            if error.code() in _ANSWERED:
-                raise ProblemError(problem_of(error)) from error
-            return JSONResponse({"status": "SERVER_UNREACHABLE"}, 503)
-        status = health_pb2.HealthCheckResponse.ServingStatus.Name(reply.status)
-        return JSONResponse({"status": status}, 200 if status == "SERVING" else 503)
-
-    async def metrics(self, request: Request) -> Response:
-        """Return the gateway's metrics, for Prometheus."""
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(self._gateway.telemetry.registry), media_type=content_type)
+async def _health(gateway: Gateway, request: Request) -> Response:
+    """Return 200 while the server says SERVING, else 503; 401 if its health needs a token."""
+    stub: Any = health_pb2_grpc.HealthStub(gateway.upstream.channel)
+    options = call_options(request.scope, send_peer=gateway.upstream.private)
+    try:
+        reply = await stub.Check(
+            health_pb2.HealthCheckRequest(), timeout=options.timeout_s or _WAIT_S, metadata=options.metadata
+        )
+    except grpc.aio.AioRpcError as error:
+        if error.code() in _ANSWERED:
+            raise ProblemError(problem_of(error)) from error
+        return JSONResponse({"status": "SERVER_UNREACHABLE"}, 503)
+    status = health_pb2.HealthCheckResponse.ServingStatus.Name(reply.status)
+    return JSONResponse({"status": status}, 200 if status == "SERVING" else 503)
 
 
+async def _metrics(gateway: Gateway, request: Request) -> Response:
+    """Return the gateway's metrics, for Prometheus."""
+    encode, content_type = choose_encoder(request.headers.get("accept", ""))
+    return Response(encode(gateway.telemetry.registry), media_type=content_type)
+
+
+_WITH_ERROR: Final = frozenset({CHAT_PATH, MODELS_PATH, SYSTEM_ONE_PATH, DECISIONS_PATH})
+"""Paths whose problems have the member `error`."""
 _WORDS = {404: "not_found", 405: "unimplemented"}
 
 
 def create_app(settings: GatewaySettings) -> Starlette:
-    """An ASGI app in front of a server; its lifespan opens and closes the connection.
+    """Return an ASGI app in front of a server; its lifespan opens and closes the connection.
 
     Args:
         settings: Settings of the gateway; `serving` uses the listen settings.
@@ -94,33 +96,36 @@ def create_app(settings: GatewaySettings) -> Starlette:
             log.close()
 
     return Starlette(
-        routes=_routes(gateway),
+        routes=routes_of(gateway),
         middleware=[Middleware(Observed, gateway=gateway, log=log)],
         exception_handlers={HTTPException: _refused},
         lifespan=lifespan,
     )
 
 
-def _routes(gateway: Gateway) -> list[Route]:
-    health = Health(gateway)
+def routes_of(gateway: Gateway) -> list[Route]:
+    """Return every path with its endpoint."""
     page = document(with_page=gateway.settings.page)
 
     async def openapi(_request: Request) -> Response:
         return JSONResponse(page, headers={"cache-control": "no-cache"})
 
-    endpoints: dict[str, ASGIApp] = {
-        **{method.path: (StreamTwin if method.streams else UnaryTwin)(gateway, method) for method in all_methods()},
-        CHAT_PATH: MemberErrors(ChatCompletions(gateway)),
-        SYSTEM_ONE_PATH: MemberErrors(DecisionEndpoint(gateway, SYSTEM_ONE_PATH)),
-        DECISIONS_PATH: MemberErrors(DecisionEndpoint(gateway, DECISIONS_PATH)),
+    endpoints: dict[str, Any] = {
+        **{
+            method.path: StreamMethod(gateway, method) if method.streams else unary_endpoint(gateway, method)
+            for method in all_methods()
+        },
+        CHAT_PATH: chat_endpoint(gateway),
+        SYSTEM_ONE_PATH: decision_endpoint(gateway, read_system_one, write_system_one),
+        DECISIONS_PATH: decision_endpoint(gateway, read_openai, write_openai),
         **reward_endpoints(gateway),
     }
     return [
-        *(Route(path, app, methods=["POST"]) for path, app in endpoints.items()),
-        Route(MODELS_PATH, MemberErrors(JudgeList(gateway)), methods=["GET"]),
-        Route("/healthz", health.healthz),
+        *(Route(path, endpoint, methods=["POST"]) for path, endpoint in endpoints.items()),
+        Route(MODELS_PATH, judges_endpoint(gateway), methods=["GET"]),
+        Route("/healthz", partial(_health, gateway)),
         Route("/openapi.json", openapi),
-        *([Route("/metrics", health.metrics)] if gateway.settings.metrics else []),
+        *([Route("/metrics", partial(_metrics, gateway))] if gateway.settings.metrics else []),
         *page_routes(gateway),
     ]
 
@@ -157,14 +162,14 @@ class Observed:
         self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request, whatever happens."""
+        """Answer a request, whatever happens."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         started_s = time.perf_counter()
         record = new_record(scope)
-        telemetry, tracer = self._gateway.telemetry, self._gateway.tracer
-        span = record.span = None if tracer is None else tracer.begin(scope)
+        telemetry, tracing = self._gateway.telemetry, self._gateway.tracing
+        span = record.span = None if tracing is None else begin_request_span(tracing, scope)
         telemetry.in_flight.inc()
         try:
             await self._answer(scope, receive, _noting(record, send))
@@ -190,13 +195,14 @@ class Observed:
         except DisconnectedError:
             record.code = "cancelled"
         except ProblemError as error:
-            await _refuse(error.problem, record, scope, receive, send)
+            problem = with_error(error.problem) if scope["path"] in _WITH_ERROR else error.problem
+            await _refuse(problem, record, scope, receive, send)
         except Exception:  # noqa: BLE001 - it is logged, and the caller is told where
             _log.exception("request %s failed by a defect", record.request_id)
             await _refuse(_DEFECT, record, scope, receive, send)
 
     def _check_name(self, scope: Scope) -> None:
-        """Raises ProblemError where the caller addresses the gateway by a name that is not its own."""
+        """Raise ProblemError where the caller addresses the gateway by a name that is not its own."""
         names = self._gateway.settings.listen.allowed_names
         name = _host_of(Headers(scope=scope).get("host", ""))
         if names and name not in names:
@@ -227,6 +233,6 @@ def _noting(record: RequestRecord, send: Send) -> Send:
 
 
 def _host_of(header: str) -> str:
-    """The name of ``NAME:PORT`` or ``[ADDRESS]:PORT``, in lower case."""
+    """Return the name of ``NAME:PORT`` or ``[ADDRESS]:PORT``, in lower case."""
     name = header.rpartition("]")[0].lstrip("[") if header.startswith("[") else header.partition(":")[0]
     return name.lower()

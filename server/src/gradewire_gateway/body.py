@@ -15,7 +15,7 @@ from gradewire_gateway.settings import Bounds
 
 
 class ByteBudget:
-    """Bytes that all bodies together may hold.
+    """The bytes that all bodies together may hold.
 
     Args:
         limit_bytes: How many.
@@ -26,14 +26,14 @@ class ByteBudget:
         self.held_bytes = 0
 
     def change(self, by_bytes: int) -> None:
-        """Takes more, or gives back; raises ProblemError where there is too little left."""
+        """Take more, or give back; raises ProblemError where there is too little left."""
         if by_bytes > 0 and self.held_bytes + by_bytes > self._limit_bytes:
             raise too_busy("the bodies of the requests in flight take too much memory; try again")
         self.held_bytes += by_bytes
 
 
 class RequestLimit:
-    """How many requests may be in flight.
+    """The number of requests that may be in flight.
 
     Args:
         count: So many.
@@ -45,7 +45,7 @@ class RequestLimit:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Takes one for as long as the context lasts; raises ProblemError where none is left."""
+        """Take one for as long as the context lasts; raises ProblemError where none is left."""
         if self.taken >= self._count:
             raise too_busy(f"{self._count} requests are in flight; try again")
         self.taken += 1
@@ -87,7 +87,7 @@ class Body:
         self._release()
 
     def check_type(self, *allowed: str) -> None:
-        """Raises ProblemError where the body is of no type that is allowed; the first one is named."""
+        """Raise ProblemError where the body is of no type that is allowed; the first one is named."""
         given = self._headers.get("content-type", "").partition(";")[0].strip().lower()
         encoding = self._headers.get("content-encoding", "identity").strip().lower()
         if given in allowed and encoding == "identity":
@@ -96,7 +96,7 @@ class Body:
         raise ProblemError(Problem(415, "invalid_argument", detail, headers={"accept": ", ".join(allowed)}))
 
     async def read(self) -> bytes:
-        """All of it.
+        """Return all of it.
 
         Raises:
             ProblemError: It is too large, or too slow.
@@ -123,7 +123,7 @@ class Body:
         return bytes(data)
 
     async def lines(self) -> AsyncGenerator[bytes]:
-        """Its lines without their ends, blank ones left out; one is held at a time.
+        """Yield the lines without their ends, blank ones left out; one is held at a time.
 
         Raises:
             ProblemError: A line is too large.
@@ -143,7 +143,7 @@ class Body:
             yield bytes(begun)
 
     async def disconnected(self) -> None:
-        """Returns once the caller is gone; what it still sends is not read into memory."""
+        """Return once the caller is gone; what it still sends is not read into memory."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 

@@ -4,15 +4,14 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
-from starlette.types import Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from gradewire_gateway.body import Body
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.json_methods import Endpoint, call_unary, json_body
 from gradewire_gateway.problems import check_ok, invalid
 from gradewire_gateway.requests import call_options, record_of
-from gradewire_gateway.twins import call_unary, json_body
 from gradewire_gateway.wire import DEFAULT_MODEL, count_of, list_of, method_at, object_of, read_object, text_of
 from gradewire_proto.v1 import judging_pb2, models_pb2, types_pb2
 from gradewire_proto.wire_rules import JUDGING, MODELS
@@ -50,7 +49,7 @@ MODELS_PATH: Final = "/v1/models"
 
 
 def write_completion(reply: judging_pb2.CompleteResponse, request_id: str) -> dict[str, Any]:
-    """A chat completion; raises ProblemError where the judge failed."""
+    """Return a chat completion; raises ProblemError where the judge failed."""
     check_ok(reply)
     body: dict[str, Any] = {
         "id": f"chatcmpl-{request_id}",
@@ -77,7 +76,7 @@ def write_completion(reply: judging_pb2.CompleteResponse, request_id: str) -> di
 
 
 def models_body(reply: models_pb2.ListModelsResponse) -> dict[str, Any]:
-    """The judges that can be asked."""
+    """Return the judges that can be asked."""
     judges = [model for model in reply.models if model.kind == "judge" and model.state in _USABLE]
     return {
         "object": "list",
@@ -86,7 +85,7 @@ def models_body(reply: models_pb2.ListModelsResponse) -> dict[str, Any]:
 
 
 def read_completion(body: Mapping[str, Any]) -> judging_pb2.CompleteRequest:
-    """What a judge is asked; raises ProblemError, which names the field."""
+    """Return what a judge is asked; raises ProblemError, which names the field."""
     for name, values in _ONLY.items():
         given = body.get(name)
         if given is not None and not any(given == value for value in values):
@@ -147,44 +146,30 @@ def _stops(given: object) -> list[str]:
     return [text_of(each, f"stop[{index}]") for index, each in enumerate(list_of(given, "stop"))]
 
 
-class ChatCompletions:
-    """An ASGI app: has a judge write.
+def chat_endpoint(gateway: Gateway) -> Endpoint:
+    """Return the endpoint that has a judge write."""
+    method = method_at(f"/{JUDGING}/Complete")
 
-    Args:
-        gateway: What it calls.
-    """
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._method = method_at(f"/{JUDGING}/Complete")
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway = self._gateway
-        async with json_body(gateway, scope, receive, lambda data: read_completion(read_object(data))) as given:
-            request, options, body = given
-            reply = await call_unary(gateway, self._method, request, options, body)
+    async def complete(request: Request) -> Response:
+        read = json_body(gateway, request, lambda data: read_completion(read_object(data)))
+        async with read as (message, options, body):
+            reply = await call_unary(gateway, method, message, options, body)
             assert isinstance(reply, judging_pb2.CompleteResponse)  # noqa: S101 - for mypy: it is the method's
-        await JSONResponse(write_completion(reply, record_of(scope).request_id))(scope, receive, send)
+        return JSONResponse(write_completion(reply, record_of(request.scope).request_id))
+
+    return complete
 
 
-class JudgeList:
-    """An ASGI app: the judges that can be asked.
+def judges_endpoint(gateway: Gateway) -> Endpoint:
+    """Return the endpoint that lists the judges that can be asked."""
+    method = method_at(f"/{MODELS}/List")
 
-    Args:
-        gateway: What it calls.
-    """
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._method = method_at(f"/{MODELS}/List")
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; errors as of `ChatCompletions`."""
-        gateway = self._gateway
-        with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
-            options = call_options(scope, send_peer=gateway.upstream.private)
+    async def judges(request: Request) -> Response:
+        with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
+            options = call_options(request.scope, send_peer=gateway.upstream.private)
             await body.read()
-            reply = await call_unary(gateway, self._method, models_pb2.ListModelsRequest(), options, body)
+            reply = await call_unary(gateway, method, models_pb2.ListModelsRequest(), options, body)
             assert isinstance(reply, models_pb2.ListModelsResponse)  # noqa: S101 - for mypy: it is the method's
-        await JSONResponse(models_body(reply))(scope, receive, send)
+        return JSONResponse(models_body(reply))
+
+    return judges

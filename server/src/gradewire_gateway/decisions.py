@@ -2,18 +2,18 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from starlette.responses import JSONResponse
-from starlette.types import Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from gradewire_gateway.body import Body
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.json_methods import Endpoint, call_unary, json_body
 from gradewire_gateway.problems import check_ok, invalid
-from gradewire_gateway.twins import call_unary, json_body
 from gradewire_gateway.upstream import CallOptions
 from gradewire_gateway.wire import DEFAULT_MODEL, list_of, method_at, object_of, read_object, text_of
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
@@ -126,11 +126,11 @@ class DecisionRequest:
     questions: tuple[Question, ...]
 
     def text(self) -> str:
-        """The state as a judge is shown it."""
+        """Return the state as a judge is shown it."""
         return self.state if isinstance(self.state, str) else json.dumps(self.state, ensure_ascii=False)
 
     def item(self) -> types_pb2.Item:
-        """The state as an answer to grade, ``{"question", "references", "answer"}``; the first may be missing.
+        """Return the state as an answer to grade, ``{"question", "references", "answer"}``; the first may be missing.
 
         Raises:
             ProblemError: It is none.
@@ -156,7 +156,7 @@ def instructions_of(given: object, at: str) -> str:
 
 
 def checked(questions: tuple[Question, ...]) -> tuple[Question, ...]:
-    """The questions; raises ProblemError where there are too many or too few of them, or of their options."""
+    """Return the questions; raises ProblemError where there are too many or too few of them, or of their options."""
     if not 1 <= len(questions) <= MAX_QUESTIONS:
         raise invalid(f"questions: {len(questions)} of them, 1 to {MAX_QUESTIONS} are allowed", "questions")
     for question in questions:
@@ -169,7 +169,7 @@ def checked(questions: tuple[Question, ...]) -> tuple[Question, ...]:
 
 
 def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
-    """A request; raises ProblemError, which names the field."""
+    """Return a request; raises ProblemError, which names the field."""
     questions = list_of(body.get("questions"), "questions")
     return DecisionRequest(
         model=text_of(body.get("model") or "", "model"),
@@ -182,7 +182,7 @@ def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
 
 
 def write_openai(request: DecisionRequest, given: list[Any], decisions: Decisions) -> dict[str, Any]:
-    """The answer; `given` has the questions as they came."""
+    """Return the answer; `given` has the questions as they came."""
     return {
         "model": decisions.model,
         "answers": [
@@ -256,37 +256,32 @@ def _named(question: Mapping[str, Any], name: str, key: str, at: str) -> tuple[t
 
 
 def _openai_answer(question: Question, given: Mapping[str, Any], decided: Decided) -> dict[str, Any]:
-    named: dict[str, Any] = {"name": given.get("name")}
+    named = {"name": given.get("name")}
+    shares = decided.probabilities
     match question.kind:
         case QuestionType.NOUL:
-            return named | {"type": _PREDICATE, "probability": decided.probabilities[1]}
+            return named | {"type": _PREDICATE, "probability": shares[1]}
         case QuestionType.CHOICE:
-            values = [choice["value"] for choice in given["choices"]]
-            return named | {
-                "type": "choice",
-                "choice": values[decided.best],
-                "confidence": decided.choice_confidence,
-                "probabilities": [
-                    {"value": value, "probability": share}
-                    for value, share in zip(values, decided.probabilities, strict=True)
-                ],
-            }
+            labels = [choice["value"] for choice in given["choices"]]
+            listed = [{"value": value, "probability": share} for value, share in zip(labels, shares, strict=True)]
         case QuestionType.SCORE:
-            return named | {
-                "type": "score",
-                "score": decided.level,
-                "confidence": decided.score_confidence,
-                "probabilities": [
-                    {"label": label, "value": number, "probability": share}
-                    for number, ((label, _), share) in enumerate(
-                        zip(question.options, decided.probabilities, strict=True)
-                    )
-                ],
-            }
+            labels = [label for label, _ in question.options]
+            listed = [
+                {"label": label, "value": number, "probability": share}
+                for number, (label, share) in enumerate(zip(labels, shares, strict=True))
+            ]
+    return named | _verdict(question.kind, labels, decided) | {"probabilities": listed}
+
+
+def _verdict(kind: QuestionType, labels: Sequence[Any], decided: Decided) -> dict[str, Any]:
+    """Return the answer to a choice or a score, as both forms have it."""
+    if kind is QuestionType.CHOICE:
+        return {"type": "choice", "choice": labels[decided.best], "confidence": decided.choice_confidence}
+    return {"type": "score", "score": decided.level, "confidence": decided.score_confidence}
 
 
 def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
-    """A request; raises ProblemError, which names the field."""
+    """Return a request; raises ProblemError, which names the field."""
     if body.get("state") is None:
         raise invalid("state: is missing; it is what the questions are about", "state")
     questions = object_of(body.get("questions"), "questions")
@@ -299,7 +294,7 @@ def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
 
 
 def write_system_one(request: DecisionRequest, names: Mapping[str, Any], decisions: Decisions) -> dict[str, Any]:
-    """The answer; `names` has the questions' names, in their order."""
+    """Return the answer; `names` has the questions' names, in their order."""
     answers = {
         name: _system_one_answer(question, decided)
         for name, question, decided in zip(names, request.questions, decisions.answers, strict=True)
@@ -337,30 +332,16 @@ def _options(kind: QuestionType, criteria: object, at: str) -> tuple[tuple[str, 
 
 
 def _system_one_answer(question: Question, decided: Decided) -> dict[str, Any]:
+    if question.kind is QuestionType.NOUL:
+        return {"type": "noul", "noul": decided.probabilities[1]}
     labels = [label for label, _ in question.options]
-    probabilities = dict(zip(labels, decided.probabilities, strict=True))
-    match question.kind:
-        case QuestionType.NOUL:
-            return {"type": "noul", "noul": decided.probabilities[1]}
-        case QuestionType.CHOICE:
-            return {
-                "type": "choice",
-                "choice": labels[decided.best],
-                "probabilities": probabilities,
-                "confidence": decided.choice_confidence,
-            }
-        case QuestionType.SCORE:
-            return {
-                "type": "score",
-                "score": decided.level,
-                "legend": dict(question.options),
-                "probabilities": probabilities,
-                "confidence": decided.score_confidence,
-            }
+    answer = _verdict(question.kind, labels, decided)
+    answer["probabilities"] = dict(zip(labels, decided.probabilities, strict=True))
+    return answer | ({"legend": dict(question.options)} if question.kind is QuestionType.SCORE else {})
 
 
 async def decide(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
-    """Answers all questions of a request.
+    """Answer all questions of a request.
 
     Args:
         gateway: What it calls.
@@ -405,27 +386,20 @@ async def _graded(gateway: Gateway, request: DecisionRequest, options: CallOptio
     return Decisions(CORRECTNESS, [answer] * len(request.questions), 0)
 
 
-class DecisionEndpoint:
-    """An ASGI app that answers questions in one of the forms.
+def decision_endpoint(
+    gateway: Gateway,
+    read: Callable[[Mapping[str, Any]], DecisionRequest],
+    write: Callable[[DecisionRequest, Any, Decisions], dict[str, Any]],
+) -> Endpoint:
+    """Return the endpoint that answers questions in one of the forms: `read_…` and `write_…` of this module."""
 
-    Args:
-        gateway: What it calls.
-        path: Of the form.
-    """
-
-    def __init__(self, gateway: Gateway, path: str) -> None:
-        self._gateway = gateway
-        self._is_system_one = path == SYSTEM_ONE_PATH
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway = self._gateway
-        async with json_body(gateway, scope, receive, self._read) as ((given, request), options, body):
-            decisions = await decide(gateway, request, options, body)
-        write = write_system_one if self._is_system_one else write_openai
-        answer: dict[str, Any] = write(request, given["questions"], decisions)
-        await JSONResponse(answer)(scope, receive, send)
-
-    def _read(self, data: bytes) -> tuple[dict[str, Any], DecisionRequest]:
+    def read_both(data: bytes) -> tuple[dict[str, Any], DecisionRequest]:
         given = read_object(data)
-        return given, (read_system_one if self._is_system_one else read_openai)(given)
+        return given, read(given)
+
+    async def answer(request: Request) -> Response:
+        async with json_body(gateway, request, read_both) as ((given, asked), options, body):
+            decisions = await decide(gateway, asked, options, body)
+        return JSONResponse(write(asked, given["questions"], decisions))
+
+    return answer

@@ -2,13 +2,17 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 from gradewire_gateway.body import ByteBudget, RequestLimit
 from gradewire_gateway.observing import GatewayTelemetry
 from gradewire_gateway.settings import GatewaySettings
-from gradewire_gateway.tracing import HttpTracer, open_http_tracer
 from gradewire_gateway.upstream import Upstream
 from gradewire_gateway.wire import Json
+from gradewire_proto.tracing.factory import open_tracing, prometheus_counts
+
+if TYPE_CHECKING:
+    from gradewire_proto.tracing.sdk import Tracing
 
 
 class Gateway:
@@ -23,7 +27,7 @@ class Gateway:
         places: Requests in flight.
         budget: Bytes of their bodies.
         json: Reads and writes messages.
-        tracer: Traces requests; None before `open`, and where nothing is traced.
+        tracing: Tracing of requests; None before `open`, and where nothing is traced.
         closing: What is to be closed with it, before the channel is.
     """
 
@@ -33,7 +37,7 @@ class Gateway:
         self.places = RequestLimit(settings.bounds.max_requests)
         self.budget = ByteBudget(settings.bounds.max_bytes_in_flight)
         self.json = Json()
-        self.tracer: HttpTracer | None = None
+        self.tracing: Tracing | None = None
         self.closing = AsyncExitStack()
         self._upstream: Upstream | None = None
 
@@ -45,15 +49,17 @@ class Gateway:
         return self._upstream
 
     def open(self) -> None:
-        """Opens the channel to the server; connects at the first call."""
+        """Open the channel to the server; connects at the first call."""
         self._upstream = Upstream(self.settings.upstream)
-        self.tracer = open_http_tracer(self.settings.tracing, self.telemetry.registry)
+        if self.settings.tracing.is_on():
+            counts = prometheus_counts(self.telemetry.registry, "gradewire_gateway")
+            self.tracing = open_tracing(self.settings.tracing, "gradewire-gateway", counts)
 
     async def close(self) -> None:
-        """Closes all that is open, the channel last."""
+        """Close all that is open, the channel last."""
         await self.closing.aclose()
         self.json.close()
         if self._upstream is not None:
             await self._upstream.close()
-        if self.tracer is not None:
-            await asyncio.to_thread(self.tracer.close)
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.close)

@@ -16,7 +16,7 @@ _NO_ROUTE: Final = "other"
 
 
 class GatewayTelemetry:
-    """Registers them in a registry of its own; labels are bounded: routes of the gateway and statuses of HTTP.
+    """The metrics of the gateway in a registry of their own; labels are bounded: its routes and statuses of HTTP.
 
     Attributes:
         registry: What ``/metrics`` shows.
@@ -44,7 +44,7 @@ class GatewayTelemetry:
         )
 
     def finished(self, route: str, status: int, duration_s: float, exemplar: dict[str, str] | None = None) -> None:
-        """Counts a request that has ended.
+        """Count a request that has ended.
 
         Args:
             route: Empty where the gateway has none such.
@@ -65,7 +65,7 @@ _SERVER_FAULTS: Final = 500
 
 
 class RequestLog:
-    """Writes a line for each request that has ended; successful ones by a share, and so many a second in all.
+    """The log of requests that have ended: successful ones by a share, and so many a second in all.
 
     Args:
         share: Of successful requests, 0 to 1.
@@ -80,7 +80,7 @@ class RequestLog:
         self._omitted = 0
 
     def add(self, record: RequestRecord, method: str, duration_s: float) -> None:
-        """Logs a request that has ended."""
+        """Log a request that has ended."""
         fine = record.status < 400 and record.code == "ok"
         if fine and self._share < 1.0 and random.random() >= self._share:  # noqa: S311 - a sample
             return
@@ -125,7 +125,7 @@ class RequestLog:
 
 
 class JsonFormatter(logging.Formatter):
-    """Messages of the gateway and of what it runs on."""
+    """A formatter of messages of the gateway and of its libraries, as JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
@@ -141,7 +141,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_log(level: str) -> None:
-    """Sends what is logged to stderr as JSON lines."""
+    """Send what is logged to stderr as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

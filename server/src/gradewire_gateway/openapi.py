@@ -1,75 +1,68 @@
-"""The OpenAPI 3.1 document of a gateway: methods by their descriptors, and the endpoints without a gRPC twin."""
+"""The OpenAPI 3.1 document of a gateway: its methods from their descriptors, all other endpoints from ``openapi.json``.
 
+Schemas of messages and enums are JSON Schemas (2020-12) of the JSON form of protobuf.
+"""
+
+import json
+from collections.abc import Sequence
+from importlib import resources
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from gradewire_gateway.chat import CHAT_PATH, MODELS_PATH
-from gradewire_gateway.decisions import DECISIONS_PATH, MAX_OPTIONS, MAX_QUESTIONS, SYSTEM_ONE_PATH
-from gradewire_gateway.openapi_schemas import Schema, Schemas, described, reference
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+
+from gradewire_gateway.json_methods import JSON_TYPE, LINES_TYPE
 from gradewire_gateway.page import ACCESS_PATH, REPORT_PATH
 from gradewire_gateway.problems import CODE_TABLE, MEDIA_TYPE
-from gradewire_gateway.requests import TIMEOUT_HEADER
-from gradewire_gateway.rewards import AGGREGATE_PATH, OPENRLHF_PATH, SEED_PATH, SLIME_PATH, VERIFY_PATH
-from gradewire_gateway.twins import LINES_TYPE
 from gradewire_gateway.wire import RpcMethod, all_methods, descriptor_of
-from gradewire_proto.wire_rules import REQUEST_ID_KEY
+from gradewire_proto.descriptors import all_comments
 
-_JSON: Final = "application/json"
+Schema: TypeAlias = dict[str, Any]
+
+_PAGE_PATHS: Final = ("/", ACCESS_PATH, REPORT_PATH)
+_PAGE_SCHEMAS: Final = ("PageAccess", "ScoredRow")
+_WITHOUT_PROBLEMS: Final = ("/", "/healthz", "/openapi.json")
 _OWN_STATUSES: Final = (408, 413, 415, 421)
-"""Of the gateway itself, beside those that gRPC codes become."""
+"""Statuses of the gateway itself, beside those that gRPC codes become."""
+_INTEGERS: Final = {
+    FieldDescriptor.CPPTYPE_INT32: (-(1 << 31), (1 << 31) - 1),
+    FieldDescriptor.CPPTYPE_UINT32: (0, (1 << 32) - 1),
+}
+_TEXT_INTEGERS: Final = {
+    FieldDescriptor.CPPTYPE_INT64: "^-?[0-9]{1,18}$",
+    FieldDescriptor.CPPTYPE_UINT64: "^[0-9]{1,19}$",
+}
+"""64 bits are texts: a number of JavaScript has 53."""
+_FLOATS: Final = (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT)
+_BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 
 
 def document(*, with_page: bool = True) -> dict[str, Any]:
-    """Made of the protos' descriptors; a method that is added there is in it.
+    """Return the document; a method that is added to the protos is in it.
 
     Args:
-        with_page: Whether the gateway has the page, and what the page asks.
+        with_page: True if the gateway has the page, and the endpoints that the page calls.
     """
-    schemas = Schemas()
-    paths = {method.path: {"post": _operation(method, schemas)} for method in all_methods()}
-    paths |= {
-        **_endpoint_paths(_problems()),
-        **(_page_paths(_problems()) if with_page else {}),
-        "/healthz": {"get": _health()},
-        "/openapi.json": {"get": _endpoint("openapi", "This document.", {_JSON: {"schema": _OBJECT}}, {})},
-    }
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "gradewire",
-            "version": version("gradewire"),
-            "description": "Grades answers. Bodies are the JSON form of the messages of gradewire.v1; descriptions "
-            "are the protos' own, and name fields as these do.",
-        },
-        "paths": paths,
-        "security": [{}, {"token": []}],
-        "components": {
-            "schemas": {
-                **dict(sorted(schemas.found.items())),
-                **_SCHEMAS,
-                **(_PAGE_SCHEMAS if with_page else {}),
-            },
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "parameters": {
-                "Timeout": {
-                    "name": TIMEOUT_HEADER,
-                    "in": "header",
-                    "description": "Milliseconds that the caller waits; the server's default where it is left out.",
-                    "schema": {"type": "integer", "minimum": 1, "maximum": 9_999_999_999},
-                },
-                "RequestId": {
-                    "name": REQUEST_ID_KEY,
-                    "in": "header",
-                    "description": "Stands in the logs and comes back: 1 to 128 letters, digits and _.:/+=-. Where "
-                    "there is none, or another one, the gateway makes one.",
-                    "schema": {"type": "string"},
-                },
-            },
-        },
-    }
+    text = resources.files("gradewire_gateway").joinpath("openapi.json").read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    found["info"]["version"] = version("gradewire")
+    paths, schemas = found["paths"], found["components"]["schemas"]
+    for name in () if with_page else _PAGE_PATHS:
+        del paths[name]
+    for name in () if with_page else _PAGE_SCHEMAS:
+        del schemas[name]
+    problems = _problems()
+    for path, operations in paths.items():
+        for operation in () if path in _WITHOUT_PROBLEMS else operations.values():
+            operation["responses"] |= problems
+    messages = Schemas()
+    paths |= {method.path: {"post": _operation(method, messages, problems)} for method in all_methods()}
+    schemas |= dict(sorted(messages.found.items()))
+    return found
 
 
-def _operation(method: RpcMethod, schemas: Schemas) -> dict[str, Any]:
+def _operation(method: RpcMethod, schemas: "Schemas", problems: Schema) -> Schema:
     request = schemas.message(descriptor_of(method.request_type))
     reply = schemas.message(descriptor_of(method.reply_type))
     return {
@@ -80,14 +73,14 @@ def _operation(method: RpcMethod, schemas: Schemas) -> dict[str, Any]:
         "requestBody": {"required": True, "content": _content(request, lines=method.client_streaming)},
         "responses": {
             "200": {"description": "The reply.", "content": _content(reply, lines=method.server_streaming)},
-            **_problems(),
+            **problems,
         },
     }
 
 
 def _content(schema: Schema, *, lines: bool) -> dict[str, Any]:
     if not lines:
-        return {_JSON: {"schema": schema}}
+        return {JSON_TYPE: {"schema": schema}}
     # OpenAPI 3.1 has no word for a sequence of messages; 3.2 has this one.
     note = "A message a line."
     return {LINES_TYPE: {"schema": {"type": "string", "description": note}, "x-item-schema": schema}}
@@ -108,250 +101,121 @@ def _problems() -> dict[str, Any]:
     }
 
 
-_TEXT: Final[Schema] = {"type": "string"}
-_NUMBER: Final[Schema] = {"type": "number"}
-_OBJECT: Final[Schema] = {"type": "object"}
+def reference(name: str) -> Schema:
+    """Points to a schema of the document."""
+    return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _object(required: str = "", **properties: Schema) -> Schema:
-    """Return the schema of an object; `required` has the names of the properties that must be there."""
-    found: Schema = {"type": "object"}
-    if required:
-        found["required"] = required.split()
-    return found | ({"properties": properties} if properties else {})
+def described(name: str) -> Schema:
+    """Return what the protos say of something, by its full name."""
+    comment = all_comments().get(name)
+    return {"description": comment} if comment else {}
 
 
-def _list(items: Schema, **bounds: int) -> Schema:
-    return {"type": "array", "items": items, **bounds}
+class Schemas:
+    """The schemas of messages and of all that is in them.
+
+    Attributes:
+        found: By the name in the document, which is the message's without its package.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[str, Schema] = {}
+
+    def message(self, descriptor: Descriptor) -> Schema:
+        """Return a reference to a message's schema."""
+        name = _name(descriptor)
+        if name not in self.found:
+            self.found[name] = {}  # a message may hold itself
+            self.found[name] = {
+                **described(descriptor.full_name),
+                "type": "object",
+                "properties": {field.json_name: self._property(field) for field in descriptor.fields},
+                "additionalProperties": False,
+                **_choices(descriptor),
+            }
+        return reference(name)
+
+    def _enum(self, descriptor: EnumDescriptor) -> Schema:
+        name = _name(descriptor)
+        if name not in self.found:
+            values = [value.name for value in descriptor.values]
+            self.found[name] = {"type": "string", "enum": values} | _enum_description(descriptor)
+        return reference(name)
+
+    def _property(self, field: FieldDescriptor) -> Schema:
+        return self._field(field) | described(field.full_name)
+
+    def _field(self, field: FieldDescriptor) -> Schema:
+        held = field.message_type
+        if held is not None and held.GetOptions().map_entry:
+            return {"type": "object", "additionalProperties": self._value(held.fields_by_name["value"])}
+        value = self._value(field)
+        if field.is_repeated:
+            return {"type": "array", "items": value}
+        return value if field.has_presence or field.enum_type is not None else {**value, "default": _default(field)}
+
+    def _value(self, field: FieldDescriptor) -> Schema:
+        if field.message_type is not None:
+            return self.message(field.message_type)
+        if field.enum_type is not None:
+            return self._enum(field.enum_type)
+        return _scalar(field)
 
 
-def _described(schema: Schema, text: str) -> Schema:
-    return {**schema, "description": text}
+def _enum_description(descriptor: EnumDescriptor) -> Schema:
+    """Return the description of an enum with those of its values, for which JSON Schema has no place."""
+    comments = all_comments()
+    values = {value.name: comments.get(f"{descriptor.full_name}.{value.name}") for value in descriptor.values}
+    texts = [comments.get(descriptor.full_name), *(f"{name}: {text}" for name, text in values.items() if text)]
+    text = "\n\n".join(filter(None, texts))
+    return {"description": text} if text else {}
 
 
-_PART: Final[Schema] = {
-    "oneOf": [
-        _object("type text", type={"const": "text"}, text=_TEXT),
-        _object("type image_url", type={"const": "image_url"}, image_url=_object("url", url=_TEXT)),
+def _scalar(field: FieldDescriptor) -> Schema:
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return {"type": "string", "contentEncoding": "base64", "pattern": _BASE64}
+    kind = field.cpp_type
+    if kind in _FLOATS:
+        return {"anyOf": [{"type": "number"}, {"type": "string", "enum": list(_NOT_FINITE)}]}
+    if kind in _INTEGERS:
+        least, most = _INTEGERS[kind]
+        return {"type": "integer", "minimum": least, "maximum": most}
+    if kind in _TEXT_INTEGERS:
+        return {"type": "string", "pattern": _TEXT_INTEGERS[kind]}
+    return {"type": "boolean" if kind == FieldDescriptor.CPPTYPE_BOOL else "string"}
+
+
+def _default(field: FieldDescriptor) -> object:
+    """Return what a field that is left out of JSON means."""
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return ""
+    return str(field.default_value) if field.cpp_type in _TEXT_INTEGERS else field.default_value
+
+
+def _choices(descriptor: Descriptor) -> Schema:
+    """At most one field of each oneof, but for those that only say whether a field is there."""
+    groups = [
+        [field.json_name for field in oneof.fields]
+        for oneof in descriptor.oneofs
+        if not _documents_presence(oneof.name, oneof.fields)
     ]
-}
-_MESSAGE: Final[Schema] = _object(
-    "role content",
-    role={"enum": ["system", "developer", "user", "assistant"]},
-    content={"oneOf": [_TEXT, _list(_PART)]},
-)
-_TOKENS: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": 4096}
-_FILLED: Final[Schema] = {"type": "string", "pattern": "\\S"}
-_MODEL: Final[Schema] = _described(
-    _TEXT, "A judge of GET /v1/models; default: the server's own. correctness grades an answer."
-)
-_USAGE: Final[Schema] = _object("input_tokens output_tokens")
-_SYSTEM_ONE_QUESTION: Final[Schema] = _object(
-    "type instructions",
-    type={"enum": ["noul", "choice", "score"]},
-    instructions=_FILLED,
-    criteria={
-        "oneOf": [
-            _OBJECT | {"additionalProperties": _TEXT, "minProperties": 2, "maxProperties": MAX_OPTIONS},
-            _list(_TEXT, minItems=2, maxItems=MAX_OPTIONS),
-        ]
-    },
-)
+    if not groups:
+        return {}
+    if len(groups) == 1 and len(groups[0]) == len(descriptor.fields):
+        return {"maxProperties": 1}
+    return {"allOf": [_at_most_one(names) for names in groups]}
 
 
-def _question(kind: str, name: str, key: str, value: Schema) -> Schema:
-    options = _list(_object(key, **{key: value}, description=_TEXT), minItems=2, maxItems=MAX_OPTIONS)
-    return _object(
-        f"type instructions {name}", type={"const": kind}, name=_TEXT, instructions=_FILLED, **{name: options}
-    )
-
-
-_OPENAI_QUESTION: Final[Schema] = {
-    "oneOf": [
-        _object("type instructions", type={"const": "predicate"}, name=_TEXT, instructions=_FILLED),
-        _question("choice", "choices", "value", {"type": ["string", "boolean"]}),
-        _question("score", "levels", "label", _TEXT),
-    ]
-}
-_ANSWERS: Final[Schema] = {
-    "description": "Right answers: a text, a number, a list of these, or an object with one of them.",
-    "oneOf": [_TEXT, _NUMBER, _list({"type": ["string", "number"]})],
-}
-_INFO: Final[Schema] = _object("gradewire_status gradewire_reason gradewire_answer gradewire_line gradewire_digest") | {
-    "additionalProperties": _TEXT
-}
-_MEANS: Final[Schema] = _OBJECT | {"additionalProperties": _NUMBER}
-
-_PAGE_SCHEMAS: Final[dict[str, Schema]] = {
-    "PageAccess": _object(
-        "token",
-        token={
-            "enum": ["none", "known", "needed", "unknown"],
-            "description": "none: the server asks for no token; needed: it does, and there is none; unknown: the "
-            "server does not know it.",
-        },
-        scoring=_described(_TEXT, "Why the token is not good for scoring; empty where it is."),
-        figures=_described(_TEXT, "Why it is not good for Monitoring.Snapshot; empty where it is."),
-        report=_object("available maxBytes", available={"type": "boolean"}, maxBytes={"type": "integer"}),
-    ),
-    "ScoredRow": _object(
-        "row scores",
-        row=_described(_OBJECT, "As a file of gradewire agree has it, with a label."),
-        scores=_OBJECT | {"additionalProperties": _OBJECT, "description": "By metric, as gradewire score writes them."},
-    ),
-}
-_SCHEMAS: Final[dict[str, Schema]] = {
-    "ChatRequest": _object(
-        "messages",
-        model=_described(_TEXT, "A judge of GET /v1/models; default: the server's own."),
-        messages=_list(_MESSAGE, minItems=1, maxItems=256),
-        max_tokens=_TOKENS,
-        max_completion_tokens=_TOKENS,
-        stop={"oneOf": [_TEXT, _list(_TEXT, maxItems=4)]},
-        temperature={"const": 0},
-    ),
-    "ChatCompletion": _object(
-        "id object created model choices",
-        id=_TEXT,
-        object={"const": "chat.completion"},
-        created={"type": "integer"},
-        model=_TEXT,
-        system_fingerprint=_described(_TEXT, "Begin of the judge's digest."),
-        choices=_list(_OBJECT),
-        usage=_OBJECT,
-    ),
-    "JudgeModels": _object("object data"),
-    "SystemOneRequest": _object(
-        "state questions",
-        model=_MODEL,
-        state={"description": "A text, or a value of JSON.", "not": {"type": "null"}},
-        questions=_OBJECT
-        | {"additionalProperties": _SYSTEM_ONE_QUESTION, "minProperties": 1, "maxProperties": MAX_QUESTIONS},
-    ),
-    "SystemOneReply": _object("model answers usage", model=_TEXT, answers=_OBJECT, usage=_USAGE),
-    "DecisionsRequest": _object(
-        "input questions",
-        model=_MODEL,
-        input={"oneOf": [_TEXT, _list(_OBJECT)]},
-        questions=_list(_OPENAI_QUESTION, minItems=1, maxItems=MAX_QUESTIONS),
-    ),
-    "DecisionsReply": _object("model answers usage", model=_TEXT, answers=_list(_OBJECT), usage=_USAGE),
-    "OpenRlhfPost": _object(
-        "query prompts labels",
-        query=_described(_list(_TEXT), "Each holds its prompt and the completion."),
-        prompts=_list(_TEXT),
-        labels=_list(_ANSWERS),
-    ),
-    "OpenRlhfReply": _object(
-        "rewards scores extra_logs gradewire",
-        rewards=_list(_NUMBER),
-        scores=_list(_NUMBER),
-        extra_logs=_OBJECT,
-        gradewire=_list(_INFO),
-    ),
-    "SlimePost": _object(
-        "prompt response label", prompt={"oneOf": [_TEXT, _list(_OBJECT)]}, response=_TEXT, label=_ANSWERS
-    ),
-    "SlimeReply": {"type": ["number", "object"], "description": "An object where rewards_slime_key names its member."},
-    "GymVerify": _object(
-        "responses_create_params response",
-        responses_create_params=_described(_OBJECT, "What was asked: input is the prompt."),
-        response=_object("output", output=_list(_OBJECT)),
-        expected_answer=_ANSWERS,
-    ),
-    "GymVerified": _described(
-        _object("reward gradewire", reward=_NUMBER, gradewire=_INFO),
-        "The request's members, and these. With mask_sample the reward is no measurement.",
-    ),
-    "GymSession": _OBJECT,
-    "GymRewards": _object(
-        "verify_responses",
-        verify_responses=_list(_object("reward", reward=_NUMBER, _ng_task_index={"type": "integer"})),
-    ),
-    "GymMetrics": _object(
-        "group_level_metrics agent_metrics key_metrics",
-        group_level_metrics=_list(_MEANS),
-        agent_metrics=_MEANS,
-        key_metrics=_MEANS,
-    ),
-    "Problem": _object(
-        "title status detail code requestId",
-        title=_TEXT,
-        status={"type": "integer"},
-        detail=_described(_TEXT, "For people; at most 1 000 characters."),
-        code=_described(_TEXT, "The gRPC code in lower case: invalid_argument, unavailable, …"),
-        requestId=_described(_TEXT, "Stands in the logs of gateway and server."),
-        field=_described(_TEXT, "Path of the field at fault."),
-        retryAfterS=_described(_NUMBER, "Seconds after which trying again may help."),
-    ),
-}
-_NO_REWARD: Final[Schema] = {
-    "description": "A problem: a sample has no reward, and the same post would not be given one.",
-    "content": {MEDIA_TYPE: {"schema": reference("Problem")}},
-}
-
-
-_REWARD: Final[Schema] = {
-    "tags": ["rewards"],
-    "parameters": [{"$ref": "#/components/parameters/Timeout"}, {"$ref": "#/components/parameters/RequestId"}],
-}
-
-
-def _endpoint_paths(problems: dict[str, Any]) -> dict[str, Any]:
-    """Return the paths without a gRPC twin; `problems` are the answers of calls that fail."""
-    decision = "Typed questions about a state, answered with probabilities."
-    posts = {
-        CHAT_PATH: ("chat", "What a judge says next in a chat.", "ChatRequest", "ChatCompletion"),
-        SYSTEM_ONE_PATH: ("systemOne", decision, "SystemOneRequest", "SystemOneReply"),
-        DECISIONS_PATH: ("decisions", decision, "DecisionsRequest", "DecisionsReply"),
-    }
-    scored_posts = {
-        OPENRLHF_PATH: ("openrlhf", "Rewards for OpenRLHF.", "OpenRlhfPost", "OpenRlhfReply"),
-        SLIME_PATH: ("slime", "The reward of a sample for slime.", "SlimePost", "SlimeReply"),
-        VERIFY_PATH: ("verify", "The reward of a rollout for NeMo Gym.", "GymVerify", "GymVerified"),
-    }
-    gym_posts = {
-        SEED_PATH: ("seedSession", "Begins a session of NeMo Gym.", "GymSession", "GymSession"),
-        AGGREGATE_PATH: ("aggregateMetrics", "Means of rewards for NeMo Gym.", "GymRewards", "GymMetrics"),
-    }
-    scored = {**problems, "422": _NO_REWARD}
+def _at_most_one(names: list[str]) -> Schema:
     return {
-        **{path: {"post": _post(*post, problems)} for path, post in posts.items()},
-        **{path: {"post": _post(*post, scored) | _REWARD} for path, post in scored_posts.items()},
-        **{path: {"post": _post(*post, problems) | _REWARD} for path, post in gym_posts.items()},
-        MODELS_PATH: {"get": _endpoint("judges", "The judges that can be asked.", _json("JudgeModels"), problems)},
+        "oneOf": [{"required": [name]} for name in names] + [{"not": {"anyOf": [{"required": [n]} for n in names]}}]
     }
 
 
-def _page_paths(problems: dict[str, Any]) -> dict[str, Any]:
-    """Return the paths of the page; `problems` are the answers of calls that fail."""
-    html = {"text/html": {"schema": _TEXT}}
-    rows = {"application/x-ndjson": {"schema": _TEXT, "x-item-schema": reference("ScoredRow")}}
-    access = "What the caller's token is good for; 200 also where it is good for nothing."
-    report = "The report of gradewire agree over rows with labels and scores, a row a line."
-    body = {"requestBody": {"required": True, "content": rows}}
-    return {
-        "/": {"get": _endpoint("page", "The page for people.", html, {})},
-        ACCESS_PATH: {"get": _endpoint("access", access, _json("PageAccess"), problems)},
-        REPORT_PATH: {"post": _endpoint("report", report, html, problems) | body},
-    }
+def _documents_presence(oneof: str, fields: Sequence[FieldDescriptor]) -> bool:
+    return len(fields) == 1 and oneof == f"_{fields[0].name}"
 
 
-def _health() -> Schema:
-    content = {_JSON: {"schema": _object("status", status=_TEXT)}}
-    others = {"401": _problems()["401"], "503": {"description": "It does not.", "content": content}}
-    return _endpoint("health", "Whether the server takes calls.", content, others)
-
-
-def _post(name: str, summary: str, request: str, reply: str, others: Schema) -> Schema:
-    body = {"requestBody": {"required": True, "content": _json(request)}}
-    return _endpoint(name, summary, _json(reply), others) | body
-
-
-def _endpoint(name: str, summary: str, content: Schema, others: Schema) -> Schema:
-    reply = {"description": "The reply.", "content": content}
-    return {"operationId": name, "summary": summary, "responses": {"200": reply, **others}}
-
-
-def _json(schema: str) -> Schema:
-    return {_JSON: {"schema": reference(schema)}}
+def _name(descriptor: Descriptor | EnumDescriptor) -> str:
+    return descriptor.full_name.removeprefix(f"{descriptor.file.package}.")

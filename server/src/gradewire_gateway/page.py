@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,11 +20,11 @@ from starlette.routing import Route
 
 from gradewire_gateway.body import Body, DisconnectedError
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.json_methods import LINE_TYPES, reply_of
 from gradewire_gateway.problems import Problem, ProblemError, invalid, too_busy
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.tracing import calling
-from gradewire_gateway.twins import LINE_TYPES, reply_of
-from gradewire_gateway.wire import RpcMethod, method_at
+from gradewire_gateway.wire import method_at
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.v1 import models_pb2, monitoring_pb2, scoring_pb2
 from gradewire_proto.wire_rules import MODELS, MONITORING, SCORING
@@ -37,58 +37,46 @@ _REPORT_NEEDS: Final = ("jinja2", "numpy", "scipy")
 
 
 def can_report() -> bool:
-    """Whether what makes reports is installed here."""
+    """Return True if what makes reports is installed here."""
     return all(find_spec(name) is not None for name in _REPORT_NEEDS)
 
 
-class Access:
-    """Asks the server what a token is good for.
+async def _access(gateway: Gateway, request: Request) -> Response:
+    """Return the rights of a token; raise ProblemError where the server cannot be asked."""
+    refused = await _refusal(gateway, request, f"/{MODELS}/List", models_pb2.ListModelsRequest())
+    given = bool(request.headers.get("authorization"))
+    if refused is not None and refused.status != _UNAUTHENTICATED:
+        raise ProblemError(refused)
+    if refused is not None:
+        return JSONResponse({"token": "unknown" if given else "needed"})
+    scoring = await _scoring_refusal(gateway, request)
+    figures = await _refusal(gateway, request, f"/{MONITORING}/Snapshot", monitoring_pb2.SnapshotRequest())
+    found: dict[str, Any] = {
+        "token": "known" if given else "none",
+        "scoring": _forbidden(scoring),
+        "figures": _forbidden(figures),
+        "report": {"available": can_report(), "maxBytes": gateway.settings.bounds.max_body_bytes},
+    }
+    return JSONResponse(found)
 
-    Args:
-        gateway: What it calls.
-    """
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._list = method_at(f"/{MODELS}/List")
-        self._score = method_at(f"/{SCORING}/Score")
-        self._snapshot = method_at(f"/{MONITORING}/Snapshot")
+async def _scoring_refusal(gateway: Gateway, request: Request) -> Problem | None:
+    """Return why the caller may not score now, None where it may; ask with a request without items."""
+    return await _refusal(gateway, request, f"/{SCORING}/Score", scoring_pb2.ScoreRequest())
 
-    async def answer(self, request: Request) -> Response:
-        """200 also for a token that the server does not know; raises ProblemError where the server cannot be asked."""
-        refused = await self._refusal(request, self._list, models_pb2.ListModelsRequest())
-        given = bool(request.headers.get("authorization"))
-        if refused is not None and refused.status != _UNAUTHENTICATED:
-            raise ProblemError(refused)
-        if refused is not None:
-            return JSONResponse({"token": "unknown" if given else "needed"})
-        scoring = await self.scoring_refusal(request)
-        figures = await self._refusal(request, self._snapshot, monitoring_pb2.SnapshotRequest())
-        found: dict[str, Any] = {
-            "token": "known" if given else "none",
-            "scoring": _forbidden(scoring),
-            "figures": _forbidden(figures),
-            "report": {"available": can_report(), "maxBytes": self._gateway.settings.bounds.max_body_bytes},
-        }
-        return JSONResponse(found)
 
-    async def scoring_refusal(self, request: Request) -> Problem | None:
-        """Why the caller may not score now; None where it may. Asked with a request without items."""
-        return await self._refusal(request, self._score, scoring_pb2.ScoreRequest())
-
-    async def _refusal(self, request: Request, method: RpcMethod, message: Message) -> Problem | None:
-        upstream = self._gateway.upstream
-        options = call_options(request.scope, send_peer=upstream.private)
-        try:
-            with calling(options, method.path) as traced:
-                await reply_of(upstream.unary(method, message, traced))
-        except ProblemError as error:
-            return error.problem
-        return None
+async def _refusal(gateway: Gateway, request: Request, path: str, message: Message) -> Problem | None:
+    options = call_options(request.scope, send_peer=gateway.upstream.private)
+    try:
+        with calling(options, path) as traced:
+            await reply_of(gateway.upstream.unary(method_at(path), message, traced))
+    except ProblemError as error:
+        return error.problem
+    return None
 
 
 def _forbidden(refused: Problem | None) -> str:
-    """What the token is not good for; empty where it is, or where the server is busy and says nothing of that."""
+    """Return why the token is refused; empty where it is not, or where the server is busy and does not say."""
     return refused.detail if refused is not None and refused.status == _FORBIDDEN else ""
 
 
@@ -99,7 +87,7 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 _REPORT_ASSETS: Final = {"script-src": ("common.js", "report.js"), "style-src": ("report.css",)}
-"""What `gradewire agree --report` puts into a page, in its order."""
+"""The files that `gradewire agree --report` puts into a page, in its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +115,7 @@ class PageFile:
 
 
 def page_files() -> Iterator[PageFile]:
-    """All files of the page, the page itself at ``/``."""
+    """Yield all files of the page, the page itself at ``/``."""
     for file in sorted(resources.files("gradewire_gateway").joinpath("static").iterdir(), key=lambda one: one.name):
         suffix = Path(file.name).suffix
         if suffix in _TYPES:
@@ -183,42 +171,30 @@ _MISSING: Final = "a report needs what the gateway's machine does not have: pip 
 _TIMEOUT_S: Final = 120.0
 
 
-class Report:
-    """Has a process make reports, one at a time: what they compute would hold up the event loop.
+async def _report(gateway: Gateway, making: asyncio.Lock, request: Request) -> Response:
+    """Return the report of rows; raise ProblemError and DisconnectedError where there is none.
 
-    Args:
-        gateway: Whose server says who may.
+    A process makes it, one at a time: computing it would hold up the event loop.
     """
+    with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
+        body.check_type(*LINE_TYPES)
+        if not can_report():
+            raise ProblemError(Problem(501, "unimplemented", _MISSING))
+        refused = await _scoring_refusal(gateway, request)
+        if refused is not None:
+            raise ProblemError(refused)
+        _check_free(making)  # before its rows are read into memory
+        lines = await body.read()
+        record_of(request.scope).request_bytes = body.size_bytes
+        _check_free(making)
+        async with making:
+            page = await _run(lines, body)
+    return Response(page, media_type="text/html; charset=utf-8", headers={"content-security-policy": "sandbox"})
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._access = Access(gateway)
-        self._busy = False
 
-    async def answer(self, request: Request) -> Response:
-        """The report; raises ProblemError and DisconnectedError where there is none."""
-        gateway = self._gateway
-        with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
-            body.check_type(*LINE_TYPES)
-            if not can_report():
-                raise ProblemError(Problem(501, "unimplemented", _MISSING))
-            refused = await self._access.scoring_refusal(request)
-            if refused is not None:
-                raise ProblemError(refused)
-            self._check_free()  # before its rows are read into memory
-            lines = await body.read()
-            record_of(request.scope).request_bytes = body.size_bytes
-            self._check_free()
-            self._busy = True
-            try:
-                page = await _run(lines, body)
-            finally:
-                self._busy = False
-        return Response(page, media_type="text/html; charset=utf-8", headers={"content-security-policy": "sandbox"})
-
-    def _check_free(self) -> None:
-        if self._busy:
-            raise too_busy("another report is being made")
+def _check_free(making: asyncio.Lock) -> None:
+    if making.locked():
+        raise too_busy("another report is being made")
 
 
 async def _run(lines: bytes, body: Body) -> bytes:
@@ -260,12 +236,11 @@ def _checked(code: int | None, page: bytes, errors: str) -> bytes:
 
 
 def page_routes(gateway: Gateway) -> list[Route]:
-    """The page, its files, who may use it, and its reports; none where the setting says so."""
+    """Return the page, its files, who may use it, and its reports; none where the setting says so."""
     if not gateway.settings.page:
         return []
-    access, report = Access(gateway), Report(gateway)
     return [
         *(Route(file.path, file.response) for file in page_files()),
-        Route(ACCESS_PATH, access.answer),
-        Route(REPORT_PATH, report.answer, methods=["POST"]),
+        Route(ACCESS_PATH, partial(_access, gateway)),
+        Route(REPORT_PATH, partial(_report, gateway, asyncio.Lock()), methods=["POST"]),
     ]

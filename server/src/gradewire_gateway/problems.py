@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import grpc
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_proto.wire_rules import PUSHBACK_KEY, REQUEST_ID_KEY
@@ -25,7 +24,7 @@ _MOST_CHARACTERS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class CodeRow:
-    """What one gRPC code is in HTTP.
+    """The form of one gRPC code in HTTP.
 
     Attributes:
         status: Of HTTP.
@@ -65,7 +64,7 @@ CODE_TABLE: Final[Mapping[grpc.StatusCode, CodeRow]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a request has no answer.
+    """The reason why a request has no answer.
 
     Attributes:
         status: Of HTTP.
@@ -86,7 +85,7 @@ class Problem:
     members: Mapping[str, Any] = field(default_factory=dict)
 
     def body(self, request_id: str) -> dict[str, Any]:
-        """The members of the problem details."""
+        """Return the members of the problem details."""
         found: dict[str, Any] = {
             "title": _title(self.status),
             "status": self.status,
@@ -101,7 +100,7 @@ class Problem:
         return found | dict(self.members)
 
     def response(self, request_id: str) -> Response:
-        """The answer."""
+        """Return the answer."""
         headers = dict(self.headers)
         if self.retry_after_s is not None:
             headers["retry-after"] = str(max(1, math.ceil(self.retry_after_s)))
@@ -124,17 +123,17 @@ class ProblemError(Exception):
 
 
 def invalid(detail: str, at: str = "") -> ProblemError:
-    """The request cannot be used; `at` is the path of the field at fault."""
+    """Return the request cannot be used; `at` is the path of the field at fault."""
     return ProblemError(Problem(400, "invalid_argument", detail, at))
 
 
 def too_busy(detail: str) -> ProblemError:
-    """The gateway has too much to do; trying again a second later may help."""
+    """Return the gateway has too much to do; trying again a second later may help."""
     return ProblemError(Problem(429, "resource_exhausted", detail, retry_after_s=1.0))
 
 
 def problem_of(error: grpc.aio.AioRpcError) -> Problem:
-    """What a call that failed is in HTTP."""
+    """Return what a call that failed is in HTTP."""
     code = error.code()
     row = CODE_TABLE[code]
     trailing = {key: value for key, value in error.trailing_metadata() or () if isinstance(value, str)}
@@ -153,25 +152,8 @@ def _title(status: int) -> str:
     return "Client Closed Request" if status == CLIENT_CLOSED else HTTPStatus(status).phrase
 
 
-class MemberErrors:
-    """An ASGI app around one of them.
-
-    Args:
-        app: Which one.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request as the app does; raises its problems with that member."""
-        try:
-            await self._app(scope, receive, send)
-        except ProblemError as error:
-            raise ProblemError(_with_error(error.problem)) from error
-
-
-def _with_error(problem: Problem) -> Problem:
+def with_error(problem: Problem) -> Problem:
+    """Return a problem with the member `error`, which clients of OpenAI's API read."""
     error = {"message": problem.detail, "type": problem.code, "param": problem.at or None, "code": problem.code}
     return replace(problem, members={"error": error})
 
@@ -191,7 +173,7 @@ _PROBLEMS: Final = {
 def check_ok(
     result: judging_pb2.CompleteResponse | judging_pb2.Decision | types_pb2.MetricResult, at: str = ""
 ) -> None:
-    """Raises ProblemError where a result is not OK; `at` is the path of what it answers."""
+    """Raise ProblemError where a result is not OK; `at` is the path of what it answers."""
     if result.status == types_pb2.STATUS_OK:
         return
     status, code = _PROBLEMS.get(result.status, (500, "internal"))

@@ -10,18 +10,18 @@ from starlette.types import Scope
 
 from gradewire_gateway.problems import invalid
 from gradewire_gateway.upstream import CallOptions
-from gradewire_proto.spans import EVALUATED_KEY, EVENTS_KEY, TRACEPARENT_KEY, TRACESTATE_KEY
+from gradewire_proto.tracing.spans import EVALUATED_KEY, EVENTS_KEY, TRACEPARENT_KEY, TRACESTATE_KEY
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, REQUEST_ID_KEY
 
 if TYPE_CHECKING:
-    from gradewire_proto.otel import OtelSpan
+    from gradewire_proto.tracing.otel import OtelSpan
 
 TIMEOUT_HEADER: Final = "connect-timeout-ms"
 _KEY: Final = "gradewire"
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _TIMEOUT_MS: Final = re.compile(r"[0-9]{1,10}")
 _VISIBLE: Final = re.compile(r"[ -~]{1,2048}")
-"""What a header of gRPC can carry, and longer than any token."""
+"""A value that a header of gRPC can carry, and longer than any token."""
 
 
 @dataclass(slots=True)

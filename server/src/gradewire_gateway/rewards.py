@@ -4,28 +4,28 @@ import asyncio
 import base64
 import binascii
 import json
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
-import prometheus_client
 from grpc import aio
+from prometheus_client import CollectorRegistry, Counter
+from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire.rewards import Reward, RewardError, RewardSample, RewardScorer, posts
-from gradewire.rewards.posts import PostReply, no_reward
-from gradewire.rewards.shared import scorer_of
-from gradewire.transport import Transport
+from gradewire.rewards.framework_settings import scorer_of
+from gradewire.rewards.posts import PostReply, RewardForm
+from gradewire.transport import Metadata, Transport
 from gradewire_gateway.body import Body as RequestBody
 from gradewire_gateway.body import DisconnectedError
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.json_methods import JSON_TYPE, Endpoint, json_body
 from gradewire_gateway.problems import Problem, ProblemError, invalid, problem_of
 from gradewire_gateway.settings import RewardPostSettings
-from gradewire_gateway.twins import JSON_TYPE, json_body
 from gradewire_gateway.upstream import CallOptions, UpstreamTransport
 from gradewire_gateway.wire import read_object
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, bearer
@@ -44,56 +44,17 @@ _MOST_IDLE: Final = 256
 T = TypeVar("T")
 
 
-class RewardMetrics:
-    """Counts rewards: a sample that a framework masks has a reply of 200, so that statuses of HTTP do not tell it.
-
-    Args:
-        registry: Where they are shown.
-    """
-
-    def __init__(self, registry: prometheus_client.CollectorRegistry) -> None:
-        self._rewards = prometheus_client.Counter(
-            "gradewire_gateway_rewards",
-            "Samples of reward posts, by route and status of the result (OK: it has a score).",
-            ("route", "status"),
-            registry=registry,
-        )
-
-    def count(self, route: str, rewards: Sequence[Reward]) -> None:
-        """Counts the rewards of a post."""
-        for status, count in Counter(reward.status for reward in rewards).items():
-            self._rewards.labels(route, str(status)).inc(count)
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Those whose samples may share a call to the server.
-
-    Attributes:
-        authorization: The header of this name; empty where there is none.
-        host: That asks; empty where the server is not told.
-    """
-
-    authorization: str
-    host: str
-
-    def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Of calls for this caller; a host stands there with a port, which says nothing."""
-        peer = f"{self.host}:0" if self.host else ""
-        return tuple(
-            (key, value) for key, value in ((AUTHORIZATION_KEY, self.authorization), (PEER_KEY, peer)) if value
-        )
-
-
-def caller_of(options: CallOptions) -> Caller:
-    """Return the caller that the metadata of a call names.
+def caller_of(options: CallOptions) -> Metadata:
+    """Return the metadata of calls for the caller of a call: callers with the same may share one.
 
     Frameworks' clients send no bearer token, but the name and password of ``http://user:TOKEN@host/`` as Basic
     credentials: there the password is taken for the token.
     """
     given = dict(options.metadata)
+    authorization = _with_bearer(given.get(AUTHORIZATION_KEY, ""))
     host = given.get(PEER_KEY, "").rpartition(":")[0]
-    return Caller(_with_bearer(given.get(AUTHORIZATION_KEY, "")), host)
+    peer = f"{host}:0" if host else ""  # a port says nothing
+    return tuple((key, value) for key, value in ((AUTHORIZATION_KEY, authorization), (PEER_KEY, peer)) if value)
 
 
 def _with_bearer(authorization: str) -> str:
@@ -108,7 +69,7 @@ def _with_bearer(authorization: str) -> str:
 
 
 def problem_of_failure(error: GradewireError) -> ProblemError:
-    """A post whose rewards cannot be given: what the server said of the call, or why none was made."""
+    """Return a post whose rewards cannot be given: what the server said of the call, or why none was made."""
     for cause in _causes(error):
         if isinstance(cause, aio.AioRpcError):
             return ProblemError(problem_of(cause))
@@ -119,13 +80,8 @@ def problem_of_failure(error: GradewireError) -> ProblemError:
     return ProblemError(Problem(500, "internal", _printable(str(error))))
 
 
-def problem_of_body(error: InvalidRequest) -> ProblemError:
-    """A post that cannot be read."""
-    return invalid(_printable(str(error)))
-
-
 def problem_of_reply(reply: PostReply) -> ProblemError:
-    """A post of which a sample has no reward: 503 where the same post may be answered later, else 422."""
+    """Return a post of which a sample has no reward: 503 where the same post may be answered later, else 422."""
     body: Any = reply.body
     later = reply.status == 503
     code = "unavailable" if later else "failed_precondition"
@@ -143,12 +99,12 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _printable(text: str) -> str:
-    """The text as UTF-8 can carry it: JSON may hold halves of pairs."""
+    """Return the text as UTF-8 can carry it: JSON may hold halves of pairs."""
     return text.encode(errors="replace").decode()
 
 
 def make_scorer(settings: RewardPostSettings, transport: Transport | None = None) -> RewardScorer:
-    """A scorer with the settings of a gateway.
+    """Return a scorer with the settings of a gateway.
 
     Args:
         settings: Metric, extraction, failures.
@@ -169,7 +125,7 @@ class _CallerScorer:
 
 
 class CallerScorers:
-    """Lends each caller a scorer of its own; those that nobody uses are kept while there is room.
+    """The scorers of the callers, one for each; those that nobody uses are kept while there is room.
 
     Args:
         make: Makes the scorer of a caller.
@@ -186,7 +142,7 @@ class CallerScorers:
 
     @asynccontextmanager
     async def of(self, caller: Hashable) -> AsyncIterator[RewardScorer]:
-        """The scorer of a caller, for as long as the context lasts."""
+        """Yield the scorer of a caller, for as long as the context lasts."""
         lent = self._lent.get(caller)
         if lent is None:
             lent = self._lent[caller] = _CallerScorer(self._make(caller))
@@ -200,7 +156,7 @@ class CallerScorers:
                 await self._drop_idle()
 
     async def close(self) -> None:
-        """Ends what they have in work."""
+        """End what they have in work."""
         lent, self._lent = self._lent, OrderedDict()
         for each in lent.values():
             await each.scorer.aclose()
@@ -215,37 +171,6 @@ class CallerScorers:
 Body: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RewardForm:
-    """One framework's posts.
-
-    Attributes:
-        read: The samples of a post; raises InvalidRequest, which names the field.
-        write: The reply to a post, from its rewards.
-    """
-
-    read: Callable[[Body], Sequence[RewardSample]]
-    write: Callable[[Body, Sequence[Reward]], PostReply]
-
-
-def reward_forms(settings: RewardPostSettings) -> dict[str, RewardForm]:
-    """Those that need rewards."""
-    key = settings.slime_key or None
-    return {
-        OPENRLHF_PATH: RewardForm(
-            posts.openrlhf_samples, lambda _, rewards: no_reward(rewards) or PostReply(posts.openrlhf_reply(rewards))
-        ),
-        SLIME_PATH: RewardForm(
-            lambda body: [posts.slime_sample(body)],
-            lambda _, rewards: no_reward(rewards) or PostReply(posts.slime_reply(rewards[0], key)),
-        ),
-        VERIFY_PATH: RewardForm(
-            lambda body: [posts.nemo_gym_sample(body)],
-            lambda body, rewards: PostReply(posts.nemo_gym_reply(body, rewards[0])),
-        ),
-    }
-
-
 PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
     SEED_PATH: posts.seed_session,
     AGGREGATE_PATH: posts.aggregate_metrics,
@@ -253,94 +178,89 @@ PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
 """Those that are answered without a server."""
 
 
-def reward_endpoints(gateway: Gateway) -> dict[str, ASGIApp]:
-    """An ASGI app for each path; what they open is closed with the gateway."""
+def reward_counter(registry: CollectorRegistry) -> Counter:
+    """Return the counter of rewards: one that a framework masks has a reply of 200, so statuses of HTTP do not tell."""
+    return Counter(
+        "gradewire_gateway_rewards",
+        "Samples of reward posts, by route and status of the result (OK: it has a score).",
+        ("route", "status"),
+        registry=registry,
+    )
+
+
+def reward_endpoints(gateway: Gateway) -> dict[str, Endpoint]:
+    """Return the endpoint of each path; what they open is closed with the gateway."""
     settings = gateway.settings.rewards
 
-    def make(caller: Caller) -> RewardScorer:
-        return make_scorer(settings, UpstreamTransport(lambda: gateway.upstream, caller.metadata()))
+    def make(caller: Metadata) -> RewardScorer:
+        return make_scorer(settings, UpstreamTransport(lambda: gateway.upstream, caller))
 
     scorers = CallerScorers(make)
     gateway.closing.push_async_callback(scorers.close)
-    metrics = RewardMetrics(gateway.telemetry.registry)
+    counter = reward_counter(gateway.telemetry.registry)
+    forms = {
+        OPENRLHF_PATH: posts.OPENRLHF,
+        SLIME_PATH: posts.slime_form(settings.slime_key or None),
+        VERIFY_PATH: posts.NEMO_GYM,
+    }
     return {
-        **{path: RewardPosts(gateway, form, scorers, metrics) for path, form in reward_forms(settings).items()},
-        **{path: PlainPosts(gateway, answer) for path, answer in PLAIN_FORMS.items()},
+        **{path: _reward_endpoint(gateway, form, scorers, counter) for path, form in forms.items()},
+        **{path: _plain_endpoint(gateway, write) for path, write in PLAIN_FORMS.items()},
     }
 
 
-class RewardPosts:
-    """An ASGI app that answers posts of one form with rewards; those that come together share calls to the server.
+def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers, counter: Counter) -> Endpoint:
+    """Return the endpoint for posts of one form; those that come together share calls to the server."""
 
-    Args:
-        gateway: Whose channel it uses.
-        form: Of the posts.
-        scorers: One for each caller.
-        metrics: Count each reward.
-    """
+    async def answer(request: Request) -> Response:
+        async with json_body(gateway, request, read_object) as (posted, options, body):
+            samples = _readable(lambda: form.read(posted))
+            async with scorers.of(caller_of(options)) as scorer:
+                rewards = await _rewards(scorer, samples, options.timeout_s, body)
+            for reward in rewards:
+                counter.labels(request.scope["path"], str(reward.status)).inc()
+            return _readable(lambda: _written(form.write(posted, rewards)))
 
-    def __init__(self, gateway: Gateway, form: RewardForm, scorers: CallerScorers, metrics: RewardMetrics) -> None:
-        self._gateway = gateway
-        self._form = form
-        self._scorers = scorers
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a post; raises ProblemError and DisconnectedError where it is not answered."""
-        async with json_body(self._gateway, scope, receive, read_object) as (posted, options, body):
-            samples = _readable(lambda: self._form.read(posted))
-            async with self._scorers.of(caller_of(options)) as scorer:
-                rewards = await self._rewards(scorer, samples, options.timeout_s, body)
-            self._metrics.count(scope["path"], rewards)
-            reply = _readable(lambda: _written(self._form.write(posted, rewards)))
-        await reply(scope, receive, send)
-
-    async def _rewards(
-        self, scorer: RewardScorer, samples: Sequence[RewardSample], timeout_s: float | None, body: RequestBody
-    ) -> list[Reward]:
-        """The rewards, for as long as the caller is there."""
-        deadline_s = scorer.deadline_s if timeout_s is None else min(timeout_s, scorer.deadline_s)
-        scoring = asyncio.ensure_future(scorer.ascore(samples, deadline_s=deadline_s))
-        gone = asyncio.ensure_future(body.disconnected())
-        gone.add_done_callback(lambda _done: scoring.cancel())
-        try:
-            return await scoring
-        except asyncio.CancelledError:
-            if gone.done():
-                raise DisconnectedError from None
-            raise
-        except GradewireError as error:
-            raise problem_of_failure(error) from error
-        finally:
-            gone.cancel()
-            scoring.cancel()
+    return answer
 
 
-class PlainPosts:
-    """An ASGI app that answers posts without the server.
+async def _rewards(
+    scorer: RewardScorer, samples: Sequence[RewardSample], timeout_s: float | None, body: RequestBody
+) -> list[Reward]:
+    """Return the rewards; end the calls when the caller goes away."""
+    deadline_s = scorer.deadline_s if timeout_s is None else min(timeout_s, scorer.deadline_s)
+    scoring = asyncio.ensure_future(scorer.ascore(samples, deadline_s=deadline_s))
+    gone = asyncio.ensure_future(body.disconnected())
+    gone.add_done_callback(lambda _done: scoring.cancel())
+    try:
+        return await scoring
+    except asyncio.CancelledError:
+        if gone.done():
+            raise DisconnectedError from None
+        raise
+    except GradewireError as error:
+        raise problem_of_failure(error) from error
+    finally:
+        gone.cancel()
+        scoring.cancel()
 
-    Args:
-        gateway: Whose bounds hold.
-        answer: From a post to its reply; raises InvalidRequest.
-    """
 
-    def __init__(self, gateway: Gateway, answer: Callable[[Mapping[str, Any]], PostReply]) -> None:
-        self._gateway = gateway
-        self._answer = answer
+def _plain_endpoint(gateway: Gateway, write: Callable[[Body], PostReply]) -> Endpoint:
+    """Return the endpoint for posts that are answered without the server."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a post; raises ProblemError and DisconnectedError where it is not answered."""
-        async with json_body(self._gateway, scope, receive, read_object) as (posted, _options, _body):
-            reply = _readable(lambda: _written(self._answer(posted)))
-        await reply(scope, receive, send)
+    async def answer(request: Request) -> Response:
+        async with json_body(gateway, request, read_object) as (posted, _options, _body):
+            return _readable(lambda: _written(write(posted)))
+
+    return answer
 
 
 def _readable(read: Callable[[], T]) -> T:
-    """What is read of a post; raises ProblemError where it cannot be."""
+    """Return what is read of a post; raises ProblemError where it cannot be."""
     try:
         return read()
     except InvalidRequest as error:
-        raise problem_of_body(error) from error
+        raise invalid(_printable(str(error))) from error
     except RecursionError:
         raise invalid("the body is nested too deeply") from None
 

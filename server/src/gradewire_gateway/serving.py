@@ -21,7 +21,7 @@ from gradewire_gateway.settings import GatewaySettings, ListenSettings
 
 
 class BoundedConnection(H11Protocol):
-    """uvicorn's connection of HTTP/1.1; it bounds neither by itself.
+    """A connection of uvicorn's HTTP/1.1 with bounds that it does not have by itself.
 
     Attributes:
         head_s: Seconds in which a new connection must have sent its first head.
@@ -69,21 +69,14 @@ def bind(listen: ListenSettings) -> socket.socket:
     """Return a socket that listens; raise ListenError if it cannot."""
     try:
         found = socket.getaddrinfo(listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, place = found[0]
-        bound = socket.socket(family, kind, protocol)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(place)
-            bound.listen(_BACKLOG)
-        except OSError:
-            bound.close()
-            raise
+        family, _, _, _, place = found[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(place, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
     except OSError as error:
         raise ListenError(
             f"cannot listen on {listen.host}:{listen.port}: {error.strerror or error}; choose another with --host and "
             "--port"
         ) from error
-    return bound
 
 
 def run(

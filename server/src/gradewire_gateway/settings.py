@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
-from pydantic import TypeAdapter
-
-from gradewire_proto.tracing_settings import TracingSettings
+from gradewire_proto.tracing.settings import TracingSettings
 
 MIB: Final = 1 << 20
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -37,7 +35,7 @@ class UpstreamSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenSettings:
-    """Where the gateway listens.
+    """The address of the gateway.
 
     Attributes:
         host: Name or address.
@@ -69,7 +67,7 @@ class ListenSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much callers may ask for at once.
+    """Bounds on what callers may ask for at once.
 
     Attributes:
         max_requests: Requests in flight; one more is answered 429.
@@ -90,7 +88,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardPostSettings:
-    """How posts of frameworks for reinforcement learning are answered, as `gradewire.rewards` takes it.
+    """Settings for posts of frameworks for reinforcement learning, as `gradewire.rewards` takes them.
 
     Attributes:
         metric: Line of the one metric whose score is the reward.
@@ -148,4 +146,12 @@ class GatewaySettings:
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> Self:
         """Read the values of `to_message`, also after JSON."""
-        return TypeAdapter(cls).validate_python(message)
+        listen = {**message["listen"], "names": tuple(message["listen"]["names"])}
+        parts = {
+            "upstream": UpstreamSettings(**message["upstream"]),
+            "listen": ListenSettings(**listen),
+            "bounds": Bounds(**message["bounds"]),
+            "rewards": RewardPostSettings(**message["rewards"]),
+            "tracing": TracingSettings(**message["tracing"]),
+        }
+        return cls(**{**message, **parts})

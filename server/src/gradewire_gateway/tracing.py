@@ -1,18 +1,17 @@
-"""Spans of HTTP requests and of the calls that they make of the server; knows nothing of OpenTelemetry."""
+"""Spans of HTTP requests and of the calls of the server within them; OpenTelemetry is not loaded for it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from gradewire_gateway.problems import ProblemError
 from gradewire_gateway.requests import record_of
 from gradewire_gateway.upstream import CallOptions
-from gradewire_proto.spans import (
+from gradewire_proto.tracing.spans import (
     GRPC,
     HTTP_METHOD,
     HTTP_ROUTE,
@@ -25,12 +24,10 @@ from gradewire_proto.spans import (
     TRACESTATE_KEY,
     URL_SCHEME,
 )
-from gradewire_proto.tracing import open_tracing, prometheus_counts
-from gradewire_proto.tracing_settings import TracingSettings
 
 if TYPE_CHECKING:
-    from gradewire_proto.otel import OtelSpan
-    from gradewire_proto.otel_sdk import Tracing
+    from gradewire_proto.tracing.otel import OtelSpan
+    from gradewire_proto.tracing.sdk import Tracing
 
 
 _UNTRACED: Final = frozenset({"/healthz", "/metrics"})
@@ -40,40 +37,14 @@ _OK: Final = "OK"
 _CANCELLED: Final = "CANCELLED"
 
 
-class HttpTracer:
-    """Traces requests; opened by `open_http_tracer`."""
-
-    def __init__(self, tracing: "Tracing") -> None:
-        self._tracing = tracing
-
-    def begin(self, scope: Scope) -> "OtelSpan | None":
-        """Start the span of a request, sampled or not; return None for a request that watches the gateway."""
-        if scope["path"] in _UNTRACED:
-            return None
-        headers, method = Headers(scope=scope), _method(scope)
-        return self._tracing.begin(
-            method,
-            headers.get(TRACEPARENT_KEY, ""),
-            ",".join(headers.getlist(TRACESTATE_KEY)),
-            {HTTP_METHOD: method, URL_SCHEME: scope.get("scheme", "http")},
-        )
-
-    def close(self) -> None:
-        """Export what waits, within a bounded time; blocks."""
-        self._tracing.close()
-
-
-def open_http_tracer(settings: TracingSettings, registry: CollectorRegistry) -> HttpTracer | None:
-    """Open tracing if the settings or the environment turn it on; return None if they do not, or it cannot be opened.
-
-    Args:
-        settings: Collector and share of traces.
-        registry: Registry for counters of exported spans.
-    """
-    if not settings.is_on():
+def begin_request_span(tracing: "Tracing", scope: Scope) -> "OtelSpan | None":
+    """Start the span of a request, sampled or not; return None for a request that watches the gateway."""
+    if scope["path"] in _UNTRACED:
         return None
-    tracing = open_tracing(settings, "gradewire-gateway", prometheus_counts(registry, "gradewire_gateway"))
-    return None if tracing is None else HttpTracer(tracing)
+    headers, method = Headers(scope=scope), _method(scope)
+    traceparent, tracestate = headers.get(TRACEPARENT_KEY, ""), ",".join(headers.getlist(TRACESTATE_KEY))
+    attributes = {HTTP_METHOD: method, URL_SCHEME: scope.get("scheme", "http")}
+    return tracing.begin(method, traceparent, tracestate, attributes)
 
 
 def end_request_span(span: "OtelSpan", scope: Scope) -> None:

@@ -13,9 +13,9 @@ import grpc
 from google.protobuf.message import Message
 from grpc import aio
 
-from gradewire._transport.connection_pool import ConnectionPool, ServerConnection
-from gradewire._transport.failures import CUT_WHILE_WRITING, error_for
-from gradewire._transport.grpc_transport import open_channel
+from gradewire._transports.connection_pool import ConnectionPool, ServerConnection
+from gradewire._transports.failures import CUT_WHILE_WRITING, error_for
+from gradewire._transports.grpc_transport import open_channel
 from gradewire.errors import GradewireError, ServerUnreachable
 from gradewire.transport import Endpoint, Metadata, Q, R, RpcMethod, Tls
 from gradewire_gateway.problems import problem_of
@@ -23,7 +23,7 @@ from gradewire_gateway.settings import UpstreamSettings
 from gradewire_proto.wire_rules import REQUEST_ID_KEY, STOPPING_KEY
 
 if TYPE_CHECKING:
-    from gradewire_proto.otel import OtelSpan
+    from gradewire_proto.tracing.otel import OtelSpan
 
 
 StreamCall: TypeAlias = "aio.UnaryStreamCall[Any, Any] | aio.StreamStreamCall[Any, Any]"
@@ -33,7 +33,7 @@ _DOWN: Final = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnecti
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """What a request says of its call.
+    """The options of the call that a request makes.
 
     Attributes:
         metadata: Token, request id, host that asks.
@@ -47,7 +47,7 @@ class CallOptions:
 
 
 class Upstream:
-    """Calls the server, the process that has the fewest calls; made on the event loop that uses it, closed at its end.
+    """The server, called at the process with the fewest calls; made on the event loop that uses it, closed at its end.
 
     Args:
         settings: Address, encryption, and files of the certificates.
@@ -68,12 +68,12 @@ class Upstream:
         return self._take().channel
 
     async def close(self) -> None:
-        """Closes the channels; calls in flight are cancelled."""
+        """Close the channels; calls in flight are cancelled."""
         for connection in self._pool.connections:
             await connection.channel.close()
 
     def unary(self, method: RpcMethod[Any, Any], request: Message, options: CallOptions) -> asyncio.Task[Message]:
-        """Makes a call with one request and one reply, which is cancelled with the task.
+        """Make a call with one request and one reply, which is cancelled with the task.
 
         Where a process stops or is lost, another one is asked: no harm is done where both do the work. The task raises
         AioRpcError as the last one did, and UsageError where the channel is closed.
@@ -138,7 +138,7 @@ async def write(call: "aio.StreamStreamCall[Any, Any]", message: Message) -> Non
 
 
 async def done_writing(call: "aio.StreamStreamCall[Any, Any]") -> None:
-    """Says that no more messages come; raises as `write`."""
+    """Say that no more messages come; raises as `write`."""
     try:
         await call.done_writing()
     except (aio.AioRpcError, aio.InternalError, asyncio.InvalidStateError) as error:
@@ -184,7 +184,7 @@ class UpstreamTransport:
                 call.cancel()
 
     async def close(self) -> None:
-        """Does nothing: the channels are the gateway's."""
+        """Do nothing: the channels are the gateway's."""
 
     def _options(self, timeout_s: float | None) -> CallOptions:
         request_id = f"rewards-{secrets.token_hex(8)}"

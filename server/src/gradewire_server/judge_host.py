@@ -17,7 +17,7 @@ import grpc
 from grpc import aio
 from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 
-from gradewire_proto.spans import TRACEPARENT_KEY, TRACESTATE_KEY
+from gradewire_proto.tracing.spans import TRACEPARENT_KEY, TRACESTATE_KEY
 from gradewire_server.concurrency import Phase, Stop
 from gradewire_server.domain.caller import set_current_caller
 from gradewire_server.domain.items import Failure

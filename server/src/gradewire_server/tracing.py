@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from gradewire_proto.spans import CURRENT, GRPC, RPC_METHOD, RPC_SYSTEM, Evaluation, explanation_of
-from gradewire_proto.tracing import open_tracing, prometheus_counts
-from gradewire_proto.tracing_settings import TracingSettings, captures_content
+from gradewire_proto.tracing.factory import open_tracing, prometheus_counts
+from gradewire_proto.tracing.settings import TracingSettings, captures_content
+from gradewire_proto.tracing.spans import CURRENT, GRPC, RPC_METHOD, RPC_SYSTEM, Evaluation, explanation_of
 from gradewire_server.domain.items import MetricResult, Status
 
 if TYPE_CHECKING:
-    from gradewire_proto.otel import OtelSpan
-    from gradewire_proto.otel_sdk import Tracing
+    from gradewire_proto.tracing.otel import OtelSpan
+    from gradewire_proto.tracing.sdk import Tracing
 
 
 class TraceHeaders(NamedTuple):

@@ -9,7 +9,7 @@ from tests.cli.judged import rows_of
 from tests.cli.score.judging_server import ROWS, JudgingStub
 
 from gradewire import AsyncClient
-from gradewire._calls.requests import JUDGE_CHUNK_ITEMS
+from gradewire._calls.score import JUDGE_CHUNK_ITEMS
 from gradewire.errors import DeadlineExceeded
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.testing import ScoreFunction, StubTransport

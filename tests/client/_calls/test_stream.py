@@ -16,7 +16,7 @@ from tests.support.examples import example_count
 
 import gradewire
 from gradewire import AsyncClient, Client, Status
-from gradewire._calls.stream import READ_AHEAD_ITEMS
+from gradewire._calls.score import READ_AHEAD_ITEMS
 from gradewire.testing import StubTransport, echo_scores
 from gradewire.transport import Q, R, RpcMethod
 from gradewire_proto.v1 import scoring_pb2

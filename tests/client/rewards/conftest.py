@@ -6,7 +6,7 @@ import pytest
 from tests.client.rewards.holding_transport import HoldingTransport
 from tests.client.small_server import SmallServer
 
-from gradewire._transport.grpc_transport import GrpcTransport
+from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.rewards import RewardScorer
 from gradewire.transport import Endpoint
 

@@ -13,7 +13,7 @@ from tests.client.rewards.holding_transport import HoldingTransport
 from tests.client.small_server import Fault, SmallServer
 
 from gradewire import AccessDenied, InvalidRequest, ServerUnreachable, Status
-from gradewire._transport.grpc_transport import GrpcTransport
+from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.rewards import (
     FailureHandling,
     Gathering,

@@ -15,8 +15,8 @@ from tests.client.rewards.holding_transport import HoldingTransport
 from tests.client.small_server import SmallServer
 
 from gradewire import Status
-from gradewire._transport.grpc_transport import GrpcTransport
-from gradewire.rewards import FailureHandling, Gathering, RewardFailureRate, RewardSample, RewardScorer, batch_streams
+from gradewire._transports.grpc_transport import GrpcTransport
+from gradewire.rewards import FailureHandling, Gathering, RewardFailureRate, RewardSample, RewardScorer, gathering
 from gradewire.transport import Endpoint
 
 CAT = RewardSample("a cat", ["a cat"])
@@ -147,7 +147,7 @@ async def test_what_is_asked_again_has_one_event(small_server: SmallServer, appl
 async def test_a_stream_is_a_part_of_the_caller_that_opens_it(
     small_server: SmallServer, application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_streams, "_OPEN_S", 0.05)
+    monkeypatch.setattr(gathering, "_OPEN_S", 0.05)
     transport = HoldingTransport(GrpcTransport(Endpoint(small_server.address)), lambda _: True, 0.05)
     async with RewardScorer(transport, gathering=Gathering(max_batch=1, max_streams=1)) as scorer:
         # The second waits for the first one's stream, and is sent when that is free.

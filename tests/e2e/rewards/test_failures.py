@@ -9,7 +9,7 @@ from tests.client.rewards.holding_transport import HoldingTransport
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire import Client, Status
-from gradewire._transport.grpc_transport import GrpcTransport
+from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.rewards import RewardSample, RewardScorer
 from gradewire.rewards.trl import AsyncTrlReward, TrlReward
 from gradewire.rewards.verl import compute_score

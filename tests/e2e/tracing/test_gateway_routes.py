@@ -1,4 +1,4 @@
-"""Traces of what the gateway answers beside the twins: the page, and posts for rewards."""
+"""Traces of what the gateway answers beside the methods: the page, and posts for rewards."""
 
 import json
 import secrets

@@ -18,13 +18,13 @@ LOADED = "print([name for name in sys.modules if name.partition('.')[0] == 'open
 # redis loads what it finds of OpenTelemetry's SDK; of ours, and of what exports, nothing may be there.
 OURS = """
 print([name for name in sys.modules if name.startswith(("opentelemetry.exporter", "opentelemetry.proto"))
-       or name in {"gradewire_proto.otel", "gradewire_proto.otel_sdk"}])
+       or name in {"gradewire_proto.tracing.otel", "gradewire_proto.tracing.sdk"}])
 """
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("GRADEWIRE_", "OTEL_"))}
 SERVER = """
 import asyncio, sys
 import gradewire_server.app
-from gradewire_proto.tracing_settings import TracingSettings
+from gradewire_proto.tracing.settings import TracingSettings
 from gradewire_server.tracing import open_call_tracer
 from prometheus_client import CollectorRegistry
 
@@ -44,12 +44,19 @@ except ServerUnreachable:
     pass
 """
 GATEWAY = """
-import sys
+import asyncio, sys
 import gradewire_gateway.serving
-from gradewire_gateway.tracing import open_http_tracer
-from prometheus_client import CollectorRegistry
-from gradewire_proto.tracing_settings import TracingSettings
-assert open_http_tracer(TracingSettings(), CollectorRegistry()) is None
+from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, UpstreamSettings
+
+async def main():
+    upstream = UpstreamSettings(target="127.0.0.1:9")
+    gateway = Gateway(GatewaySettings(upstream=upstream, listen=ListenSettings(), bounds=Bounds()))
+    gateway.open()
+    assert gateway.tracing is None
+    await gateway.close()
+
+asyncio.run(main())
 """
 
 

@@ -10,7 +10,7 @@ from tests.server.judges.bench import choose, generate
 from tests.server.judges.house import House, gate_of, until
 from tests.support.judges.scripted import Script, ScriptedJudges, by_hash, judge_status
 
-from gradewire_proto.spans import CURRENT
+from gradewire_proto.tracing.spans import CURRENT
 from gradewire_server.domain.caller import current_caller, set_current_caller
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire import MetricScore, Status
-from gradewire._calls.decode import decode_results
+from gradewire._calls.score import decode_results
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.results import PART_FIELDS
 from gradewire_proto.parts import PART_TYPES, JudgeParts, Parts

@@ -6,8 +6,8 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from gradewire_gateway.observing import GatewayTelemetry
-from gradewire_gateway.rewards import RewardMetrics
-from gradewire_proto.tracing import prometheus_counts
+from gradewire_gateway.rewards import reward_counter
+from gradewire_proto.tracing.factory import prometheus_counts
 from gradewire_server.backends import open_handlers
 from gradewire_server.processes.state import SupervisorTelemetry
 from gradewire_server.settings.server import Settings
@@ -52,7 +52,7 @@ async def test_documentation_and_registry_name_the_same(tmp_path: Path, minilm: 
     rows = re.findall(r"^\| `(gradewire_\w+)` \| (\w+) \| ([^|]*)\|", DOCUMENT.read_text(), re.MULTILINE)
     documented = {name: (kind, frozenset(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
     gateway = GatewayTelemetry().registry
-    RewardMetrics(gateway)
+    reward_counter(gateway)
     supervisor = CollectorRegistry()
     SupervisorTelemetry(supervisor, lambda: 0)
     server = await exported(tmp_path, minilm) | families(supervisor)

@@ -8,8 +8,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._fork_safety import forget_in_children, keep_for_good
@@ -21,7 +20,7 @@ _STOP_S = 5.0
 
 
 class BackgroundLoop:
-    """Runs coroutines for other threads; made in the process that uses it, never carried over a fork.
+    """An event loop that runs coroutines for other threads; it belongs to the process that made it.
 
     Attributes:
         loop: The event loop; open until `stop`.
@@ -40,7 +39,7 @@ class BackgroundLoop:
             raise
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs the work and waits for it; an interrupted wait (Ctrl-C) cancels it.
+        """Run the work and wait for it; an interrupted wait (Ctrl-C) cancels it.
 
         Raises:
             RuntimeError: Called from the loop's own thread, where waiting would never end.
@@ -62,7 +61,7 @@ class BackgroundLoop:
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Runs the work and waits for nothing; raises ClientClosed and ForkedClientError as `run`."""
+        """Run the work and wait for nothing; raises ClientClosed and ForkedClientError as `run`."""
         refused: Exception | None = None
         if os.getpid() != self._pid:
             refused = ForkedClientError(
@@ -78,7 +77,7 @@ class BackgroundLoop:
         raise refused
 
     def stop(self) -> None:
-        """Cancels what still runs, ends the thread."""
+        """Cancel what still runs, and end the thread."""
         with self._lock:
             self._stopping = True
             if self.loop.is_running():
@@ -135,7 +134,7 @@ class IterableReader(Generic[T]):
             raise self._error
 
     def close(self) -> None:
-        """Ends the thread as soon as the source lets go of it."""
+        """End the thread as soon as the source lets go of it."""
         self._closed = True
         self._room.release()
 
@@ -158,8 +157,7 @@ class IterableReader(Generic[T]):
             loop.call_soon_threadsafe(self._ready.set)
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(NamedTuple):
     """A client's calls and the loop that they run on."""
 
     loop: BackgroundLoop
@@ -167,7 +165,7 @@ class Running:
 
 
 class BackgroundCalls:
-    """Starts loop and calls at first use, again in a forked child, and closes both once."""
+    """The calls of a client and their loop, started at first use, again in a forked child, and closed once."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls
@@ -195,12 +193,12 @@ class BackgroundCalls:
             return self._running
 
     def run(self, work: Callable[[ClientCalls], Coroutine[Any, Any, T]]) -> T:
-        """Does the work on the loop and waits for it."""
+        """Do the work on the loop and wait for it."""
         running = self.running()
         return running.loop.run(work(running.calls))
 
     def close(self) -> None:
-        """Closes the calls, which ends what was submitted, then the loop."""
+        """Close the calls, which ends what was submitted, then the loop."""
         with self._lock:
             running, self._running = self._running, None
             self._closed = True
@@ -216,7 +214,7 @@ class BackgroundCalls:
             running.loop.stop()
 
     def forget(self) -> None:
-        """Starts afresh in a forked child; what the parent's threads held is left alone."""
+        """Start afresh in a forked child; what the parent's threads held is left alone."""
         keep_for_good(self._running)
         self._lock = threading.Lock()
         self._running = None

@@ -7,13 +7,14 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from typing import Any, TypeVar
 
-from gradewire._calls.compare import ChosenComparison, PairBatch, PairStream
-from gradewire._calls.decode import decode_model_list
+from gradewire._calls.compare import PairRows
 from gradewire._calls.prepare import Preparation, PrepareCallback
-from gradewire._calls.requests import Batch, Deadline, ProgressCallback, check_streamed
+from gradewire._calls.requests import Batch, Deadline, M, ProgressCallback, R, Rows
 from gradewire._calls.retries import Retries, until_answered
-from gradewire._calls.stream import M, P, R, RowStream, Stream
+from gradewire._calls.score import ItemRows, check_streamed, decode_model_list
+from gradewire._calls.stream import RowStream
 from gradewire._calls.submit import Submissions, SubmitCallback, SubmitLimits
 from gradewire._fork_safety import forget_in_children, grpc_is_inherited, keep_for_good
 from gradewire._tracing import call_trace
@@ -22,11 +23,13 @@ from gradewire.items import ItemLike, ItemsLike
 from gradewire.metrics.choice import MetricChoice
 from gradewire.options import CallOptions, check_deadline, check_generate, check_progress, check_timeout, usual_metrics
 from gradewire.pairs import Comparison, PairLike
-from gradewire.preparation import PrepareReport, ReferenceEntryLike
+from gradewire.references import PrepareReport, ReferenceEntryLike
 from gradewire.results import ItemScores, Limits, ModelList, ScoreReport
 from gradewire.transport import LIST_MODELS, Endpoint, Transport
-from gradewire_proto.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
+from gradewire_proto.tracing.spans import CLIENT_COMPARE, CLIENT_PREPARE, CLIENT_SCORE, ITEMS
 from gradewire_proto.v1 import models_pb2
+
+S = TypeVar("S", bound=RowStream[Any, Any])
 
 _log = logging.getLogger("gradewire.metrics")
 
@@ -57,7 +60,7 @@ def connect(carrier: Transport | Endpoint) -> Transport:
             "gRPC was loaded before this process was forked and does not work here: make the first call after the "
             "fork, or start the process by spawn or forkserver (of a data loader: multiprocessing_context='spawn')"
         )
-    from gradewire._transport.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
+    from gradewire._transports.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
 
     return GrpcTransport(carrier)
 
@@ -86,82 +89,68 @@ class ClientCalls:
     async def score(
         self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None = None
     ) -> ScoreReport:
-        """Scores items, in order."""
+        """Score items, in order."""
         check_progress(progress)
         with call_trace(CLIENT_SCORE, lambda: {ITEMS: len(items)}) as trace:
-            report = await self._score(items, options, progress)
-            trace.evaluated(items, report.items)
-            return report
-
-    async def _score(
-        self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None
-    ) -> ScoreReport:
-        choice = await self._chosen(options)
-        deadline_s = options.deadline_s
-        if deadline_s is None and choice.asks_judge:
-            deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
-            await self._find_server()
-        deadline = self._deadline(deadline_s)
-        batch = Batch(self._transport, choice, items, deadline, progress, options.priority)
-        with self._notifying_on_close():
-            return await batch.run(lambda: self._known_limits(deadline))
+            choice = await self._chosen(options)
+            deadline = await self._judged_deadline(options.deadline_s, asks_judge=choice.asks_judge)
+            rows = ItemRows(choice, options.priority)
+            results = await self._run(rows, items, deadline, progress)
+            trace.evaluated(items, results)
+        return ScoreReport(tuple(results), choice.labels, rows.provenance)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
-        """Results, some at a time and not in order; raises for wrong arguments, runs nothing yet."""
+        """Return results, some at a time and not in order; raise for wrong arguments, run nothing yet."""
         choice = self._choose(options)
         check_streamed(choice.specs)
-        stall_s = max(self._deadline_s, JUDGE_STALL_S) if choice.asks_judge else self._deadline_s
-        if options.deadline_s is not None:
-            stall_s = check_deadline(options.deadline_s)
-        named = choice if options.metrics is not None else lambda: self._chosen(options)
-        stream = Stream(self._transport, named, items, lambda: self._known_limits(Deadline(stall_s)), stall_s)
+
+        async def usual() -> ItemRows:
+            return ItemRows(await self._chosen(options))
+
+        rows = usual if options.metrics is None else ItemRows(choice)
+        return self._stream(rows, items, options.deadline_s, asks_judge=choice.asks_judge)
+
+    def _stream(
+        self,
+        rows: Rows[M, R] | Callable[[], Awaitable[Rows[M, R]]],
+        given: AsyncIterable[Any],
+        deadline_s: float | None,
+        *,
+        asks_judge: bool,
+    ) -> AsyncGenerator[list[R]]:
+        stall_s = max(self._deadline_s, JUDGE_STALL_S) if asks_judge else self._deadline_s
+        if deadline_s is not None:
+            stall_s = check_deadline(deadline_s)
+        stream = RowStream(self._transport, rows, given, lambda: self._known_limits(Deadline(stall_s)), stall_s)
         return stream.run(self._notifying_on_close)
 
-    def rows(
-        self, begin: Callable[[Transport, Callable[[], Awaitable[Limits]]], RowStream[M, R, P]]
-    ) -> AsyncGenerator[list[R]]:
-        """As `stream`, of a stream that is made by the caller from the transport and from what asks for the limits."""
+    def open_stream(
+        self, make: Callable[[Transport, Callable[[], Awaitable[Limits]]], S]
+    ) -> tuple[S, AsyncGenerator[list[Any]]]:
+        """Return a stream that `make` makes from the transport and from what asks for the limits, and its results."""
         self._check_open()
-        return begin(self._transport, lambda: self._known_limits(self._deadline(None))).run(self._notifying_on_close)
+        stream = make(self._transport, lambda: self._known_limits(self._deadline(None)))
+        return stream, stream.run(self._notifying_on_close)
 
     async def compare(
         self,
         pairs: Sequence[PairLike],
-        chosen: ChosenComparison,
-        deadline_s: float | None,
+        rows: PairRows,
         progress: ProgressCallback | None,
     ) -> list[Comparison]:
-        """Compares pairs, in order."""
+        """Compare pairs, in order."""
         check_progress(progress)
         self._check_open()
         with call_trace(CLIENT_COMPARE, lambda: {ITEMS: len(pairs)}) as trace:
-            results = await self._compare(pairs, chosen, deadline_s, progress)
+            deadline = await self._judged_deadline(rows.deadline_s, asks_judge=True)
+            results = await self._run(rows, pairs, deadline, progress)
             trace.evaluated(pairs, results)
-            return results
+        return results
 
-    async def _compare(
-        self,
-        pairs: Sequence[PairLike],
-        chosen: ChosenComparison,
-        deadline_s: float | None,
-        progress: ProgressCallback | None,
-    ) -> list[Comparison]:
-        if deadline_s is None:
-            deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
-            await self._find_server()
-        deadline = self._deadline(deadline_s)
-        batch = PairBatch(self._transport, chosen, pairs, deadline, progress)
-        with self._notifying_on_close():
-            return await batch.run_rows(lambda: self._known_limits(deadline))
-
-    def compare_stream(
-        self, pairs: AsyncIterable[PairLike], chosen: ChosenComparison, deadline_s: float | None
-    ) -> AsyncGenerator[list[Comparison]]:
-        """Comparisons, some at a time and not in order; raises for wrong arguments, runs nothing yet."""
+    def compare_stream(self, pairs: AsyncIterable[PairLike], rows: PairRows) -> AsyncGenerator[list[Comparison]]:
+        """Return comparisons, some at a time and not in order; raise for wrong arguments, run nothing yet."""
         self._check_open()
-        stall_s = max(self._deadline_s, JUDGE_STALL_S) if deadline_s is None else check_deadline(deadline_s)
-        stream = PairStream(self._transport, chosen, pairs, lambda: self._known_limits(Deadline(stall_s)), stall_s)
-        return stream.run(self._notifying_on_close)
+        return self._stream(rows, pairs, rows.deadline_s, asks_judge=True)
 
     async def prepare(
         self,
@@ -172,7 +161,7 @@ class ClientCalls:
         *,
         immutable: bool = False,
     ) -> PrepareReport:
-        """Gets references ready."""
+        """Get references ready."""
         check_progress(progress)
         generation = check_generate(generate)
         if generation is not None and options.defaults.synthetic is None:
@@ -192,27 +181,41 @@ class ClientCalls:
         options: CallOptions,
         callback: SubmitCallback | None,
     ) -> Future[ScoreReport]:
-        """Scores later; may be called from any thread, and `loop` gives the loop that the calls run on."""
+        """Score later; may be called from any thread, and `loop` gives the loop that the calls run on."""
         return self._submissions.add(
             loop, items, lambda taken: self.score(taken, options), callback, lambda: options.choose().shows_images
         )
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Waits until what was submitted is done; False when time ran out before."""
+        """Wait until what was submitted is done; False when time ran out before."""
         check_timeout(timeout_s)
         return await self._submissions.flush(timeout_s)
 
     async def models(self, deadline_s: float | None = None) -> ModelList:
-        """Lists what the server has, and keeps its limits."""
+        """List what the server has, and keep its limits."""
         self._check_open()
         return await self._list(self._deadline(deadline_s))
 
     async def close(self) -> None:
-        """Finishes what was submitted, for at most a minute, and closes the transport."""
+        """Finish what was submitted, for at most a minute, and close the transport."""
         if not self.closed:
             await self._submissions.close(DRAIN_S)
             self.closed = True
             await self._transport.close()
+
+    async def _run(
+        self, rows: Rows[M, R], given: Sequence[Any], deadline: Deadline, progress: ProgressCallback | None
+    ) -> list[R]:
+        with self._notifying_on_close():
+            batch = Batch(self._transport, rows, given, deadline, progress)
+            return await batch.run(lambda: self._known_limits(deadline))
+
+    async def _judged_deadline(self, deadline_s: float | None, *, asks_judge: bool) -> Deadline:
+        """Return the deadline of a call; of one that asks a judge and says none, an hour, if there is a server."""
+        if deadline_s is None and asks_judge:
+            deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
+            await self._find_server()
+        return self._deadline(deadline_s)
 
     def _check_open(self) -> None:
         if self.closed:
@@ -220,7 +223,7 @@ class ClientCalls:
 
     @contextlib.contextmanager
     def _notifying_on_close(self) -> Iterator[None]:
-        """Raises ClientClosed in place of what a transport says that is closed while it is at work."""
+        """Raise ClientClosed in place of what a transport says that is closed while it is at work."""
         try:
             yield
         except (Exception, asyncio.CancelledError) as error:
@@ -234,12 +237,12 @@ class ClientCalls:
         return options.choose()
 
     async def _chosen(self, options: CallOptions) -> MetricChoice:
-        """The metrics, and where none are named those of the usual ones that the server can compute."""
+        """Return the metrics, and where none are named those of the usual ones that the server can compute."""
         choice = self._choose(options)
         return choice if options.metrics is not None else (await self._with_usual(options)).choose()
 
     async def _with_usual(self, options: CallOptions) -> CallOptions:
-        """The options with metrics; looks no longer than a minute ago what the server has."""
+        """Return the options with metrics; looks no longer than a minute ago what the server has."""
         listed, at_s = self._listed
         if listed is None or time.monotonic() - at_s > LIST_S:
             listed = await self._list(self._deadline(options.deadline_s))
@@ -253,7 +256,7 @@ class ClientCalls:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
     async def _find_server(self) -> None:
-        """Looks no longer than `deadline_s` for a server that never answered, though the call itself has an hour."""
+        """Look no longer than `deadline_s` for a server that never answered, though the call itself has an hour."""
         await self._known_limits(self._deadline(None))
 
     async def _known_limits(self, deadline: Deadline) -> Limits:
@@ -273,7 +276,7 @@ class ClientCalls:
 
 
 class ProcessCalls:
-    """Makes the calls at first use, and again in a forked child; closed ones stay closed there."""
+    """The calls of a client, made at first use and again in a forked child; closed ones stay closed there."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls
@@ -281,13 +284,13 @@ class ProcessCalls:
         forget_in_children(self)
 
     def here(self) -> ClientCalls:
-        """The calls of this process."""
+        """Return the calls of this process."""
         if self._calls is None:
             self._calls = self._make_calls()
         return self._calls
 
     def forget(self) -> None:
-        """Starts afresh in a forked child; what the parent's loop held is left alone."""
+        """Start afresh in a forked child; what the parent's loop held is left alone."""
         keep_for_good(self._calls)
         if self._calls is not None and not self._calls.closed:
             self._calls = None

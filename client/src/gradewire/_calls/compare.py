@@ -1,171 +1,159 @@
-"""One call of `compare`, and one of `compare_stream`."""
+"""The pairs of a call of `compare`: their requests, and the server's replies as comparisons."""
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal
 
-from gradewire._calls.decode import decode_comparison, decode_one_provenance
-from gradewire._calls.requests import PRIORITIES, Chunk, Deadline, ProgressCallback, RequestBatch
-from gradewire._calls.retries import Retries, until_answered
-from gradewire._calls.stream import RowStream, StreamAttempt
-from gradewire.errors import ServerFault
+from gradewire._calls.requests import PRIORITIES, OpenRow, Rows
+from gradewire._calls.score import (
+    decode_cache_hits,
+    decode_call_provenance,
+    decode_retry_after_s,
+    decode_status,
+    decode_timing,
+    decode_warnings,
+)
 from gradewire.items import ItemProblem
-from gradewire.metrics import Compare
-from gradewire.options import CompareOptions, Priority, check_comparison, check_priority
-from gradewire.pairs import Comparison, PairLike, encode_pair
-from gradewire.results import Limits, Provenance, Status
-from gradewire.transport import COMPARE, COMPARE_STREAM, RpcMethod, Transport
-from gradewire_proto.spans import CLIENT_COMPARE_STREAM
-from gradewire_proto.v1 import judging_pb2, types_pb2
+from gradewire.options import CompareOptions, Priority, check_comparison, check_names, check_priority
+from gradewire.pairs import Comparison, OrderVerdict, Winner, encode_pair
+from gradewire.results import Provenance, Status
+from gradewire.transport import COMPARE, COMPARE_STREAM, RpcMethod
+from gradewire_proto.tracing.spans import CLIENT_COMPARE_STREAM
+from gradewire_proto.v1 import judging_pb2
 
-# Each pair is two questions to the judge: as much work as a request of items has.
-CHUNK_PAIRS = 16
-# What a judge on a CPU has in work at a time must fit into the deadline that a server gives each pair.
-READ_AHEAD_PAIRS = 64
+CHUNK_PAIRS: Final = 16
+"""Each pair is two questions to the judge: as much work as a request of items has."""
+READ_AHEAD_PAIRS: Final = 64
+"""Pairs read ahead: those in work on a CPU at a time must be done within the deadline that a server gives each."""
+_PREFIX: Final = re.compile(r"^pair:")
+_WINNERS: Final[Mapping[int, Winner]] = {
+    judging_pb2.WINNER_A: "a",
+    judging_pb2.WINNER_B: "b",
+    judging_pb2.WINNER_TIE: "tie",
+}
+_FIRST: Final[Mapping[int, Literal["a", "b"]]] = {judging_pb2.PAIR_ANSWER_A: "a", judging_pb2.PAIR_ANSWER_B: "b"}
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenComparison:
-    """How a call compares.
+class PairRows(Rows[judging_pb2.Pair, Comparison]):
+    """The pairs of one call of `compare` or `compare_stream`.
 
-    Attributes:
-        compare: As the caller said it, with the call's defaults filled in.
-        priority: Whether the requests of others go first; a stream's always do.
+    Args:
+        method: Method of the client, CLASS.METHOD.
+        by: Comparison or its line.
+        options: Options of the call.
+
+    Raises:
+        TypeError: The method has no such option; said as Python says it.
+        InvalidRequest: An option is of a wrong type, or `by` is no comparison.
     """
 
-    compare: Compare
-    priority: Priority = "normal"
+    noun: ClassVar[str] = "pair"
+    unary: ClassVar[RpcMethod[Any, Any]] = COMPARE
+    stream: ClassVar[RpcMethod[Any, Any]] = COMPARE_STREAM
+    span_name: ClassVar[str] = CLIENT_COMPARE_STREAM
+    ahead: ClassVar[int] = READ_AHEAD_PAIRS
+    chunk_rows = CHUNK_PAIRS
 
-    @classmethod
-    def of(cls, method: str, by: object, options: CompareOptions) -> Self:
-        """What the caller of a client's method, CLASS.METHOD, said.
-
-        Raises:
-            TypeError: The method has no such option; said as Python says it.
-            InvalidRequest: An option is of a wrong type, or `by` is no comparison.
-        """
-        if unknown := options.keys() - CompareOptions.__optional_keys__:
-            raise TypeError(f"{method}() got an unexpected keyword argument {min(unknown)!r}")
+    def __init__(self, method: str, by: object, options: CompareOptions) -> None:
+        super().__init__()
+        check_names(method, options, CompareOptions)
         priority: Priority = options.get("priority") or "normal"
         check_priority(priority)
-        return cls(check_comparison(by, options.get("judge")), priority)
-
-    @property
-    def parameters(self) -> types_pb2.CompareParameters:
-        """The same for the wire."""
-        return self.compare.to_spec().compare
+        self.deadline_s = options.get("deadline_s")
+        self._compare = check_comparison(by, options.get("judge"))
+        self._parameters = self._compare.to_spec().compare
+        self._priority = PRIORITIES[priority]
 
     def encode(self, index: int, row: Any, max_bytes: int) -> judging_pb2.Pair | ItemProblem:
-        """The message of a pair, or why there is none."""
-        return encode_pair(index, row, max_bytes=max_bytes, images=bool(self.compare.image))
+        """Return the message of a pair, or why there is none."""
+        return encode_pair(index, row, max_bytes=max_bytes, images=bool(self._compare.image))
 
+    def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> Comparison:
+        """Return a pair that was not compared."""
+        status, message = failure
+        return Comparison(winner=None, status=status, index=index, id=identifier, message=message)
 
-class PairBatch(RequestBatch[judging_pb2.Pair, Comparison]):
-    """A running call of `compare`.
+    def request(self, messages: Sequence[judging_pb2.Pair]) -> judging_pb2.CompareRequest:
+        """Return a request with these pairs."""
+        return judging_pb2.CompareRequest(pairs=messages, parameters=self._parameters, priority=self._priority)
 
-    Args:
-        transport: Carries it.
-        chosen: How it compares.
-        pairs: The caller's pairs.
-        deadline: Of the whole call.
-        progress: As `RequestBatch`.
-    """
-
-    def __init__(
-        self,
-        transport: Transport,
-        chosen: ChosenComparison,
-        pairs: Sequence[PairLike],
-        deadline: Deadline,
-        progress: ProgressCallback | None,
-    ) -> None:
-        super().__init__(transport, pairs, deadline, progress, CHUNK_PAIRS)
-        self._chosen = chosen
-        self._provenance: Provenance | None = None
-
-    def _encode(self, index: int, row: Any, max_bytes: int) -> judging_pb2.Pair | ItemProblem:
-        return self._chosen.encode(index, row, max_bytes)
-
-    def _request(self, messages: Sequence[judging_pb2.Pair]) -> judging_pb2.CompareRequest:
-        chosen = self._chosen
-        return judging_pb2.CompareRequest(
-            pairs=messages, parameters=chosen.parameters, priority=PRIORITIES[chosen.priority]
-        )
-
-    async def _exchange(self, chunk: Chunk[judging_pb2.Pair]) -> list[Comparison]:
-        request = self._request(chunk.messages)
-        reply = await until_answered(
-            lambda: self._transport.unary(COMPARE, request, timeout_s=self._deadline.remaining_s()),
-            Retries(self._deadline.left_s),
-        )
-        self._provenance = decode_one_provenance(self._chosen.compare, reply.provenance, self._provenance)
-        if len(reply.pairs) != len(chunk.indices):
-            raise ServerFault(f"the server answered {len(reply.pairs)} of {len(chunk.indices)} pairs: report it")
-        return [
-            decode_comparison(index, message.group, result, self._provenance)
-            for index, message, result in zip(chunk.indices, chunk.messages, reply.pairs, strict=True)
-        ]
-
-    def _failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> Comparison:
-        return _failed(index, identifier, failure)
-
-
-class PairStream(RowStream[judging_pb2.Pair, Comparison, None]):
-    """A running call of `compare_stream`.
-
-    Args:
-        transport: Carries it.
-        chosen: How it compares.
-        source: As `RowStream`.
-        limits: As there.
-        stall_s: As there.
-    """
-
-    _method: ClassVar[RpcMethod[Any, Any]] = COMPARE_STREAM
-    _span_name: ClassVar[str] = CLIENT_COMPARE_STREAM
-    _noun: ClassVar[str] = "pair"
-    _ahead: ClassVar[int] = READ_AHEAD_PAIRS
-
-    def __init__(
-        self,
-        transport: Transport,
-        chosen: ChosenComparison,
-        source: AsyncIterable[PairLike],
-        limits: Callable[[], Awaitable[Limits]],
-        stall_s: float,
-    ) -> None:
-        super().__init__(transport, source, limits, stall_s)
-        self._chosen = chosen
-        self._provenance: Provenance | None = None
-
-    @property
-    def _accepted(self) -> bool:
-        return self._provenance is not None
-
-    def _encode(self, index: int, row: Any, max_bytes: int) -> judging_pb2.Pair | ItemProblem:
-        return self._chosen.encode(index, row, max_bytes)
-
-    def _failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> Comparison:
-        return _failed(index, identifier, failure)
-
-    def _config(self) -> judging_pb2.CompareStreamRequest:
-        config = judging_pb2.CompareStreamConfig(parameters=self._chosen.parameters)
+    def stream_config(self) -> judging_pb2.CompareStreamRequest:
+        """Return the parameters of a stream."""
+        config = judging_pb2.CompareStreamConfig(parameters=self._parameters)
         return judging_pb2.CompareStreamRequest(config=config)
 
-    def _rows(self, messages: Sequence[judging_pb2.Pair]) -> judging_pb2.CompareStreamRequest:
+    def stream_request(self, messages: Sequence[judging_pb2.Pair]) -> judging_pb2.CompareStreamRequest:
+        """Return a request of a stream with these pairs."""
         return judging_pb2.CompareStreamRequest(pairs=judging_pb2.CompareStreamPairs(pairs=messages))
 
-    def _read(self, reply: judging_pb2.CompareStreamResponse, connection: StreamAttempt) -> bool:
-        if reply.HasField("provenance"):
-            self._provenance = decode_one_provenance(self._chosen.compare, reply.provenance, self._provenance)
-        for result in reply.pairs:
-            index, waiting = self.waiting_for(connection, result.index)
-            compared = decode_comparison(index, waiting.message.group, result, self._provenance)
-            # A server cuts an id that is too long; the caller knows the whole one.
-            self.answered(index, replace(compared, id=waiting.message.id))
-        return bool(reply.pairs)
+    def received(self, reply: Any) -> Sequence[judging_pb2.PairResult]:
+        """Note the provenance of a reply, which one in the middle of a stream lacks; return its results."""
+        if reply.HasField("provenance") or not self.provenance:
+            metrics = {str(self._compare.name): self._compare}
+            self.provenance = decode_call_provenance(metrics, [reply.provenance], self.provenance)
+        results: Sequence[judging_pb2.PairResult] = reply.pairs
+        return results
+
+    def completed(self, index: int, row: OpenRow[judging_pb2.Pair], result: judging_pb2.PairResult) -> Comparison:
+        """Return the comparison of a pair."""
+        return decode_comparison(index, row.message, result, self.provenance.get(self._compare.name))
 
 
-def _failed(index: int, identifier: str, failure: tuple[Status, str]) -> Comparison:
-    status, message = failure
-    return Comparison(winner=None, status=status, index=index, id=identifier, message=message)
+def decode_comparison(
+    index: int, pair: judging_pb2.Pair, result: judging_pb2.PairResult, provenance: Provenance | None
+) -> Comparison:
+    """Return the comparison of pairs[index].
+
+    Whatever the server says, a winner is there exactly when the status is OK: OK without one becomes INTERNAL.
+    """
+    status, winner = decode_status(result.status), _WINNERS.get(result.winner)
+    # A server names the fields of a pair; which pair it is, only the call knows.
+    message = _PREFIX.sub(f"pairs[{index}]:", result.message)
+    if status is Status.OK and winner is None:
+        status, message = Status.INTERNAL, f"pairs[{index}]: the server said OK and named no winner: report it"
+    a, b, tie = _probabilities(result)
+    return Comparison(
+        winner=winner if status is Status.OK else None,
+        status=status,
+        probability_a=a,
+        probability_b=b,
+        probability_tie=tie,
+        orders=tuple(_order(order) for order in result.orders if order.first in _FIRST),
+        index=index,
+        id=pair.id,  # a server cuts one that is too long
+        group=pair.group,
+        message=message,
+        warnings=decode_warnings(result.warnings),
+        decided_by=result.decided_by,
+        prompt_tokens=result.prompt_tokens,
+        generated_tokens=result.generated_tokens,
+        cache_hits=decode_cache_hits(result.cache_hits),
+        timing=decode_timing(result.timing),
+        provenance=provenance,
+        retry_after_s=decode_retry_after_s(status, result),
+    )
+
+
+def _order(order: judging_pb2.OrderVerdict) -> OrderVerdict:
+    a, b, tie = _probabilities(order)
+    return OrderVerdict(
+        first=_FIRST[order.first],
+        winner=_WINNERS.get(order.winner),
+        probability_a=a,
+        probability_b=b,
+        probability_tie=tie,
+        reason=order.reason,
+        extracted=order.extracted,
+        label_mass=order.label_mass if order.HasField("label_mass") else None,
+    )
+
+
+def _probabilities(
+    received: judging_pb2.PairResult | judging_pb2.OrderVerdict,
+) -> tuple[float, float, float] | tuple[None, None, None]:
+    """Return the probabilities of answer A, answer B and a tie: all of them or none."""
+    found = received.probability_a, received.probability_b, received.probability_tie
+    is_known = received.HasField("probability_a") and received.HasField("probability_b")
+    is_known = is_known and received.HasField("probability_tie")
+    return found if is_known and all(map(math.isfinite, found)) else (None, None, None)

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, replace
 
-from gradewire._calls.decode import decode_call_provenance, decode_provenance, decode_status
 from gradewire._calls.requests import Chunk, ChunkLimits, Deadline, chunk_limits, cut
 from gradewire._calls.retries import Retries, until_answered
+from gradewire._calls.score import decode_call_provenance, decode_provenance, decode_status
 from gradewire.errors import DeadlineExceeded, InvalidRequest, ServerFault, TransportError
 from gradewire.metrics.choice import MetricChoice
-from gradewire.preparation import (
+from gradewire.references import (
     EntryFailure,
     PrepareProgress,
     PrepareReport,
@@ -112,13 +112,13 @@ class Preparation:
         )
 
     def _check_complete(self) -> None:
-        """Raises InvalidRequest where an entry cannot be a part of a set that is never mended."""
+        """Raise InvalidRequest where an entry cannot be a part of a set that is never mended."""
         if self._failures:
             first = min(self._failures, key=lambda failure: failure.index)
             raise InvalidRequest(f"immutable: {first.message}; a set that stays as it is must be whole")
 
     async def _complete(self, requests: int) -> None:
-        """Has the server say that an immutable set is whole, where its last request could not know."""
+        """Have the server say that an immutable set is whole, where its last request could not know."""
         if requests > 1:
             self._provenance = {}  # its lines name no digest yet
             await self._send_until_done(Chunk([], []))
@@ -151,7 +151,7 @@ class Preparation:
         self._common.reference_set = name
 
     def _fitting(self, room: ChunkLimits) -> list[tuple[int, references_pb2.ReferenceEntry]]:
-        """The entries that fit into a message; the others fail."""
+        """Return the entries that fit into a message; the others fail."""
         fitting = []
         for index, message in self._messages:
             if (size := message.ByteSize()) <= room.max_item_bytes:
@@ -194,7 +194,7 @@ class Preparation:
             raise
         if not last.complete:
             raise ServerFault("the server stopped before the references were ready: look at its log, then call again")
-        self._provenance = decode_call_provenance(self._choice, last.provenance, self._provenance)
+        self._provenance = decode_call_provenance(self._choice.named, last.provenance, self._provenance)
         self._corpus_digest = last.corpus_digest
         if last.HasField("generation"):
             self._generation = decode_provenance(last.generation)
@@ -202,14 +202,16 @@ class Preparation:
         self._so_far = _plus(self._so_far, last)
 
 
+_SUMMED = (
+    "entries_done",
+    "synthetic_answers_stored",
+    "synthetic_answers_generated",
+    "synthetic_answers_fallback",
+)
+
+
 def _plus(so_far: PrepareProgress, step: references_pb2.PrepareProgress) -> PrepareProgress:
-    """The progress of the call with that of one request."""
+    """Return the progress of the call with that of one request."""
     hits = {name: count + getattr(step.cache_hits, name) for name, count in asdict(so_far.cache_hits).items()}
-    return replace(
-        so_far,
-        entries_done=so_far.entries_done + step.entries_done,
-        cache_hits=CacheHits(**hits),
-        synthetic_answers_stored=so_far.synthetic_answers_stored + step.synthetic_answers_stored,
-        synthetic_answers_generated=so_far.synthetic_answers_generated + step.synthetic_answers_generated,
-        synthetic_answers_fallback=so_far.synthetic_answers_fallback + step.synthetic_answers_fallback,
-    )
+    sums = {name: getattr(so_far, name) + getattr(step, name) for name in _SUMMED}
+    return replace(so_far, cache_hits=CacheHits(**hits), **sums)

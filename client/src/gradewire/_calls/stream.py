@@ -2,85 +2,54 @@
 
 import asyncio
 import time
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic
 
 from google.protobuf.message import Message
 
-from gradewire._calls.decode import complete_item, decode_call_provenance, decode_results, failed_item
-from gradewire._calls.requests import ASSUMED_BYTES, ASSUMED_ITEMS, ChunkLimits, chunk_limits, cut
+from gradewire._calls.requests import ASSUMED_BYTES, ASSUMED_ITEMS, ChunkLimits, M, OpenRow, R, Rows, chunk_limits, cut
 from gradewire._calls.retries import Retries
-from gradewire._tracing import UNTRACED, stream_trace
+from gradewire._tracing import UNTRACED, CallTrace, stream_trace
 from gradewire.errors import DeadlineExceeded, ServerFault, TransportError
-from gradewire.items import ItemLike, ItemProblem, encode_item
-from gradewire.metrics.choice import MetricChoice
-from gradewire.results import ItemScores, Limits, MetricScore, Provenance, Status
-from gradewire.transport import SCORE_STREAM, CallTrace, RpcMethod, Transport
-from gradewire_proto.spans import CLIENT_STREAM
-from gradewire_proto.v1 import scoring_pb2, types_pb2
+from gradewire.items import ItemProblem
+from gradewire.results import Limits, Status
+from gradewire.transport import Transport
 
-# Items between the caller's source and the caller's hands. What a slow server has in work at a time must fit into the
-# deadline that it gives each item.
-READ_AHEAD_ITEMS = 256
 _MESSAGE_LIMITS = ChunkLimits(max_items=ASSUMED_ITEMS, max_bytes=ASSUMED_BYTES)
 
 
-M = TypeVar("M", bound=Message)
-R = TypeVar("R")
-P = TypeVar("P")
-
-
-@dataclass(slots=True)
-class OpenRow(Generic[M, P]):
-    """A row that was read and is not answered; kept so that it can be sent again when the stream breaks.
-
-    Attributes:
-        message: As it is sent.
-        parts: What of its result has come, by label.
-    """
-
-    message: M
-    parts: dict[str, P] = field(default_factory=dict)
-
-
-class RowStream(ABC, Generic[M, R, P]):
+class RowStream(Generic[M, R]):
     """A running stream.
 
     Args:
-        transport: Carries it.
+        transport: Carries the stream.
+        rows: How the rows go on the wire, or a function that finds it out.
         source: The caller's rows.
         limits: Asks the server what a message may hold; called only for a row that not every server takes.
         stall_s: Longest wait for a result while rows are in work, seconds.
     """
 
-    _method: ClassVar[RpcMethod[Any, Any]] = SCORE_STREAM
-    _span_name: ClassVar[str] = CLIENT_STREAM
-    # Of rows, in messages.
-    _noun: ClassVar[str] = "item"
-    # Rows between the caller's source and the caller's hands.
-    _ahead: ClassVar[int] = READ_AHEAD_ITEMS
-
     def __init__(
         self,
         transport: Transport,
+        rows: Rows[M, R] | Callable[[], Awaitable[Rows[M, R]]],
         source: AsyncIterable[Any],
         limits: Callable[[], Awaitable[Limits]],
         stall_s: float,
     ) -> None:
         self._transport = transport
+        self._given = rows
         self._trace: CallTrace = UNTRACED
         self._stall_s = stall_s
         self._source = source
         self._limits = limits
-        self._open: dict[int, OpenRow[M, P]] = {}
+        self._open: dict[int, OpenRow[M]] = {}
         self._unsent: deque[int] = deque()
         self._done: list[R] = []
         self._error: BaseException | None = None
-        self._room = asyncio.Semaphore(self._ahead)
         self._exhausted = False
         self._finished = False
         self._to_send = asyncio.Event()
@@ -89,60 +58,16 @@ class RowStream(ABC, Generic[M, R, P]):
         # A server that ends a stream by its own clock has not lost what was sent on it.
         self._retries = Retries(self._left_s, resumed_after=(DeadlineExceeded,))
 
-    async def _begin(self) -> None:
-        """What is to be known before the first row is read; by itself nothing."""
-
-    def _traced(self, done: Sequence[R]) -> Sequence[Any]:
-        """Results as events tell them; by itself those that the caller gets."""
-        return done
-
-    @property
-    @abstractmethod
-    def _accepted(self) -> bool:
-        """Whether a server has said what it computes."""
-
-    @abstractmethod
-    def _encode(self, index: int, row: Any, max_bytes: int) -> M | ItemProblem:
-        """The message of a row, or why there is none."""
-
-    @abstractmethod
-    def _failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> R:
-        """The result of a row that has none."""
-
-    @abstractmethod
-    def _config(self) -> Message:
-        """The first request of a stream."""
-
-    @abstractmethod
-    def _rows(self, messages: Sequence[M]) -> Message:
-        """A request with rows."""
-
-    @abstractmethod
-    def _read(self, reply: Any, connection: "StreamAttempt") -> bool:
-        """Takes a reply's results, by `waiting_for` and `answered`; whether it had any."""
-
-    def waiting_for(self, connection: "StreamAttempt", number: int) -> tuple[int, OpenRow[M, P]]:
-        """The row that a stream's running number means, with its index in the call; raises ServerFault for none."""
-        index = connection.sent[number] if number < len(connection.sent) else -1
-        if (waiting := self._open.get(index)) is None:
-            raise ServerFault(f"the server answered {self._noun} {number} of the stream out of turn: report it")
-        return index, waiting
-
-    def answered(self, index: int, result: R) -> None:
-        """A row has its result."""
-        del self._open[index]
-        self._done.append(result)
-        self._retries.progressed()
-
     async def run(self, on_close: Callable[[], AbstractContextManager[None]]) -> AsyncGenerator[list[R]]:
-        """Yields what is done, some at a time and not in order.
+        """Yield what is done, some at a time and not in order.
 
         Args:
             on_close: A context that says so where what goes wrong comes of the client's end.
         """
-        with stream_trace(self._span_name) as self._trace:
-            with on_close():
-                await self._begin()
+        with on_close():
+            self._rows = self._given if isinstance(self._given, Rows) else await self._given()
+        self._room = asyncio.Semaphore(self._rows.ahead)
+        with stream_trace(self._rows.span_name) as self._trace:
             self._active_at = time.monotonic()
             tasks = [
                 asyncio.create_task(self._read_source()),
@@ -156,8 +81,8 @@ class RowStream(ABC, Generic[M, R, P]):
                             raise self._error
                     done, self._done = self._done, []
                     if done:
-                        if self._trace is not UNTRACED:
-                            self._trace.answered(self._traced(done))
+                        if self._rows.emits_events:
+                            self._trace.answered(done)
                         yield done
                         for _ in done:
                             self._room.release()
@@ -169,14 +94,14 @@ class RowStream(ABC, Generic[M, R, P]):
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait(self) -> None:
-        """Waits until there is something to yield; raises when no result came for too long while items are in work."""
+        """Wait until there is something to yield; raises when no result came for too long while items are in work."""
         while not (self._done or self._finished or self._error):
             self._to_take.clear()
             left_s = self._left_s()
             if self._open and left_s <= 0:
                 late = DeadlineExceeded(
-                    f"no result came for deadline_s={self._stall_s:g} while {len(self._open)} {self._noun}s were in "
-                    "work: look at the server, or give a larger deadline_s"
+                    f"no result came for deadline_s={self._stall_s:g} while {len(self._open)} {self._rows.noun}s were "
+                    "in work: look at the server, or give a larger deadline_s"
                 )
                 raise self._retries.with_attempts(late)
             try:
@@ -186,8 +111,8 @@ class RowStream(ABC, Generic[M, R, P]):
                 continue
 
     def _left_s(self) -> float:
-        """Seconds in which a result has to come; while the caller's source gives no item, none is owed."""
-        if not self._open and self._accepted:
+        """Return the seconds in which a result has to come; while the caller's source gives no item, none is owed."""
+        if not self._open and self._rows.provenance:
             return self._stall_s
         return self._active_at + self._stall_s - time.monotonic()
 
@@ -200,7 +125,7 @@ class RowStream(ABC, Generic[M, R, P]):
         self._to_send.set()
 
     async def _read_rows(self) -> None:
-        """Adds each row of the source while there is room."""
+        """Add each row of the source while there is room."""
         index = 0
         async for row in self._source:
             await self._room.acquire()
@@ -209,13 +134,13 @@ class RowStream(ABC, Generic[M, R, P]):
 
     async def _add(self, index: int, row: Any) -> None:
         self._trace.noted(index, row)
-        message = self._encode(index, row, ASSUMED_BYTES)
+        message = self._rows.encode(index, row, ASSUMED_BYTES)
         if isinstance(message, ItemProblem) and message.too_large:
             limits = chunk_limits(await self._limits(), overhead_bytes=0)
-            message = self._encode(index, row, limits.max_item_bytes)
+            message = self._rows.encode(index, row, limits.max_item_bytes)
         if isinstance(message, ItemProblem):
             failure = (Status.INVALID_INPUT, message.message)
-            self._done.append(self._failed(index, message.id, failure))
+            self._done.append(self._rows.failed(index, message.id, failure))
         else:
             if not self._open:
                 self._active_at = time.monotonic()
@@ -245,11 +170,11 @@ class RowStream(ABC, Generic[M, R, P]):
             self._fail(error)
 
     async def _exchange(self, connection: "StreamAttempt") -> None:
-        async with aclosing(self._transport.stream(self._method, self._requests(connection))) as replies:
+        async with aclosing(self._transport.stream(self._rows.stream, self._requests(connection))) as replies:
             async for reply in replies:
                 self._take(connection, reply)
         if self._open:
-            raise ServerFault(f"the stream ended with {len(self._open)} {self._noun}s unanswered: report it")
+            raise ServerFault(f"the stream ended with {len(self._open)} {self._rows.noun}s unanswered: report it")
         self._finish()
 
     def _finish(self) -> None:
@@ -257,11 +182,11 @@ class RowStream(ABC, Generic[M, R, P]):
         self._to_take.set()
 
     def _is_answered(self) -> bool:
-        """Whether all that there was to send has its results, so that a break takes nothing along."""
-        return self._exhausted and not self._open and self._accepted
+        """Return True if all that there was to send has its results, so that a break takes nothing along."""
+        return self._exhausted and not self._open and bool(self._rows.provenance)
 
     async def _requests(self, connection: "StreamAttempt") -> AsyncIterator[Message]:
-        yield self._config()
+        yield self._rows.stream_config()
         # Refused calls are refused here: gRPC forgets a call's status when it ends while a message is being written.
         await connection.accepted.wait()
         # A broken stream's iterator may be driven on for a moment: what it takes then is lost to its successor.
@@ -270,7 +195,7 @@ class RowStream(ABC, Generic[M, R, P]):
             unsent, self._unsent = self._unsent, deque()
             for chunk in list(cut([(index, self._open[index].message) for index in unsent], _MESSAGE_LIMITS)):
                 connection.sent += chunk.indices
-                yield self._rows(chunk.messages)
+                yield self._rows.stream_request(chunk.messages)
                 if not connection.is_on():
                     return
             if self._unsent:
@@ -281,7 +206,18 @@ class RowStream(ABC, Generic[M, R, P]):
 
     def _take(self, connection: "StreamAttempt", reply: Any) -> None:
         connection.accepted.set()
-        if self._read(reply, connection):
+        results = self._rows.received(reply)
+        for result in results:
+            index = connection.sent[result.index] if result.index < len(connection.sent) else -1
+            if (row := self._open.get(index)) is None:
+                raise ServerFault(
+                    f"the server answered {self._rows.noun} {result.index} of the stream out of turn: report it"
+                )
+            if (completed := self._rows.completed(index, row, result)) is not None:
+                del self._open[index]
+                self._done.append(completed)
+                self._retries.progressed()
+        if results:
             self._active_at = time.monotonic()
         self._to_take.set()
 
@@ -305,60 +241,5 @@ class StreamAttempt:
     over: bool = False
 
     def is_on(self) -> bool:
-        """Whether it has not ended yet."""
+        """Return True if it has not ended yet."""
         return not self.over
-
-
-class Stream(RowStream[types_pb2.Item, ItemScores, MetricScore]):
-    """A running call of `score_stream`.
-
-    Args:
-        transport: Carries it.
-        choice: The metrics, or how to find out which they are.
-        source: As `RowStream`.
-        limits: As there.
-        stall_s: As there.
-    """
-
-    def __init__(
-        self,
-        transport: Transport,
-        choice: MetricChoice | Callable[[], Awaitable[MetricChoice]],
-        source: AsyncIterable[ItemLike],
-        limits: Callable[[], Awaitable[Limits]],
-        stall_s: float,
-    ) -> None:
-        super().__init__(transport, source, limits, stall_s)
-        self._named = choice
-        self._provenance: dict[str, Provenance] = {}
-
-    async def _begin(self) -> None:
-        self._choice = self._named if isinstance(self._named, MetricChoice) else await self._named()
-
-    @property
-    def _accepted(self) -> bool:
-        return bool(self._provenance)
-
-    def _encode(self, index: int, row: Any, max_bytes: int) -> types_pb2.Item | ItemProblem:
-        return encode_item(index, row, max_bytes=max_bytes, images=self._choice.shows_images)
-
-    def _failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> ItemScores:
-        return failed_item(self._choice, index, identifier, failure)
-
-    def _config(self) -> scoring_pb2.ScoreStreamRequest:
-        choice = self._choice
-        config = scoring_pb2.ScoreStreamConfig(metrics=choice.specs, reference_set=choice.reference_set)
-        return scoring_pb2.ScoreStreamRequest(config=config)
-
-    def _rows(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreStreamRequest:
-        return scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=messages))
-
-    def _read(self, reply: scoring_pb2.ScoreStreamResponse, connection: StreamAttempt) -> bool:
-        if reply.provenance:
-            self._provenance = decode_call_provenance(self._choice, reply.provenance, self._provenance)
-        for item in reply.items:
-            index, waiting = self.waiting_for(connection, item.index)
-            waiting.parts |= decode_results(self._choice, self._provenance, index, item.results)
-            if item.complete:
-                self.answered(index, complete_item(self._choice, index, waiting.message.id, waiting.parts))
-        return bool(reply.items)

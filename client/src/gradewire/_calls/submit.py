@@ -13,23 +13,23 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gradewire._input import ALIASES, LIST_FIELDS, TEXT_FIELDS, plain
+from gradewire._rows import ALIASES, LIST_FIELDS, TEXT_FIELDS, plain
 from gradewire.errors import ClientClosed, ForkedClientError, Overloaded
 from gradewire.items import Item, ItemLike, ItemsLike
 from gradewire.options import check_most, rows_of
 from gradewire.results import ScoreReport
-from gradewire_proto.spans import TRACEPARENT_KEY
+from gradewire_proto.tracing.spans import TRACEPARENT_KEY
 
 READ_NAMES: Final = frozenset(
     (TRACEPARENT_KEY, *(alias for name in (*TEXT_FIELDS, *LIST_FIELDS) for alias in ALIASES[name]))
 )
-"""Of fields that every metric may read, in lower case; of pictures only those read that show them."""
+"""Names of the fields that every metric may read, in lower case; pictures are read by those that show them."""
 
 _log = logging.getLogger("gradewire.submit")
 
 
 def snapshot(item: Any, read: AbstractSet[str]) -> tuple[Any, int]:
-    """A copy that the caller's later changes do not reach, and the bytes of its texts and pictures.
+    """Return a copy that the caller's later changes do not reach, and the bytes of its texts and pictures.
 
     Args:
         item: Of a call; what is neither a mapping nor an `Item` is given back as it is.
@@ -71,7 +71,7 @@ def _size(values: Mapping[Any, Any]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitLimits:
-    """How much `submit` lets wait and be in work; a submission above it is refused at once.
+    """Bounds on what `submit` lets wait and be in work; a submission above them is refused at once.
 
     Attributes:
         max_pending_items: Items.
@@ -131,7 +131,7 @@ class _Submission:
 
 
 class Submissions:
-    """Takes submissions from any thread, works on a few at a time on an event loop.
+    """The submissions of a client: taken from any thread, a few at a time scored on an event loop.
 
     Args:
         limits: How much may wait.
@@ -159,7 +159,7 @@ class Submissions:
         callback: SubmitCallback | None,
         shows_images: Callable[[], bool] = lambda: False,
     ) -> Future[ScoreReport]:
-        """Takes a snapshot and returns; every failure, also of the items' own iterator, is in the future.
+        """Take a snapshot and return; every failure, also of the items' own iterator, is in the future.
 
         Args:
             loop: Gives the loop to work on.
@@ -187,7 +187,7 @@ class Submissions:
         return submission.result
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Waits until what is pending now is done, its callbacks included; False when time ran out before."""
+        """Wait until what is pending now is done, its callbacks included; False when time ran out before."""
         with self._lock:
             pending = [asyncio.wrap_future(submission.finished) for submission in self._pending]
         if not pending:
@@ -196,7 +196,7 @@ class Submissions:
         return not late
 
     async def close(self, drain_s: float) -> None:
-        """Takes no more, finishes what is pending as long as time allows, fails the rest."""
+        """Take no more, finish what is pending as long as time allows, and fail the rest."""
         with self._lock:
             self._closed = True
         if not await self.flush(drain_s):
@@ -268,7 +268,7 @@ class Submissions:
         self._finish(submission)
 
     def _finish(self, submission: _Submission) -> None:
-        """Hands over to the thread of the callbacks: a slow one must hold up neither the caller nor the loop."""
+        """Hand over to the thread of the callbacks: a slow one must hold up neither the caller nor the loop."""
         if submission.callback is not None and self._has_callback_thread():
             self._callbacks.put(submission)
             return
@@ -291,7 +291,7 @@ class Submissions:
 
 
 def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreReport]:
-    """The future of a submission that the client could not take."""
+    """Return the future of a submission that the client could not take."""
     result: Future[ScoreReport] = Future()
     result.set_exception(error)
     if callback is not None:
@@ -300,7 +300,7 @@ def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreRe
 
 
 def _start_thread(target: Callable[[], None]) -> threading.Thread | None:
-    """A thread for callbacks; None, and a line in the log, when the system gives no more threads."""
+    """Return a thread for callbacks; None, and a line in the log, when the system gives no more threads."""
     thread = threading.Thread(target=target, name="gradewire-callbacks", daemon=True)
     try:
         thread.start()

@@ -17,7 +17,7 @@ Frameworks have modules of their own, which import theirs. For training these ar
 
 from gradewire.integrations.training.sinks import Sink
 from gradewire.integrations.training.spool import SpoolLimits
-from gradewire.integrations.training.step_scores import StepMetric, StepScores, StepState
+from gradewire.integrations.training.steps import StepMetric, StepScores, StepState
 from gradewire.integrations.training.validation import ValidationScorer, ValidationSettings
 
 __all__ = ["Sink", "SpoolLimits", "StepMetric", "StepScores", "StepState", "ValidationScorer", "ValidationSettings"]

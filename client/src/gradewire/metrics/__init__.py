@@ -38,7 +38,7 @@ COMPARISON_TYPES: dict[str, type[Metric]] = {name: kind for name, kind in KNOWN_
 
 
 def metric_of(spec: types_pb2.MetricSpec, *, version: int | None = None) -> Metric:
-    """The metric of a message; what it leaves unset is None.
+    """Return the metric of a message; what it leaves unset is None.
 
     Raises:
         InvalidRequest: It names no metric, or one that this client does not know, or a choice that it does not know.

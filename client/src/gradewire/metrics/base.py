@@ -19,7 +19,7 @@ _MAX_DIGITS = len(str(_MAX_UINT32))
 
 
 class ParameterKind(Enum):
-    """What values a parameter takes; the wording is for messages."""
+    """The kinds of values that a parameter takes; the wording is for messages."""
 
     CHOICE = "one of"
     FLAG = "true or false"
@@ -58,7 +58,7 @@ class WireParameter:
     has_presence: bool
 
     def checked(self, value: Any) -> Any:
-        """The value in the one form that lines are written from: counts as int, numbers as float.
+        """Return the value in the one form that lines are written from: counts as int, numbers as float.
 
         Raises:
             InvalidRequest: It is of another type, or no choice. Ranges are for the server to judge.
@@ -74,7 +74,7 @@ class WireParameter:
         raise InvalidRequest(f"{self.metric}: {self.name} is {self.allowed}, not {value!r}")
 
     def parse(self, text: str) -> Any:
-        """The value that a text stands for, not yet checked.
+        """Return the value that a text stands for, not yet checked.
 
         Raises:
             InvalidRequest: It stands for none.
@@ -98,12 +98,12 @@ class WireParameter:
         return ", ".join(self.choices) if self.kind is ParameterKind.CHOICE else self.kind.value
 
     def write(self, message: Message, value: Any) -> None:
-        """Writes a value into a message; None leaves it unset."""
+        """Write a value into a message; None leaves it unset."""
         if value is not None:
             setattr(message, self.name, self.choices[value] if self.kind is ParameterKind.CHOICE else value)
 
     def read(self, message: Message) -> Any:
-        """What a message says; None where it says nothing.
+        """Return what a message says; None where it says nothing.
 
         Raises:
             InvalidRequest: A choice of a later version.
@@ -121,7 +121,7 @@ class WireParameter:
 
 @cache
 def wire_parameters(metric: str) -> Mapping[str, WireParameter]:
-    """The parameters of a metric of `MetricSpec`, by name, in alphabetical order."""
+    """Return the parameters of a metric of `MetricSpec`, by name, in alphabetical order."""
     message = types_pb2.MetricSpec.DESCRIPTOR.fields_by_name[metric].message_type
     fields = sorted(message.fields, key=lambda field: field.name) if message is not None else ()
     return {
@@ -182,7 +182,7 @@ class Metric:
                 object.__setattr__(self, name, parameter.checked(value))
 
     def to_spec(self) -> types_pb2.MetricSpec:
-        """The metric as the wire has it, where the reference set belongs to the request."""
+        """Return the metric as the wire has it, where the reference set belongs to the request."""
         spec = types_pb2.MetricSpec()
         message = getattr(spec, self.name)
         message.SetInParent()
@@ -192,7 +192,7 @@ class Metric:
 
     @classmethod
     def asks_judge(cls) -> bool:
-        """Whether it may ask a judge, so that an item may take seconds and not milliseconds."""
+        """Return True if it may ask a judge, so that an item may take seconds and not milliseconds."""
         return cls.needs_judge or bool(cls.judge_parameter)
 
     @property
@@ -204,5 +204,5 @@ class Metric:
 
     @property
     def reads_prepared(self) -> bool:
-        """Whether the score depends on the call's reference set, as far as the metric says itself."""
+        """True if the score depends on the call's reference set, as far as the metric says itself."""
         return self.prepared_parameter is not None and getattr(self, self.prepared_parameter) == "prepared"

@@ -20,7 +20,7 @@ _HEAD = frozenset({"preset", "version"})
 
 @lru_cache(maxsize=256)
 def parse_metric_line(line: str) -> Metric:
-    """Reads a metric line.
+    """Read a metric line.
 
     Raises:
         InvalidRequest: The line is not of the grammar, or names an unknown metric, preset or parameter, or a value that
@@ -31,7 +31,7 @@ def parse_metric_line(line: str) -> Metric:
 
 @lru_cache(maxsize=256)
 def parse_comparison_line(line: str) -> Compare:
-    """Reads the line of a comparison: "compare", "compare?references=true&mode=reason"; raises as `parse_metric_line`.
+    """Read the line of a comparison: "compare", "compare?references=true&mode=reason"; raises as `parse_metric_line`.
 
     Raises:
         InvalidRequest: As there; a metric of items is no comparison.
@@ -43,7 +43,7 @@ def parse_comparison_line(line: str) -> Compare:
 
 @lru_cache(maxsize=256)
 def parse_line(line: str) -> Metric:
-    """Reads a line of either kind, as results have them; raises as `parse_metric_line`."""
+    """Read a line of either kind, as results have them; raises as `parse_metric_line`."""
     return _parse(line, KNOWN_TYPES, "metric")
 
 
@@ -75,12 +75,12 @@ def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
 
 
 def format_metric_line(metric: Metric) -> str:
-    """Writes a metric on one line, with what it says itself; `parse_metric_line` gives an equal metric back."""
+    """Write a metric on one line, with what it says itself; `parse_metric_line` gives an equal metric back."""
     return write_line(metric, {"version", *parameter_names(metric.name)})
 
 
 def write_line(metric: Metric, keys: Collection[str]) -> str:
-    """The line with some of what the metric says: version and parameters among `keys`; the preset always."""
+    """Return the line with some of what the metric says: version and parameters among `keys`; the preset always."""
     values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
     values["preset"] = getattr(metric, "preset", None)
     return join_line(metric.name, values, version=metric.version if "version" in keys else None)
@@ -88,7 +88,7 @@ def write_line(metric: Metric, keys: Collection[str]) -> str:
 
 @cache
 def parameter_names(name: str) -> tuple[str, ...]:
-    """What may stand behind the question mark of a metric's line, in alphabetical order."""
+    """Return what may stand behind the question mark of a metric's line, in alphabetical order."""
     return tuple(sorted({field.name for field in fields(KNOWN_TYPES[name])} - _HEAD))
 
 
@@ -139,7 +139,7 @@ class MetricChoice:
 
     @property
     def asks_judge(self) -> bool:
-        """Whether one of the metrics asks a judge, so that an item takes seconds and not milliseconds."""
+        """True if one of the metrics asks a judge, so that an item takes seconds and not milliseconds."""
         return any(metric.asks_judge() for metric in self.metrics)
 
     @property
@@ -149,13 +149,13 @@ class MetricChoice:
 
     @property
     def shows_images(self) -> bool:
-        """Whether one of the metrics shows pictures; else none is sent."""
+        """True if one of the metrics shows pictures; else none is sent."""
         return any(getattr(metric, "image", None) for metric in self.metrics)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDefaults:
-    """What a call says for those of its metrics that do not say it themselves.
+    """The defaults of a call for those of its metrics that do not set a value themselves.
 
     Arguments of `Client.score`: `model` is for encoders, `judge` becomes the `model` of metrics that ask one, or the
     `judge_model` of those that name both.
@@ -168,7 +168,7 @@ class MetricDefaults:
     judge: str | None = None
 
     def of(self, metric: Metric) -> dict[str, Any]:
-        """The call's defaults for the parameters of one metric, by their names."""
+        """Return the call's defaults for the parameters of one metric, by their names."""
         model = None if metric.needs_grader else self.judge if metric.needs_judge else self.model
         preset = self.preset if isinstance(metric, Smile) else None
         said = {"preset": preset, "synthetic": self.synthetic, "model": model}
@@ -178,7 +178,7 @@ class MetricDefaults:
 
 
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
-    """Resolves metrics.
+    """Resolve metrics.
 
     A label is the metric as it is written, without what the call says of it; of a whole line the name. So it is the
     same whatever else is asked.
@@ -278,7 +278,7 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
 
 
 def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
-    """What the results of these metrics, as they were written, are called."""
+    """Return what the results of these metrics, as they were written, are called."""
     labels = [_label(metric) for metric in metrics]
     if len(set(labels)) < len(labels):
         labels = _differing_labels(metrics)
@@ -288,7 +288,7 @@ def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
 
 
 def _label(metric: Metric) -> str:
-    """The line of what a metric says itself, whatever else is asked; of a whole line, as summaries print it, the name.
+    """Return the line of what a metric says itself; of a whole line, as summaries print it, the name.
 
     A preset is always a part, but for the one that the server takes without any.
     """
@@ -300,7 +300,7 @@ def _label(metric: Metric) -> str:
 
 
 def _differing_labels(metrics: Sequence[Metric]) -> list[str]:
-    """Labels of metrics among which several have the same: by what differs between those of one name."""
+    """Return the labels of metrics among which several have the same: by what differs between those of one name."""
     explicit = [_as_labelled(metric) for metric in metrics]
     times = Counter(metric.name for metric in explicit)
     differing = {name: _differing(name, tuple(metric for metric in explicit if metric.name == name)) for name in times}
@@ -310,7 +310,7 @@ def _differing_labels(metrics: Sequence[Metric]) -> list[str]:
 
 
 def _as_labelled(metric: Metric) -> Metric:
-    """The metric as labels name it."""
+    """Return the metric as labels name it."""
     told: dict[str, Any] = {}
     if hasattr(metric, "preset"):
         # Without a preset the server takes v1, so that is what two metrics are told apart by.

@@ -32,13 +32,13 @@ class PromptText:
         return with_digest(self.name, self.digest)
 
     def is_named_by(self, prompt: str) -> bool:
-        """Whether NAME/VERSION or NAME/VERSION@DIGEST means this file."""
+        """Return True if NAME/VERSION or NAME/VERSION@DIGEST means this file."""
         name, _, digest = prompt.partition("@")
         return name == self.name and self.digest.startswith(digest.lower())
 
 
 def read_prompt_text(data: bytes, path: str) -> PromptText:
-    """Reads what a client needs of a prompt file; whether it is a good one is for the server to say.
+    """Read what a client needs of a prompt file; whether it is a good one is for the server to say.
 
     Args:
         data: The file.
@@ -62,7 +62,7 @@ def read_prompt_text(data: bytes, path: str) -> PromptText:
 
 @lru_cache(maxsize=64)
 def short_prompt(prompt: str) -> str:
-    """What stands for a prompt in a label: a name as it is, for a whole text NAME/VERSION@DIGEST."""
+    """Return what stands for a prompt in a label: a name as it is, for a whole text NAME/VERSION@DIGEST."""
     if "\n" not in prompt:
         return prompt
     head = _head(prompt)

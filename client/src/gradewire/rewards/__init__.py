@@ -13,6 +13,7 @@ their own (`gradewire.rewards.trl`, `.verl`, `.areal`, `.verifiers`, `.posts`).
 """
 
 from gradewire.rewards.answer import Answer, Completion, Extraction, Extractor, extract_answer
+from gradewire.rewards.framework_settings import shared_scorer
 from gradewire.rewards.gathering import Gathering
 from gradewire.rewards.reward import (
     FailureHandling,
@@ -26,7 +27,6 @@ from gradewire.rewards.reward import (
     as_references,
 )
 from gradewire.rewards.scorer import RewardScorer
-from gradewire.rewards.shared import shared_scorer
 
 __all__ = [
     "Answer",

@@ -48,13 +48,13 @@ _MOST_LAYERS = 4
 _TAG = re.compile(r"<(/?)(?:answer|final_answer)>", re.IGNORECASE)
 
 Completion: TypeAlias = str | Sequence[Mapping[str, Any]]
-"""What a model wrote: a text, or the messages of a chat."""
+"""The output of a model: a text, or the messages of a chat."""
 
 Extraction: TypeAlias = Literal["auto", "boxed", "tagged", "phrase", "whole"]
-"""Where an answer is looked for; "whole" is all that stands behind the thinking."""
+"""The place where an answer is looked for; "whole" is all that stands behind the thinking."""
 
 AnswerPosition: TypeAlias = Literal["boxed", "tagged", "phrase", "whole", "nothing"]
-"""Where an answer was found."""
+"""The place where an answer was found."""
 
 _EXTRACTIONS = get_args(Extraction)
 # Answers stand at the end; what is read of a completion is bounded, so that a hostile one costs milliseconds.
@@ -65,7 +65,7 @@ Extractor: TypeAlias = Callable[[str], str]
 
 
 def last_box(text: str) -> str | None:
-    r"""What stands in the complete box that was opened last; None where there is none.
+    r"""Return what stands in the complete box that was opened last; None where there is none.
 
     `\fbox{…}` and `\boxed 5` count too. A box that is never closed does not.
     """
@@ -89,7 +89,7 @@ def _later(best: tuple[int, str] | None, start: int, content: str) -> tuple[int,
 
 
 def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The text of the last message of the assistant; empty where it wrote none.
+    """Return the text of the last message of the assistant; empty where it wrote none.
 
     Messages without a role count as the assistant's. A message's content is a text, nothing (a call of a tool), or
     parts, of which those with a text are read.
@@ -101,7 +101,7 @@ def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The text of the last message of the user; empty where there is none."""
+    """Return the text of the last message of the user; empty where there is none."""
     for message in reversed(messages):
         if message.get("role") in _ASKERS:
             return message_text(message)
@@ -109,7 +109,7 @@ def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def message_text(message: Mapping[str, Any]) -> str:
-    """The text of a message, its parts joined."""
+    """Return the text of a message, its parts joined."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -120,7 +120,7 @@ def message_text(message: Mapping[str, Any]) -> str:
 
 
 def last_phrase(text: str) -> str | None:
-    """What follows the last "the answer is", "Answer:", "Final answer:" or "####", to the end of its line.
+    """Return what follows the last "the answer is", "Answer:", "Final answer:" or "####", to the end of its line.
 
     Where the line ends with the phrase, the next line that is not blank is taken. None: there is no such phrase, or
     nothing follows it.
@@ -138,7 +138,7 @@ def last_phrase(text: str) -> str | None:
 
 
 def completion_in(query: str, prompt: str) -> str | None:
-    """What follows the prompt in a query, without a template's marks at its end; None where it cannot be told.
+    """Return what follows the prompt in a query, without a template's marks at its end; None where it cannot be told.
 
     Where decoding has changed the prompt, what follows the last opening of an assistant's turn is taken.
     """
@@ -152,7 +152,7 @@ def completion_in(query: str, prompt: str) -> str | None:
 
 
 def without_end(completion: str) -> str:
-    """A completion without the marks by which a model ends its turn."""
+    """Return a completion without the marks by which a model ends its turn."""
     if not completion.endswith(">") and not completion[-1:].isspace():
         return completion  # as most do: the search below would begin at every blank
     tail = completion[-_LONGEST_TURN_END:]
@@ -160,7 +160,7 @@ def without_end(completion: str) -> str:
 
 
 def after_thinking(text: str) -> str | None:
-    """What a model says when it has thought; None where it still thinks when the text ends.
+    """Return what a model says when it has thought; None where it still thinks when the text ends.
 
     A text without marks is all spoken. An end without a start is taken for one: chat templates write the start into the
     prompt.
@@ -187,7 +187,7 @@ def _final_channel(text: str, channels: list[re.Match[str]]) -> str | None:
 
 
 def tidied(answer: str) -> str:
-    r"""The answer without emphasis, `$…$` or `\text{…}` around all of it, and without the full stop at its end."""
+    r"""Return an answer without emphasis, `$…$` or `\text{…}` around all of it, and without its full stop."""
     text = answer.strip()
     for _ in range(_MOST_LAYERS):
         before = text
@@ -205,7 +205,7 @@ def tidied(answer: str) -> str:
 
 
 def last_tagged(text: str) -> str | None:
-    """What stands in the last complete `<answer>…</answer>` (or `final_answer`); None without one."""
+    """Return what stands in the last complete `<answer>…</answer>` (or `final_answer`); None without one."""
     start: int | None = None
     found: str | None = None
     for tag in _TAG.finditer(text):
@@ -218,7 +218,7 @@ def last_tagged(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found.
+    """The answer of a completion.
 
     Attributes:
         text: The answer; empty where there is none.
@@ -232,7 +232,7 @@ class Answer:
 
 
 def extract_answer(completion: Completion, extraction: Extraction | Extractor = "auto") -> Answer:
-    r"""Finds the final answer of a completion; never raises for what a model wrote, and takes linear time.
+    r"""Find the final answer of a completion; never raises for what a model wrote, and takes linear time.
 
     Of a chat the last message of the assistant is read. What stands before the end of thinking (`</think>` and other
     usual marks) is left out; thinking that never ends has no answer. Of what is left, "auto" takes in this order: the
@@ -260,7 +260,7 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
 
 
 def check_extraction(extraction: object) -> None:
-    """Raises InvalidRequest for what names no place and cannot be called."""
+    """Raise InvalidRequest for what names no place and cannot be called."""
     if not callable(extraction) and extraction not in _EXTRACTIONS:
         raise InvalidRequest(
             f"extraction={extraction!r}: give one of {', '.join(_EXTRACTIONS)}, or a function from text to text"

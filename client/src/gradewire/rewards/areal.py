@@ -12,15 +12,15 @@ use_in(workflow, metric="smile")
 
 from typing import Any, Protocol
 
+from gradewire.rewards.framework_settings import question_in, reference_name, shared_scorer
 from gradewire.rewards.reward import Reward, RewardExcluded, RewardSample, as_references
-from gradewire.rewards.shared import question_in, reference_name, shared_scorer
 
 # Below AReaL's 15 s, with time to spare for its pool.
 DEADLINE_S = 10.0
 
 
 class Workflow(Protocol):
-    """What of AReaL's workflows is written to."""
+    """The part of AReaL's workflows that is written to."""
 
     async_reward_fn: Any
 
@@ -59,7 +59,7 @@ class AsyncRewardFn:
 
 
 def use_in(workflow: Workflow, **settings: Any) -> None:
-    """Has a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) ask for rewards on its own event loop.
+    """Have a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) ask for rewards on its own event loop.
 
     Args:
         workflow: Made with any `reward_fn` that is a function.

@@ -7,27 +7,39 @@ reply = await answer_openrlhf(scorer, body)  # reply.status, reply.headers, repl
 ```
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire.results import Status
 from gradewire.rewards.answer import completion_in, last_question, without_end
+from gradewire.rewards.framework_settings import reference_name
 from gradewire.rewards.reward import Reward, RewardError, RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
-from gradewire.rewards.shared import reference_name
+
+T = TypeVar("T")
 
 # Frameworks ask again after an answer of 500 or more, and slime after any that is not 200.
 _UNAVAILABLE = 503
 _UNPROCESSABLE = 422
 _BAD_REQUEST = 400
+_BAD_GATEWAY = 502
+
+_TASK = "_ng_task_index"
+_MOST_REWARD = 1e100  # means and deviations of larger ones overflow
+# Gym's words for kinds of failures.
+_KINDS = {
+    Status.TIMEOUT: "transport_timeout",
+    Status.UNAVAILABLE: "transport_unreachable",
+    Status.UNPARSABLE: "judge_unparseable",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class PostReply:
-    """What a post is answered with.
+    """The reply to a post.
 
     Attributes:
         body: To be written as JSON.
@@ -41,7 +53,7 @@ class PostReply:
 
 
 def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
-    """The reply where a sample has no value; None where all have one.
+    """Return the reply where a sample has no value; None where all have one.
 
     A number would be trained on, so there is none: 503 where the same post may be answered later, else 422.
     """
@@ -58,46 +70,44 @@ def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
 
 
 def _failed(error: GradewireError) -> PostReply:
-    """The reply to a post whose call failed: 400 where it is wrong, 503 where another try may help."""
+    """Return the reply to a post whose call failed: 400 where it is wrong, 503 where another try may help."""
+    status = _BAD_GATEWAY
     if isinstance(error, InvalidRequest):
-        return PostReply(problem := _problem(_BAD_REQUEST, str(error)), problem["status"])
-    if isinstance(error, RewardError) or (isinstance(error, TransportError) and error.may_pass):
-        return PostReply(problem := _problem(_UNAVAILABLE, str(error)), problem["status"], {"Retry-After": "1"})
-    return PostReply(problem := _problem(502, str(error)), problem["status"])
+        status = _BAD_REQUEST
+    elif isinstance(error, RewardError) or (isinstance(error, TransportError) and error.may_pass):
+        status = _UNAVAILABLE
+    return PostReply(_problem(status, str(error)), status, {"Retry-After": "1"} if status == _UNAVAILABLE else {})
 
 
-def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
-    """The body as a mapping that has the needed fields.
-
-    Raises:
-        InvalidRequest: It is none, or lacks one; the message names it.
-    """
-    if not isinstance(body, Mapping):
-        raise InvalidRequest(f"the body is a {type(body).__name__}: post a JSON object")
-    for name in needed:
-        if name not in body:
-            there = ", ".join(sorted(map(str, body))) or "nothing"
-            raise InvalidRequest(f"{name} is missing in the body (there is: {there})")
-    return body
-
-
-def _text_of(value: object, at: str) -> str:
-    """A text as it was posted: null or a list written as a text would be graded as an answer, and come to 0.
+def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
+    """Return a value of a type: null or a list written as a text would be graded as an answer, and come to 0.
 
     Args:
-        value: What stands there.
+        value: Value as it was posted.
+        kind: Its type.
         at: Its path in the body.
+        wanted: What to post, for the message.
 
     Raises:
-        InvalidRequest: It is no text.
+        InvalidRequest: It is of another type.
     """
-    if not isinstance(value, str):
-        raise InvalidRequest(f"{at} is a {type(value).__name__}: post a text")
+    if not isinstance(value, kind):
+        raise InvalidRequest(f"{at} is a {type(value).__name__}: post {wanted}")
     return value
 
 
+def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
+    """Return the body as a mapping that has the needed fields; raise InvalidRequest, which names what is missing."""
+    fields: Mapping[str, Any] = _typed(body, dict, "the body", "a JSON object")
+    for name in needed:
+        if name not in fields:
+            there = ", ".join(sorted(map(str, fields))) or "nothing"
+            raise InvalidRequest(f"{name} is missing in the body (there is: {there})")
+    return fields
+
+
 def _question_of(prompt: object, at: str) -> str:
-    """The question that a prompt asks.
+    """Return the question that a prompt asks.
 
     Args:
         prompt: A text, or the messages of a chat.
@@ -108,9 +118,7 @@ def _question_of(prompt: object, at: str) -> str:
     """
     if isinstance(prompt, list) and all(isinstance(turn, Mapping) for turn in prompt):
         return last_question(prompt)
-    if not isinstance(prompt, str):
-        raise InvalidRequest(f"{at} is a {type(prompt).__name__}: post a text, or a list of messages")
-    return prompt
+    return _typed(prompt, str, at, "a text, or a list of messages")
 
 
 def _problem(status: int, detail: str) -> dict[str, Any]:
@@ -118,28 +126,21 @@ def _problem(status: int, detail: str) -> dict[str, Any]:
     return {"type": "about:blank", "title": titles[status], "status": status, "detail": detail}
 
 
-async def answer_openrlhf(scorer: RewardScorer, body: Any) -> PostReply:
-    """Answer a post of OpenRLHF (`--reward.remote_url`, 0.11); its samples are gathered with those of others."""
-    try:
-        rewards = await scorer.ascore(openrlhf_samples(body))
-    except GradewireError as error:
-        return _failed(error)
-    return no_reward(rewards) or PostReply(openrlhf_reply(rewards))
-
-
 def openrlhf_samples(body: Any) -> list[RewardSample]:
-    """The samples of a post: each query holds the prompt and what the model answered.
+    """Return the samples of a post: each query holds the prompt and what the model answered.
 
     Raises:
         InvalidRequest: A field is missing or of another length, or a query does not hold its prompt.
     """
     fields = _fields_of(body, "query", "prompts", "labels")
-    queries, prompts, labels = (_list(fields, name) for name in ("query", "prompts", "labels"))
+    queries, prompts, labels = (_typed(fields[name], list, name, "a list") for name in ("query", "prompts", "labels"))
     if not len(queries) == len(prompts) == len(labels):
         raise InvalidRequest(f"query, prompts and labels have {len(queries)}, {len(prompts)} and {len(labels)} entries")
     samples = []
     for index, (posted, prompted, label) in enumerate(zip(queries, prompts, labels, strict=True)):
-        query, prompt = _text_of(posted, f"query[{index}]"), _text_of(prompted, f"prompts[{index}]")
+        query, prompt = (
+            _typed(text, str, f"{name}[{index}]", "a text") for name, text in (("query", posted), ("prompts", prompted))
+        )
         completion = completion_in(query, prompt)
         if completion is None:
             raise InvalidRequest(f"query[{index}] does not hold prompts[{index}], so its completion cannot be told")
@@ -158,76 +159,27 @@ def openrlhf_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
     }
 
 
-def _list(fields: Mapping[str, Any], name: str) -> list[Any]:
-    value = fields[name]
-    if not isinstance(value, list):
-        raise InvalidRequest(f"{name} is a {type(value).__name__}: post a list")
-    return value
-
-
-async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None = None) -> PostReply:
-    """Answer a post of slime (`--rm-type remote_rm`) with a number, with a `reward_key` with a mapping that has it.
-
-    slime asks ten times, then its run stops. In slime's own process `gradewire.rewards.slime` does more.
-
-    Args:
-        scorer: Gives the reward.
-        body: The post's JSON.
-        reward_key: Under which the number stands, beside status, answer, line and digest.
-    """
-    try:
-        reward = await scorer.ascore_one(slime_sample(body))
-    except GradewireError as error:
-        return _failed(error)
-    if (problem := no_reward([reward])) is not None:
-        return problem
-    return PostReply(slime_reply(reward, reward_key))
-
-
 def slime_sample(body: Any) -> RewardSample:
-    """The sample of a post.
+    """Return the sample of a post.
 
     Raises:
         InvalidRequest: A field is missing, or the response is no text.
     """
     fields = _fields_of(body, "prompt", "response", "label")
     return RewardSample(
-        without_end(_text_of(fields["response"], "response")),
+        without_end(_typed(fields["response"], str, "response", "a text")),
         as_references(fields["label"]),
         _question_of(fields["prompt"], "prompt"),
     )
 
 
 def slime_reply(reward: Reward, reward_key: str | None = None) -> Any:
-    """The reply that slime reads: the number, or a mapping that has it under the key."""
+    """Return the reply that slime reads: the number, or a mapping that has it under the key."""
     return reward.value if reward_key is None else {reward_key: reward.value, **reward.to_info()}
 
 
-_TASK = "_ng_task_index"
-_MOST_REWARD = 1e100  # means and deviations of larger ones overflow
-# Gym's words for kinds of failures.
-_KINDS = {
-    Status.TIMEOUT: "transport_timeout",
-    Status.UNAVAILABLE: "transport_unreachable",
-    Status.UNPARSABLE: "judge_unparseable",
-}
-
-
-async def verify(scorer: RewardScorer, body: Any) -> PostReply:
-    """Answer `/verify` of NeMo Gym (0.7): the request's fields, with the reward.
-
-    Gym's replies always have a number. Where there is no reward it is the 0 that Gym's own servers send then, and
-    `mask_sample` says that it is no measurement: Gym leaves the sample out, with kind and reason of the failure.
-    """
-    try:
-        reward = await scorer.ascore_one(nemo_gym_sample(body))
-    except GradewireError as error:
-        return _failed(error)
-    return PostReply(nemo_gym_reply(_fields_of(body), reward))
-
-
 def nemo_gym_sample(body: Any) -> RewardSample:
-    """The sample of a `/verify`: the last message of the response, and the right answers beside it.
+    """Return the sample of a `/verify`: the last message of the response, and the right answers beside it.
 
     Raises:
         InvalidRequest: A field is missing.
@@ -265,22 +217,85 @@ def nemo_gym_reply(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class RewardForm:
+    """The posts of one framework.
+
+    Attributes:
+        read: Returns the samples of a post; raises InvalidRequest, which names the field.
+        write: Returns the reply to a post with these rewards.
+    """
+
+    read: Callable[[Any], Sequence[RewardSample]]
+    write: Callable[[Any, Sequence[Reward]], PostReply]
+
+    async def answer(self, scorer: RewardScorer, body: Any) -> PostReply:
+        """Answer a post; its samples are gathered with those of others."""
+        try:
+            rewards = await scorer.ascore(self.read(body))
+        except GradewireError as error:
+            return _failed(error)
+        return self.write(body, rewards)
+
+
+OPENRLHF: Final = RewardForm(
+    openrlhf_samples, lambda _, rewards: no_reward(rewards) or PostReply(openrlhf_reply(rewards))
+)
+NEMO_GYM: Final = RewardForm(
+    lambda body: [nemo_gym_sample(body)], lambda body, rewards: PostReply(nemo_gym_reply(body, rewards[0]))
+)
+
+
+def slime_form(reward_key: str | None = None) -> RewardForm:
+    """Return the form of slime's posts; arguments as `answer_slime`."""
+    return RewardForm(
+        lambda body: [slime_sample(body)],
+        lambda _, rewards: no_reward(rewards) or PostReply(slime_reply(rewards[0], reward_key)),
+    )
+
+
+async def answer_openrlhf(scorer: RewardScorer, body: Any) -> PostReply:
+    """Answer a post of OpenRLHF (`--reward.remote_url`, 0.11)."""
+    return await OPENRLHF.answer(scorer, body)
+
+
+async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None = None) -> PostReply:
+    """Answer a post of slime (`--rm-type remote_rm`) with a number, with a `reward_key` with a mapping that has it.
+
+    slime asks ten times, then its run stops. In slime's own process `gradewire.rewards.slime` does more.
+
+    Args:
+        scorer: Gives the reward.
+        body: The post's JSON.
+        reward_key: Key of the number, beside status, answer, line and digest.
+    """
+    return await slime_form(reward_key).answer(scorer, body)
+
+
+async def verify(scorer: RewardScorer, body: Any) -> PostReply:
+    """Answer `/verify` of NeMo Gym (0.7): the request's fields, with the reward.
+
+    Gym's replies always have a number. Where there is no reward it is the 0 that Gym's own servers send then, and
+    `mask_sample` says that it is no measurement: Gym leaves the sample out, with kind and reason of the failure.
+    """
+    return await NEMO_GYM.answer(scorer, body)
+
+
 def seed_session(body: Any) -> PostReply:
-    """Answers `/seed_session`: nothing is kept between posts; an id that is asked for is confirmed."""
+    """Answer `/seed_session`: nothing is kept between posts; an id that is asked for is confirmed."""
     fields = _fields_of(body)
     session = fields.get("resources_session_id")
     return PostReply({} if session is None else {"resources_session_id": session})
 
 
 def aggregate_metrics(body: Any) -> PostReply:
-    """Answers `/aggregate_metrics`: the rewards of each task and of all, without masked samples.
+    """Answer `/aggregate_metrics`: the rewards of each task and of all, without masked samples.
 
     Raises:
         InvalidRequest: A field is missing, or no number where one is needed.
     """
-    responses = _fields_of(body, "verify_responses")["verify_responses"]
-    if not isinstance(responses, list):
-        raise InvalidRequest(f"verify_responses is a {type(responses).__name__}: post a list")
+    posted = _fields_of(body, "verify_responses")["verify_responses"]
+    responses = _typed(posted, list, "verify_responses", "a list")
     tasks: dict[int, list[float]] = {}
     for index, response in enumerate(responses):
         task, reward = _rewarded(response, f"verify_responses[{index}]")
@@ -304,9 +319,8 @@ def aggregate_metrics(body: Any) -> PostReply:
 
 
 def _rewarded(response: Any, at: str) -> tuple[int, float]:
-    """The task of a response, and its reward."""
-    if not isinstance(response, Mapping):
-        raise InvalidRequest(f"{at} is a {type(response).__name__}: post what /verify answered")
+    """Return the task of a response, and its reward."""
+    response = _typed(response, dict, at, "what /verify answered")
     task, reward = response.get(_TASK, 0), response.get("reward")
     if type(task) is not int:  # no bool
         raise InvalidRequest(f"{at}.{_TASK} is a {type(task).__name__}: post a number")

@@ -82,7 +82,7 @@ class Reward:
 
     @property
     def scored(self) -> bool:
-        """Whether `value` is a score of the metric."""
+        """True if `value` is a score of the metric."""
         return self.status is Status.OK
 
     def to_info(self) -> dict[str, str]:
@@ -115,7 +115,7 @@ def as_references(value: Any) -> tuple[str, ...]:
 
 
 FailurePolicy: TypeAlias = Literal["exclude", "raise", "hold", "value"]
-"""Of samples that could not be scored."""
+"""The policy for samples that could not be scored."""
 
 # Of fewer rewards than this no rate is taken.
 _LEAST_REWARDS = 32
@@ -123,7 +123,7 @@ _LEAST_REWARDS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureHandling:
-    """What becomes of samples without a score.
+    """The handling of samples without a score.
 
     An empty answer is the policy model's own doing: it is excluded, or gets `empty_value`, and does not count as a
     failure. All other statuses are failures.
@@ -167,7 +167,7 @@ class FailureHandling:
             raise InvalidRequest(f"window={self.window}: give {_LEAST_REWARDS} or more")
 
     def settle(self, rewards: Sequence[Reward]) -> list[Reward]:
-        """The rewards with the values that the policy gives.
+        """Return the rewards with the values that the policy gives.
 
         Raises:
             RewardFailed: The policy does not go on.
@@ -190,12 +190,12 @@ def _is_finite(value: object) -> bool:
 
 
 def is_failure(reward: Reward) -> bool:
-    """Whether scoring failed; an empty answer is none."""
+    """Return True if scoring failed; an empty answer is none."""
     return reward.status not in {Status.OK, Status.EMPTY_PREDICTION}
 
 
 class FailureWindow:
-    """Counts the last rewards of this process; threads may share it."""
+    """The statuses of the last rewards of this process; threads may share it."""
 
     def __init__(self, handling: FailureHandling) -> None:
         self._max_rate = handling.max_failure_rate
@@ -205,7 +205,7 @@ class FailureWindow:
         self._lock = threading.Lock()
 
     def check(self, rewards: Iterable[Reward]) -> None:
-        """Adds rewards.
+        """Add rewards.
 
         Raises:
             RewardFailureRate: Too many of the last ones failed.

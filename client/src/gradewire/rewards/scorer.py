@@ -1,32 +1,32 @@
 """Rewards of completions, as scores of a metric on a server."""
 
 import asyncio
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 from gradewire._calls.background import BackgroundCalls
 from gradewire._calls.client_calls import ClientCalls, connect
-from gradewire._calls.requests import check_streamed
+from gradewire._calls.retries import Backoff
+from gradewire._calls.score import check_streamed
 from gradewire._fork_safety import forget_in_children, keep_for_good
 from gradewire._tracing import UNTRACED, call_trace
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
 from gradewire.metrics import Preset, Synthetic
 from gradewire.metrics.choice import MetricDefaults, MetricsLike
-from gradewire.options import CallOptions, check_deadline
+from gradewire.options import CallOptions, check_deadline, check_names
 from gradewire.results import ItemScores, MetricScore, Status
 from gradewire.rewards.answer import Answer, Extraction, Extractor, check_extraction, extract_answer
 from gradewire.rewards.gathering import Gatherer, Gathering
 from gradewire.rewards.reward import FailureHandling, FailureWindow, Reward, RewardSample
 from gradewire.transport import Endpoint, Transport
-from gradewire_proto.spans import CLIENT_REWARDS, ITEMS
+from gradewire_proto.tracing.spans import CLIENT_REWARDS, ITEMS
 
 
 @dataclass(frozen=True, slots=True)
 class RewardSettings:
-    """As `RewardScorer` documents them.
+    """The settings of a `RewardScorer`, which documents them.
 
     Raises:
         InvalidRequest: One is wrong; the message names it.
@@ -51,18 +51,19 @@ class RewardSettings:
             raise InvalidRequest(f"metric is {', '.join(choice.labels)}: a reward is the score of one metric")
 
     def make_calls(self) -> ClientCalls:
-        """The calls of one process and event loop."""
+        """Return the calls of one process and event loop."""
         return ClientCalls(connect(self.carrier), self.deadline_s)
 
 
 DEADLINE_S = 60.0
 # Completions that are read between two turns of the event loop.
 _READ_PER_TURN = 16
+_FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 10.0
 
 
 class RewardOptions(TypedDict, total=False):
-    """What the metric does not say itself, as calls of the client take it; None says no more than leaving one out.
+    """The options that the metric does not set itself, as calls of the client take them; None leaves one out.
 
     Attributes:
         preset: For smile.
@@ -80,7 +81,7 @@ class RewardOptions(TypedDict, total=False):
 
 
 class RewardScorer:
-    """Gives completions rewards: extracts each final answer and has a server score it.
+    """A scorer of completions: extracts each final answer and has a server score it.
 
     One object serves blocking and async callers, in any thread and on any event loop; it is pickled as its settings,
     and works in forked children of a process that has loaded no gRPC. Each event loop of each process has one
@@ -113,8 +114,7 @@ class RewardScorer:
         gathering: Gathering | None = None,
         **options: Unpack[RewardOptions],
     ) -> None:
-        if unknown := options.keys() - RewardOptions.__optional_keys__:
-            raise TypeError(f"RewardScorer() got an unexpected keyword argument {min(unknown)!r}")
+        check_names("RewardScorer", options, RewardOptions)
         self.__setstate__(
             RewardSettings(
                 carrier=Endpoint(server) if isinstance(server, str) else server,
@@ -139,12 +139,12 @@ class RewardScorer:
 
     @property
     def failures(self) -> FailureHandling:
-        """What becomes of samples without a score."""
+        """The handling of samples without a score."""
         return self._settings.failures
 
     @property
     def deadline_s(self) -> float:
-        """Of one call, seconds."""
+        """The deadline of one call, seconds."""
         return self._settings.deadline_s
 
     def score(self, samples: Sequence[RewardSample]) -> list[Reward]:
@@ -152,11 +152,11 @@ class RewardScorer:
         return self._background.run(lambda calls: self._score(samples, calls, self.deadline_s))
 
     def score_one(self, sample: RewardSample) -> Reward:
-        """The reward of one sample; calls of several threads are gathered."""
+        """Return the reward of one sample; calls of several threads are gathered."""
         return self.score([sample])[0]
 
     async def ascore(self, samples: Sequence[RewardSample], *, deadline_s: float | None = None) -> list[Reward]:
-        """The rewards of samples, in order: of a prompt's completions in one call.
+        """Return the rewards of samples, in order: of a prompt's completions in one call.
 
         Args:
             samples: The completions.
@@ -171,15 +171,15 @@ class RewardScorer:
         return await self._score(samples, None, given_s)
 
     async def ascore_one(self, sample: RewardSample, *, deadline_s: float | None = None) -> Reward:
-        """The reward of one sample; calls of the same event loop are gathered."""
+        """Return the reward of one sample; calls of the same event loop are gathered."""
         return (await self.ascore([sample], deadline_s=deadline_s))[0]
 
     def close(self) -> None:
-        """Closes the connection of the blocking calls."""
+        """Close the connection of the blocking calls."""
         self._background.close()
 
     async def aclose(self) -> None:
-        """Closes the connection of the running event loop, and that of the blocking calls."""
+        """Close the connection of the running event loop, and that of the blocking calls."""
         if (gatherer := self._gatherers.pop(asyncio.get_running_loop(), None)) is not None:
             await gatherer.close()
         await asyncio.to_thread(self.close)
@@ -197,7 +197,7 @@ class RewardScorer:
         await self.aclose()
 
     def forget(self) -> None:
-        """Starts afresh in a forked child."""
+        """Start afresh in a forked child."""
         keep_for_good(self._gatherers)
         self._gatherers = {}
         self._window = FailureWindow(self._settings.failures)
@@ -223,17 +223,17 @@ class RewardScorer:
         unscored = [index for index, answer in enumerate(answers) if answer.text]
         loop = asyncio.get_running_loop()
         hold_until = loop.time() + self._settings.failures.hold_s
-        wait_s = 0.5
+        backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S)
         while unscored:
             items = [_item(samples[index], answers[index]) for index in unscored]
             for index, score in zip(unscored, await gatherer.score(items, deadline_s), strict=True):
                 scores[index] = score
             unscored = [index for index in unscored if scores[index].status.may_pass]
-            if self._settings.failures.policy != "hold" or loop.time() + wait_s >= hold_until:
+            if not unscored or self._settings.failures.policy != "hold":
                 break
-            if unscored:
-                await asyncio.sleep(wait_s * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, hides nothing
-                wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+            if loop.time() + (wait_s := backoff.failed()) >= hold_until:
+                break
+            await asyncio.sleep(wait_s)
         return scores
 
     async def _read(self, samples: Sequence[RewardSample]) -> list[Answer]:

@@ -9,15 +9,15 @@ from collections import Counter
 from statistics import fmean
 from typing import Any
 
+from gradewire.rewards.framework_settings import question_in, shared_scorer
 from gradewire.rewards.reward import RewardExcluded, RewardSample, as_references
-from gradewire.rewards.shared import question_in, shared_scorer
 
 # Below the 120 s that slime gives a reward server.
 DEADLINE_S = 90.0
 
 
 async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
-    """The reward of a sample, or those of a prompt's samples.
+    """Return the reward of a sample, or those of a prompt's samples.
 
     Args:
         args: slime's, not read.

@@ -15,16 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gradewire.rewards.answer import Completion
+from gradewire.rewards.framework_settings import question_in, reference_name
 from gradewire.rewards.reward import Reward, RewardSample, as_references, is_failure
 from gradewire.rewards.scorer import RewardScorer
-from gradewire.rewards.shared import question_in, reference_name
 
 LogExtra = Callable[[str, list[Any]], None]
 LogMetric = Callable[[str, float], None]
 
 
 class _Columns:
-    """What both kinds have in common.
+    """The base of both reward functions.
 
     Args:
         scorer: Gives the rewards.

@@ -14,8 +14,8 @@ trace)`. A sample without a reward raises: verifiers ends the rollout with an er
 from typing import Any
 
 from gradewire.errors import MissingExtra
+from gradewire.rewards.framework_settings import reference_name, shared_scorer
 from gradewire.rewards.reward import RewardExcluded, RewardSample, as_references
-from gradewire.rewards.shared import reference_name, shared_scorer
 
 try:
     from pydantic import Field
@@ -48,7 +48,7 @@ class GradewireJudge(Judge[float, GradewireJudgeConfig]):  # type: ignore[misc] 
     """A judge that a gradewire server stands behind; what was graded and how stands in `trace.info["gradewire"]`."""
 
     async def score(self, task: Any, trace: Any) -> float:
-        """The reward of a rollout.
+        """Return the reward of a rollout.
 
         Raises:
             RewardExcluded: There is none, and the policy is to leave the sample out.

@@ -16,9 +16,9 @@ import math
 from typing import Any
 
 from gradewire.errors import InvalidRequest
+from gradewire.rewards.framework_settings import shared_scorer
 from gradewire.rewards.reward import RewardSample, as_references
 from gradewire.rewards.scorer import RewardScorer
-from gradewire.rewards.shared import shared_scorer
 
 # verl passes them where it has a reward model of its own.
 _OF_ITS_REWARD_MODEL = ("reward_router_address", "reward_model_tokenizer")
@@ -36,7 +36,7 @@ async def compute_score(
     extra_info: dict[str, Any] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """The reward of one response, as verl's reward managers call for it.
+    """Return the reward of one response, as verl's reward managers call for it.
 
     Args:
         data_source: Not read.
@@ -59,7 +59,7 @@ async def compute_score(
 
 
 def verl_scorer(settings: dict[str, Any]) -> RewardScorer:
-    """The scorer of this process; raises InvalidRequest where a sample might have to be left out and cannot be."""
+    """Return the scorer of this process; raise InvalidRequest if a sample might have to be left out and cannot be."""
     if "policy" not in settings:
         raise InvalidRequest(f"policy is missing: {_POLICY_HINT}")
     scorer = shared_scorer(settings)

@@ -1,4 +1,4 @@
-"""What verl (0.9) has to import: a reward manager, and GRPO's advantages without the samples that have no reward.
+"""The module that verl (0.9) imports: a reward manager, and GRPO's advantages without samples that have no reward.
 
 ```sh
 export VERL_USE_EXTERNAL_MODULES=gradewire.rewards.verl_plugin
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from gradewire.errors import InvalidRequest, MissingExtra
-from gradewire.rewards.shared import question_in
+from gradewire.rewards.framework_settings import question_in
 from gradewire.rewards.verl import compute_score, verl_scorer
 
 try:

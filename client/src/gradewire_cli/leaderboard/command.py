@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire._input import ALIASES
+from gradewire._rows import ALIASES
 from gradewire_cli.leaderboard.output import RatingOptions, headline, leaderboard_of, notes, optional_tables, write_page
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
 from gradewire_cli.leaderboard.run import LeaderboardRun

@@ -16,8 +16,8 @@ import grpc.aio
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire._transport.connection_pool import process_of
-from gradewire._transport.grpc_transport import open_channel
+from gradewire._transports.connection_pool import process_of
+from gradewire._transports.grpc_transport import open_channel
 from gradewire.errors import ServerUnreachable
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, PUSHBACK_KEY, bearer

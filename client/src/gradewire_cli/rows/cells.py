@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from gradewire._input import UnreadableValueError, is_missing, is_of_numbers, plain, text_of, texts_of, unpacked_list
+from gradewire._rows import UnreadableValueError, is_missing, is_of_numbers, plain, text_of, texts_of, unpacked_list
 from gradewire_cli.problems import InputError
 
 if TYPE_CHECKING:

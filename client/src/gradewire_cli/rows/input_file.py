@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from gradewire._input import ALIASES
+from gradewire._rows import ALIASES
 from gradewire_cli.options.common import Grouping, groupings_of, option_group, written_options
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from gradewire._input import ALIASES
+from gradewire._rows import ALIASES
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.files import GZIP, STDIN, is_url, matching_urls, open_bytes
 from gradewire_cli.rows.formats import (

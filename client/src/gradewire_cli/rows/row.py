@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gradewire._input import ALIASES, LIST_FIELDS, UnreadableValueError, is_missing, plain, unpacked_list
+from gradewire._rows import ALIASES, LIST_FIELDS, UnreadableValueError, is_missing, plain, unpacked_list
 from gradewire.items import local_picture, picture_digest
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import CellNotes, CellReading, HumanLabel, read_labels, reading_of

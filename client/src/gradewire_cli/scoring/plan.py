@@ -10,7 +10,7 @@ import click
 
 from gradewire.metrics import Auto, Synthetic
 from gradewire.metrics.choice import MetricChoice, MetricDefaults, choose_metrics
-from gradewire.preparation import name_entries
+from gradewire.references import name_entries
 from gradewire_cli.options.common import option_group
 from gradewire_cli.options.connection import connection_options
 from gradewire_cli.options.metrics import (

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 import click
 
 from gradewire import AsyncClient, ScoreReport
-from gradewire._calls.requests import counting_over_request
+from gradewire._calls.score import counting_over_request
 from gradewire.errors import DeadlineExceeded, InconsistentReplies, TransportError
 from gradewire.results import MetricScore, Status
 from gradewire_cli.options.connection import BATCH_DEADLINE_S

@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
-from gradewire_proto.spans import BATCH, TEXTS, TOKENS, current_span, record_batch
+from gradewire_proto.tracing.spans import BATCH, TEXTS, TOKENS, current_span, record_batch
 from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure
 from gradewire_server.encoders.fair_queue import LaneQueue, plan_runs

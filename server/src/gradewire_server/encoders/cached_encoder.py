@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from gradewire_proto.spans import CACHE, CACHE_HITS, CACHE_LEVEL, TEXTS, spanned
+from gradewire_proto.tracing.spans import CACHE, CACHE_HITS, CACHE_LEVEL, TEXTS, spanned
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.encoders.batcher import FinishedJobs, RunError

@@ -13,7 +13,7 @@ from grpc import StatusCode, aio
 from pydantic import TypeAdapter
 from typing_extensions import override
 
-from gradewire_proto.spans import current_span
+from gradewire_proto.tracing.spans import current_span
 from gradewire_server.concurrency import SingleFlight
 from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure, Status, Timing

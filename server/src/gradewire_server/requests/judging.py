@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from string import ascii_uppercase
 from typing import Final, TypeAlias
 
-from gradewire_proto.spans import JUDGE, current_span
+from gradewire_proto.tracing.spans import JUDGE, current_span
 from gradewire_proto.v1 import judging_pb2
 from gradewire_proto.wire_rules import MAX_MODEL_BYTES, TooManyMarksError, byte_count, nfc
 from gradewire_server.domain.caller import LOCAL, Caller

@@ -15,7 +15,7 @@ import grpc
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
-from gradewire_proto.spans import (
+from gradewire_proto.tracing.spans import (
     BY_CALLER,
     EVALUATED_KEY,
     EVENTS_KEY,
@@ -85,7 +85,7 @@ from gradewire_server.tenants.tokens import Authentication
 from gradewire_server.tracing import CallTracer, TraceHeaders
 
 if TYPE_CHECKING:
-    from gradewire_proto.otel import OtelSpan
+    from gradewire_proto.tracing.otel import OtelSpan
 
 _log = logging.getLogger(__name__)
 

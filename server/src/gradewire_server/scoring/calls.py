@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from gradewire_proto.spans import (
+from gradewire_proto.tracing.spans import (
     ANSWERED_FROM,
     CHAT,
     EMBEDDINGS,

@@ -12,7 +12,7 @@ from prometheus_client.core import Metric as PrometheusMetric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from gradewire_proto.spans import ITEMS, METRICS, SCORE, spanned
+from gradewire_proto.tracing.spans import ITEMS, METRICS, SCORE, spanned
 from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ReferenceEntry, ScoredResult, Status
 from gradewire_server.domain.metric import Metric, ModelMetadata, Parameters
 from gradewire_server.domain.needs import Corpus, Program

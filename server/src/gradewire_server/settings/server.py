@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.built import default_repository
-from gradewire_proto.tracing_settings import endpoint_problem
+from gradewire_proto.tracing.settings import endpoint_problem
 from gradewire_server.settings.engine import (
     CacheConfig,
     ComputeConfig,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from gradewire_proto.tracing_settings import DEFAULT_RATIO, TracingSettings
+from gradewire_proto.tracing.settings import DEFAULT_RATIO, TracingSettings
 from gradewire_server.settings.surface import (
     GROUP,
     Count,

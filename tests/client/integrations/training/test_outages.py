@@ -178,7 +178,7 @@ def test_a_disk_that_takes_no_more_drops_the_step_and_says_so(
     small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
 ) -> None:
     scorer = make_scorer(small_server.address)
-    database = scorer._steps._database
+    database = scorer._steps._database._connection
     (pages,) = database.execute("PRAGMA page_count").fetchone()
     database.execute(f"PRAGMA max_page_count={pages}")
     assert scorer.submit(1, [{**row, "prediction": "x" * 20_000} for row in rows]) is StepState.DROPPED

@@ -3,7 +3,7 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +13,9 @@ import pytest
 
 from gradewire import InvalidRequest, Overloaded, ServerUnreachable
 from gradewire.integrations.training import spool as spool_module
-from gradewire.integrations.training.spool import RetryTimes, Spool, SpoolLimits
-from gradewire.integrations.training.step_scores import StepHeader, StepMetric, StepScores, StepState, WaitingStep
+from gradewire.integrations.training.spool import Spool, SpoolLimits
+from gradewire.integrations.training.step_database import StoredStep
+from gradewire.integrations.training.steps import StepHeader, StepMetric, StepScores, StepState, WaitingStep
 
 _ROWS = [b'{"prediction": "a"}\n', b'{"prediction": "b"}\n']
 _METRIC = StepMetric(0.5, None, 1, 0.5, {"OK": 1, "TIMEOUT": 1}, "smile:v1/1?…", "ab", "too late")
@@ -34,6 +35,11 @@ def deliver(spool: Spool, step: WaitingStep) -> StepScores:
     scores = scored(step)
     spool.delivered(step, scores)
     return scores
+
+
+def sql(spool: Spool) -> Callable[..., sqlite3.Cursor]:
+    """Executes a statement in the spool's database."""
+    return spool._database._connection.execute
 
 
 @contextmanager
@@ -78,7 +84,7 @@ def test_a_kill_after_the_transaction_leaves_a_line_to_the_next_process_and_scor
 ) -> None:
     with opened(tmp_path) as spool:
         spool.add(header(1), _ROWS)
-        monkeypatch.setattr(spool, "_export", lambda: None)
+        monkeypatch.setattr(spool._database, "export", lambda: None)
         step = spool.take()
         assert step is not None
         deliver(spool, step)
@@ -119,14 +125,14 @@ def test_every_changed_byte_of_header_rows_and_digest_is_found(tmp_path: Path, c
     with opened(tmp_path) as spool:
         for step in (1, 2):
             spool.add(header(step), _ROWS)
-        (sequence, (whole,)) = 0, spool._database.execute(f"SELECT {column} FROM steps").fetchone()  # noqa: S608
+        (sequence, (whole,)) = 0, sql(spool)(f"SELECT {column} FROM steps").fetchone()  # noqa: S608
         for position in range(len(whole)) if is_open else (len(whole) // 2,):
             content = whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :]
-            spool._database.execute(f"UPDATE steps SET {column} = ? WHERE sequence = ?", (content, sequence))  # noqa: S608
+            sql(spool)(f"UPDATE steps SET {column} = ? WHERE sequence = ?", (content, sequence))  # noqa: S608
             query = "SELECT header, rows, digest FROM steps WHERE sequence = 0"
-            stored = spool._database.execute(query).fetchone()
+            stored = sql(spool)(query).fetchone()
             with pytest.raises(ValueError, match="not those that were written"):
-                spool_module._check(*stored)
+                StoredStep(*stored).check()
         if is_open:
             step = spool.take()
             assert step is not None
@@ -157,8 +163,8 @@ def test_a_header_that_was_changed_in_the_file_is_damage(tmp_path: Path) -> None
 
 def full(spool: Spool) -> None:
     """Lets the database grow no further, as a full disk does."""
-    (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
-    spool._database.execute(f"PRAGMA max_page_count={pages}")
+    (pages,) = sql(spool)("PRAGMA page_count").fetchone()
+    sql(spool)(f"PRAGMA max_page_count={pages}")
 
 
 def test_on_a_full_disk_what_waits_is_kept_and_what_was_scored_is_scored_again_later(tmp_path: Path) -> None:
@@ -176,7 +182,7 @@ def test_on_a_full_disk_what_waits_is_kept_and_what_was_scored_is_scored_again_l
             spool.delivered(step, large)
         assert [scores.state for scores in spool.results()] == [StepState.NOT_SCORED]
         assert "full" in spool.results()[0].problem
-        spool._database.execute("PRAGMA max_page_count=1000000")
+        sql(spool)("PRAGMA max_page_count=1000000")
         deliver(spool, step)
         assert spool.add(header(2), _ROWS) == (StepState.NOT_SCORED, [])
     with opened(tmp_path) as spool:
@@ -212,10 +218,10 @@ def test_what_waits_takes_no_more_bytes_than_it_may(tmp_path: Path, when_full: A
     with opened(tmp_path, limits) as spool:
         for step in range(12):
             spool.add(header(step), [b"x" * 4_000 + b"\n"])
-            (size_bytes,) = spool._database.execute("SELECT sum(length(header) + length(rows)) FROM steps").fetchone()
+            (size_bytes,) = sql(spool)("SELECT sum(length(header) + length(rows)) FROM steps").fetchone()
             assert size_bytes <= limits.max_bytes
         assert spool.counts() == {StepState.NOT_SCORED: 4, StepState.DROPPED: 8}
-        (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
+        (pages,) = sql(spool)("PRAGMA page_count").fetchone()
         assert pages * 4096 < 4 * limits.max_bytes, "what was dropped gives its room back"
 
 
@@ -252,32 +258,37 @@ def test_limits_are_checked(settings: dict[str, Any], named: str) -> None:
         SpoolLimits(**settings)
 
 
-def test_a_server_that_is_away_is_tried_at_growing_intervals_up_to_half_a_minute() -> None:
-    times = RetryTimes()
-    waits = [times.failed(number % 3, ServerUnreachable("away"), now_s=0.0) for number in range(12)]
-    assert 0.5 <= waits[0] <= 0.6
-    assert all(shorter < longer for shorter, longer in pairwise(waits[:7]))
-    assert all(wait <= 36 for wait in waits)
-    times.answered()
-    assert times.failed(0, ServerUnreachable("away"), now_s=0.0) <= 0.6
+def waiting(spool: Spool, count: int) -> list[WaitingStep]:
+    for step in range(count):
+        spool.add(header(step), _ROWS)
+    return list(spool._waiting.values())
 
 
-def test_the_servers_own_word_goes_first() -> None:
-    assert 7 <= RetryTimes().failed(0, Overloaded("full", retry_after_s=7.0), now_s=0.0) <= 8.4
+def test_a_server_that_is_away_is_tried_at_growing_intervals_up_to_half_a_minute(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        steps = waiting(spool, 3)
+        waits = [spool.failed(steps[number % 3], ServerUnreachable("away")) for number in range(12)]
+        assert 0.4 <= waits[0] <= 0.6
+        assert all(shorter < longer for shorter, longer in pairwise(waits[:6]))
+        assert all(wait <= 36 for wait in waits)
+        assert spool.scored(steps[0])
+        assert spool.failed(steps[1], ServerUnreachable("away")) <= 0.6
 
 
-def test_all_wait_for_the_server_and_a_refused_step_waits_alone() -> None:
-    times = RetryTimes()
-    wait_s = times.failed(0, ServerUnreachable("away"), now_s=100.0)
-    assert times.due_s(0) == times.due_s(1) == 100.0 + wait_s
-    times.answered()
-    times.failed(1, InvalidRequest("no such metric"), now_s=100.0)
-    assert (times.due_s(1), times.due_s(2)) == (160.0, 0.0)
+def test_the_servers_own_word_goes_first(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        (step,) = waiting(spool, 1)
+        assert 7 <= spool.failed(step, Overloaded("full", retry_after_s=7.0)) <= 8.4
 
 
-def test_failures_are_counted_until_the_step_is_finished() -> None:
-    times = RetryTimes()
-    times.failed(0, ServerUnreachable("away"), now_s=0.0)
-    assert [times.failures(sequence) for sequence in (0, 1)] == [1, 0]
-    times.finished(0)
-    assert [times.failures(sequence) for sequence in (0, 1)] == [0, 0]
+def test_all_wait_for_the_server_and_a_refused_step_waits_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool_module.time, "monotonic", lambda: 100.0)
+    with opened(tmp_path) as spool:
+        steps = waiting(spool, 3)
+        wait_s = spool.failed(steps[0], ServerUnreachable("away"))
+        assert spool._due_s(steps[0]) == spool._due_s(steps[1]) == 100.0 + wait_s
+        assert spool.scored(steps[2])
+        spool.failed(steps[1], InvalidRequest("no such metric"))
+        assert (spool._due_s(steps[1]), spool._due_s(steps[2])) == (160.0, 0.0)

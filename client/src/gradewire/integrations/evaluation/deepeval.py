@@ -24,7 +24,7 @@ REFERENCES = "references"
 
 
 class GradewireMetric(BaseMetric):
-    """Grades `actual_output`; what is not scored is an error of the test case, without a score.
+    """A metric over `actual_output`; what is not scored is an error of the test case, without a score.
 
     Args:
         metric: One metric, as `Client.score` takes it.
@@ -51,7 +51,7 @@ class GradewireMetric(BaseMetric):
         self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
 
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
-        """The score, or None; raises as `AnswerEvaluator.evaluate`, and where references or output are missing."""
+        """Return the score, or None; raise as `AnswerEvaluator.evaluate`, and for missing references or output."""
         return self._take(self._evaluator.evaluate(**self._arguments(test_case)))
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:

@@ -66,7 +66,7 @@ _clients: dict[tuple[str, str | None], SharedClient] = {}
 
 
 def shared_client(address: str | None, token: str | None) -> SharedClient:
-    """The process's client for a server, made at the first call.
+    """Return the process's client for a server, made at the first call.
 
     Args:
         address: HOST:PORT of a server; "embedded": in this process; None: what the environment variable
@@ -89,7 +89,7 @@ def shared_client(address: str | None, token: str | None) -> SharedClient:
 
 
 def close_connections() -> None:
-    """Closes all connections that scorers opened; the end of the program does so too. The next call opens one again."""
+    """Close all connections that scorers opened; the end of the program does so too. The next call opens one again."""
     with _lock:
         clients = list(_clients.values())
         _clients.clear()
@@ -134,12 +134,12 @@ class Evaluation:
 
     @property
     def scored(self) -> bool:
-        """Whether there is a value."""
+        """True if there is a value."""
         return self.value is not None
 
     @classmethod
     def of_score(cls, metric: str, score: MetricScore) -> Self:
-        """The evaluation of what a server answered."""
+        """Return the evaluation of what a server answered."""
         provenance = score.provenance
         scored = score.score is not None
         label = _label(score)
@@ -158,7 +158,7 @@ class Evaluation:
 
     @classmethod
     def of_error(cls, metric: str, error: TransportError) -> Self:
-        """The evaluation of an answer whose call was not answered."""
+        """Return the evaluation of an answer whose call was not answered."""
         status = Status.TIMEOUT if isinstance(error, DeadlineExceeded) else Status.UNAVAILABLE
         return cls(
             metric=metric,
@@ -235,7 +235,7 @@ def _metadata(score: MetricScore) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class AnswerEvaluator:
-    """Grades answers by one metric; a plain value that can be copied and pickled, without a connection of its own.
+    """A grader of answers by one metric: a plain value that can be copied and pickled, without a connection of its own.
 
     Failures of the moment (no server, no answer in time, too much load) are evaluations without a value. What only the
     caller can mend is raised, for it would be the same for every answer.
@@ -260,7 +260,7 @@ class AnswerEvaluator:
         choose_metrics({self.metric: self.metric}, MetricDefaults())
 
     def evaluate(self, *, references: str | Sequence[str], answer: str, question: str = "") -> Evaluation:
-        """Grades one answer.
+        """Grade one answer.
 
         Args:
             references: The right answers, or the only one.
@@ -279,7 +279,7 @@ class AnswerEvaluator:
         return (await self.evaluate_all_async([_item(references, answer, question)]))[0]
 
     def evaluate_all(self, items: Sequence[ItemLike]) -> list[Evaluation]:
-        """Grades many answers in one call, in order; raises as `evaluate`.
+        """Grade many answers in one call, in order; raises as `evaluate`.
 
         Args:
             items: As `Client.score` takes them. One that cannot be sent is an evaluation without a value.

@@ -23,7 +23,7 @@ _TEXT = Value("string")
 
 
 class GradewireMetric(Metric):
-    """Grades predictions; the mean is of what was scored, and the counts say how many that were.
+    """A metric over predictions; the mean is of what was scored, and the counts say how many that were.
 
     References are a text, or a list of texts of which any is right, for each prediction.
 

@@ -37,7 +37,7 @@ _Scorer = Callable[[TaskState, inspect.Target], Awaitable[inspect.Score]]
 
 @inspect.scorer(metrics=[inspect.mean(), inspect.stderr()])
 def gradewire_score(metric: str = METRIC, address: str | None = None, deadline_s: float | None = None) -> _Scorer:
-    """Scores each sample's completion against its targets, of which any is right.
+    """Score each sample's completion against its targets, of which any is right.
 
     Args:
         metric: One metric, as `Client.score` takes it.

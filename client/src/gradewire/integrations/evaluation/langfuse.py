@@ -20,7 +20,7 @@ with needed_by("gradewire.integrations.evaluation.langfuse"):
 
 
 class Evaluator(Protocol):
-    """What `run_experiment` calls for each item."""
+    """The function that `run_experiment` calls for each item."""
 
     def __call__(
         self,
@@ -31,13 +31,13 @@ class Evaluator(Protocol):
         metadata: Mapping[str, Any] | None = None,
         **_: Any,
     ) -> Awaitable[list[LangfuseEvaluation]]:
-        """Grades one item."""
+        """Grade one item."""
 
 
 def gradewire_evaluator(
     metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
 ) -> Evaluator:
-    """Grades `output` against `expected_output`, a text or a list of texts of which any is right.
+    """Grade `output` against `expected_output`, a text or a list of texts of which any is right.
 
     An item gets a numeric score, and a categorical one named NAME_label: the label, or, of an item that is not scored,
     its status. Then there is no numeric one, for Langfuse has none without a value.

@@ -25,7 +25,7 @@ with needed_by("gradewire.integrations.evaluation.lighteval"):
 def gradewire_metric(
     metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
 ) -> SampleLevelMetric:
-    """A metric that grades all answers of a task in one call; a sample that is not scored is NaN and in no mean.
+    """Return a metric that grades all answers of a task in one call; a sample that is not scored is NaN and in no mean.
 
     Args:
         metric: One metric, as `Client.score` takes it.
@@ -44,7 +44,7 @@ def gradewire_metric(
 
 
 class GradewireComputation(SampleLevelComputation):
-    """Grades answers against the golds of their documents.
+    """A computation that grades answers against the golds of their documents.
 
     The question is the document's `specific["question"]`, else its query, which may have instructions around it.
     """
@@ -53,7 +53,7 @@ class GradewireComputation(SampleLevelComputation):
         self._evaluator = evaluator
 
     def compute(self, docs: Sequence[Doc], responses: Sequence[ModelResponse], **_: Any) -> list[float]:
-        """A score for each document: the mean over its answers where the model was sampled several times, or NaN."""
+        """Return a score for each document, of several samples of the model the mean; NaN where there is none."""
         items = [
             {"question": _question(doc), "references": doc.get_golds(), "prediction": answer}
             for doc, response in zip(docs, responses, strict=True)
@@ -66,7 +66,7 @@ class GradewireComputation(SampleLevelComputation):
 
 
 def mean_of_scored(values: Sequence[float]) -> float:
-    """The mean over all but NaN; NaN where nothing is left."""
+    """Return the mean over all but NaN; NaN where nothing is left."""
     scored = [value for value in values if not isnan(value)]
     return sum(scored) / len(scored) if scored else nan
 

@@ -35,7 +35,7 @@ class GradedAnswer(str):
     evaluation: Evaluation | None
 
     def __new__(cls, text: str, evaluation: Evaluation | None = None) -> Self:
-        """Keeps the evaluation beside the text."""
+        """Keep the evaluation beside the text."""
         answer = super().__new__(cls, text)
         answer.evaluation = evaluation
         return answer
@@ -55,7 +55,7 @@ class _OfOneTarget(dict[str, float]):
 def gradewire(
     references: Sequence[str], predictions: Sequence[str], gradewire_metric: str = METRIC, **connection: Any
 ) -> dict[str, float]:
-    """Grades one answer against one target; a document without a score has no value, and so is in no mean.
+    """Grade one answer against one target; a document without a score has no value, and so is in no mean.
 
     Args:
         references: The target.
@@ -74,7 +74,7 @@ def gradewire(
 def results_function(
     *, question: str = "question", references: str = "answers", metric: str = METRIC, **connection: Any
 ) -> Callable[[Mapping[str, Any], Sequence[Any]], dict[str, float]]:
-    """A `process_results` for documents with these fields.
+    """Return a `process_results` for documents with these fields.
 
     Args:
         question: Field with the question; "" for none.
@@ -94,7 +94,7 @@ def results_function(
 
 @register_filter(NAME)
 class GradewireFilter(Filter):
-    """Grades the answers of a whole task in one call; arguments as `results_function`, answers stay the same."""
+    """A filter that grades the answers of a task in one call and keeps them; arguments as `results_function`."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class GradewireFilter(Filter):
         self._evaluator = AnswerEvaluator(gradewire_metric, **connection)
 
     def apply(self, resps: Iterable[Any], docs: Sequence[Mapping[str, Any]]) -> list[GradedAnswer]:
-        """The answers, graded."""
+        """Return the answers, graded."""
         answers = [_only(answer) for answer in resps]
         items = [_item(doc, answer, *self._fields) for doc, answer in zip(docs, answers, strict=True)]
         evaluations = self._evaluator.evaluate_all(items)

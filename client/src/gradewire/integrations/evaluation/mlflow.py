@@ -25,7 +25,7 @@ QUESTIONS = ("question", "query", "input", "prompt")
 
 
 class GradewireScorer(Scorer):
-    """Grades `outputs`, a text; what is not scored is feedback with an error and no value, which no mean counts.
+    """A scorer of `outputs`, a text; what is not scored is feedback with an error and no value, which no mean counts.
 
     Attributes:
         name: What MLflow calls it.
@@ -42,7 +42,7 @@ class GradewireScorer(Scorer):
     def __call__(
         self, *, inputs: Mapping[str, Any] | None = None, outputs: Any, expectations: Mapping[str, Any] | None = None
     ) -> Feedback:
-        """Grades one row.
+        """Grade one row.
 
         Raises:
             InvalidRequest: The row has no references; which keys are read is in the message. MLflow shows it as the

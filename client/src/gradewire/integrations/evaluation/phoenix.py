@@ -20,7 +20,7 @@ with needed_by("gradewire.integrations.evaluation.phoenix", install="arize-phoen
 
 
 class GradedRow(BaseModel):
-    """What is read of a row.
+    """The fields of a row that are read.
 
     Attributes:
         output: The answer.
@@ -34,7 +34,7 @@ class GradedRow(BaseModel):
 
 
 class GradewireEvaluator(Evaluator):
-    """Grades `output` against `expected`; what is not scored is a Score without score and label, and says why.
+    """An evaluator of `output` by `expected`; what is not scored is a Score without score and label, and says why.
 
     Args:
         metric: One metric, as `Client.score` takes it.

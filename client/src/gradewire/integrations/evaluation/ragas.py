@@ -24,7 +24,7 @@ _RANGE = (-1.0, 10.0)
 
 
 class GradewireMetric(SimpleBaseMetric):
-    """Grades `response`; what is not scored is NaN, as ragas marks it, and never 0.
+    """A metric over `response`; what is not scored is NaN, as ragas marks it, and never 0.
 
     The reason says why, and `traces["output"]` has status, line, digest and parts.
 
@@ -39,7 +39,7 @@ class GradewireMetric(SimpleBaseMetric):
         self._evaluator = AnswerEvaluator(metric, **connection)
 
     def score(self, *, response: str, reference: str | Sequence[str], user_input: str = "") -> MetricResult:
-        """Grades one response against the reference, or the best of several."""
+        """Grade one response against the reference, or the best of several."""
         return self.batch_score([{"response": response, "reference": reference, "user_input": user_input}])[0]
 
     async def ascore(self, *, response: str, reference: str | Sequence[str], user_input: str = "") -> MetricResult:
@@ -48,7 +48,7 @@ class GradewireMetric(SimpleBaseMetric):
         return (await self.abatch_score([asked]))[0]
 
     def batch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
-        """Grades many in one call."""
+        """Grade many in one call."""
         return [_result(evaluation) for evaluation in self._evaluator.evaluate_all(_items(inputs))]
 
     async def abatch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:

@@ -19,7 +19,7 @@ with needed_by("gradewire.integrations.evaluation.weave"):
 
 
 class GradewireScorer(weave.Scorer):
-    """Grades a model's output; of what is not scored, score and verdict are None, which no summary counts.
+    """A scorer of a model's output; where there is no score, score and verdict are None, which no summary counts.
 
     The columns `references` and `question` of the dataset are read; `column_map` names others.
 
@@ -35,7 +35,7 @@ class GradewireScorer(weave.Scorer):
 
     @weave.op
     async def score(self, *, output: str, references: str | Sequence[str], question: str = "") -> dict[str, Any]:
-        """Grades one output.
+        """Grade one output.
 
         Returns:
             `score` (number or None), `right` (verdict or None), `explanation`, and what else is known as `details`.

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradewire.errors import InvalidRequest, MissingExtra
 from gradewire.integrations.training.sinks import available_sinks
-from gradewire.integrations.training.step_scores import StepScores, StepState
+from gradewire.integrations.training.steps import StepScores, StepState
 from gradewire.integrations.training.validation import ValidationScorer, ValidationSettings
 
 try:
@@ -17,13 +17,13 @@ except ImportError as error:
     raise MissingExtra(f"ValidationCallback needs {error.name}: pip install 'gradewire[transformers]'") from error
 
 _IGNORED_ID = -100
-"""What the Trainer fills up with where sequences are shorter than others."""
+"""The id with which the Trainer pads sequences that are shorter than others."""
 
 Answers = Callable[[Any], Sequence[str]]
 
 
 class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers is optional: mypy runs without it
-    """Hands the answers of each evaluation over, and logs scores when they come, under the step they belong to.
+    """A callback that hands over the answers of each evaluation and logs scores when they come, under their step.
 
     Answers come in one of two ways. A `Seq2SeqTrainer` with `predict_with_generate` gives them to `compute_metrics`
     (`Seq2SeqTrainer(…, compute_metrics=callback.compute_metrics, callbacks=[callback])`). For any other trainer
@@ -62,7 +62,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self.scorer: ValidationScorer | None = None
 
     def compute_metrics(self, prediction: Any) -> dict[str, float]:
-        """Hands over what was generated.
+        """Hand over what was generated.
 
         Args:
             prediction: The Trainer's `EvalPrediction`; its predictions are token ids [rows, tokens].
@@ -82,7 +82,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         return _of_first_process(self._waited_for()) if self._wait_s else {}
 
     def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Remembers the trainer's state, which knows the step."""
+        """Remember the trainer's state, which knows the step."""
         del args, control, kwargs
         self._state = state
 
@@ -91,25 +91,25 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self.on_init_end(args, state, control, **kwargs)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
-        """Asks for answers where `answers` is given, and logs scores that came."""
+        """Ask for answers where `answers` is given, and log scores that came."""
         self.on_init_end(args, state, control, **kwargs)
         if self._answers is not None and state.is_world_process_zero:
             self._submit(self._answers(model))
         self._log_late(state)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Logs scores that came."""
+        """Log scores that came."""
         del args, control, kwargs
         self._log_late(state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Waits for scores, logs them and frees the directory; what is not scored stays there for the next run."""
+        """Wait for scores, log them and free the directory; what is not scored stays there for the next run."""
         del args, control, kwargs
         self.close()
         self._log_late(state)
 
     def close(self) -> None:
-        """Waits for scores and frees the directory; done by the end of the training, and again after evaluations."""
+        """Wait for scores and free the directory; done by the end of the training, and again after evaluations."""
         scorer, self.scorer = self.scorer, None
         if scorer is not None:
             scorer.close(self._close_s)
@@ -133,7 +133,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         return 0 if self._state is None else int(self._state.global_step)
 
     def _waited_for(self) -> dict[str, float]:
-        """The means of this step; NaN where they did not come in time, so that no best model is chosen by a guess."""
+        """Return the means of this step; NaN where they did not come in time, so that no guess chooses a best model."""
         if self.scorer is None:
             return {}
         self.scorer.wait(self._wait_s)
@@ -171,7 +171,7 @@ def _is_distributed() -> bool:
 
 
 def _of_first_process(metrics: dict[str, float]) -> dict[str, float]:
-    """What the first process has, in all of them: each compares models by it. All processes must call it."""
+    """Return what the first process has, in all of them: each compares models by it. All processes must call it."""
     if not _is_distributed():
         return metrics
     shared = [metrics]

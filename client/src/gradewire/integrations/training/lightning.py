@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gradewire.errors import InvalidRequest, MissingExtra
-from gradewire.integrations.training.step_scores import StepScores, StepState
+from gradewire.integrations.training.steps import StepScores, StepState
 from gradewire.integrations.training.validation import ValidationScorer, ValidationSettings
 from gradewire.items import ItemLike
 
@@ -22,7 +22,7 @@ _log = logging.getLogger("gradewire.validation")
 
 
 def items_of_outputs(outputs: Any, batch: Any) -> Iterable[ItemLike]:
-    """What `validation_step` returned under "items".
+    """Return what `validation_step` returned under "items".
 
     Raises:
         InvalidRequest: It returned none.
@@ -39,7 +39,7 @@ def items_of_outputs(outputs: Any, batch: Any) -> Iterable[ItemLike]:
 
 
 class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is optional: mypy runs without it
-    """Hands the answers of each validation over, and logs scores when they come, under the step they belong to.
+    """A callback that hands over the answers of each validation and logs scores when they come, under their step.
 
     Scores go to all of the trainer's loggers, on the loop's thread. Answers of all ranks are gathered on rank 0, which
     alone has a spool; what `DistributedSampler` repeats to fill a rank is scored twice. Answers of the sanity check are
@@ -66,7 +66,7 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
         self.scorer: ValidationScorer | None = None
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Makes the scorer, on rank 0."""
+        """Make the scorer, on rank 0."""
         del pl_module
         if stage in {"fit", "validate"} and trainer.is_global_zero and self.scorer is None:
             self.scorer = self._settings.make_scorer(self._late.append)
@@ -74,14 +74,14 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
     def on_validation_batch_end(  # noqa: PLR0913, PLR0917 - Lightning's signature
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
-        """Collects the answers of a batch."""
+        """Collect the answers of a batch."""
         del pl_module, batch_idx
         items = list(self._items(outputs, batch))
         if not trainer.sanity_checking:
             self._collected[dataloader_idx] += items
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Hands over what was collected."""
+        """Hand over what was collected."""
         del pl_module
         if trainer.sanity_checking:
             return
@@ -95,22 +95,22 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
             self.scorer.submit(trainer.global_step, items, name)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Logs scores that came."""
+        """Log scores that came."""
         del pl_module, outputs, batch, batch_idx
         self._log_late(trainer)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Logs scores that came."""
+        """Log scores that came."""
         del pl_module
         self._log_late(trainer)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Waits for scores, logs them and frees the directory; what is not scored stays there for the next run."""
+        """Wait for scores, log them and free the directory; what is not scored stays there for the next run."""
         del pl_module, stage
         self._close(trainer, self._close_s)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Frees the directory without waiting."""
+        """Free the directory without waiting."""
         del pl_module, exception
         self._close(trainer, 0.0)
 
@@ -135,7 +135,7 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
 def _gathered(
     collected: dict[int, list[ItemLike]], world_size: int, *, is_first: bool
 ) -> list[dict[int, list[ItemLike]]]:
-    """What all ranks collected, on rank 0; all ranks must call it."""
+    """Return what all ranks collected, on rank 0; all ranks must call it."""
     if world_size == 1:
         return [collected]
     shards: list[Any] | None = [None] * world_size if is_first else None

@@ -11,11 +11,11 @@ CORRECT: Final = 2
 JUDGED: Final = 3
 STATUSES: Final = tuple(Status)
 COLUMNS: Final = ("sum", "scored", "correct", "judged", *map(str, STATUSES))
-"""Of one metric: the sum of its scores and their number, right answers and verdicts, and items by status."""
+"""Columns of one metric: the sum of its scores, their number, right answers, verdicts, and items by status."""
 
 
 def shard_totals(report: ScoreReport) -> list[list[float]]:
-    """A row of `COLUMNS` for each metric, in the order of the report's labels."""
+    """Return a row of `COLUMNS` for each metric, in the order of the report's labels."""
     rows = []
     for label, summary in report.summary().items():
         results = [item.scores[label] for item in report]
@@ -33,13 +33,13 @@ def shard_totals(report: ScoreReport) -> list[list[float]]:
 
 
 def unanswered_totals(items: int, labels: int) -> list[list[float]]:
-    """The rows of items that had no answer at all."""
+    """Return the rows of items that had no answer at all."""
     row = [0.0] * 4 + [float(items * (status is Status.UNAVAILABLE)) for status in STATUSES]
     return [row] * labels
 
 
 def means(label: str, totals: Sequence[float]) -> dict[str, float]:
-    """What the totals of one metric say.
+    """Return what the totals of one metric say.
 
     Returns:
         `LABEL`, the mean over scored items (NaN without any), `LABEL_not_scored`, the share of items without a score,
@@ -56,6 +56,6 @@ def means(label: str, totals: Sequence[float]) -> dict[str, float]:
 
 
 def counts(totals: Sequence[float]) -> dict[str, int]:
-    """Number of items by status, of those that occur."""
+    """Return the number of items by status, of those that occur."""
     by_status = zip(STATUSES, totals[len(COLUMNS) - len(STATUSES) :], strict=True)
     return {str(status): int(count) for status, count in by_status if count}

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from gradewire.errors import InvalidRequest, MissingExtra
-from gradewire.integrations.training.step_scores import StepScores
+from gradewire.integrations.training.steps import StepScores
 
 __all__ = ["CsvSink", "MlflowSink", "TensorBoardSink", "WandbSink", "available_sinks"]
 
 
 class Sink(Protocol):
-    """Takes the scores of each step, also late and out of order; called on one thread, and its errors are logged."""
+    """A receiver of the scores of steps, also late and out of order; called on one thread, its errors are logged."""
 
     def write(self, scores: StepScores) -> None:
-        """Writes the scores of one step under that step."""
+        """Write the scores of one step under that step."""
 
     def close(self) -> None:
-        """Writes out what is left; called once, by `ValidationScorer.close`."""
+        """Write out what is left; called once, by `ValidationScorer.close`."""
 
 
 COLUMNS: Final = (
@@ -44,7 +44,7 @@ COLUMNS: Final = (
 
 
 class CsvSink:
-    """Appends a line for each metric of a step; late scores come later in the file, under their own step.
+    """A CSV file with a line for each metric of a step; late scores come later in it, under their own step.
 
     Args:
         path: Of the file; made with its folder when missing.
@@ -65,7 +65,7 @@ class CsvSink:
             raise InvalidRequest(f"path={str(self._path)!r} has other columns than {', '.join(COLUMNS)}: give another")
 
     def write(self, scores: StepScores) -> None:
-        """Appends its lines in one write."""
+        """Append its lines in one write."""
         rows = [
             (
                 scores.step,
@@ -100,7 +100,7 @@ _OTHER: Final = re.compile(r"[^\w\-. :/]")
 
 
 class MlflowSink:
-    """Logs to a run by its id, for MLflow's active run is one of the thread that started it.
+    """An MLflow run, addressed by its id, for the active run is one of the thread that started it.
 
     Args:
         run_id: None: that of the active run. It is not ended here.
@@ -124,7 +124,7 @@ class MlflowSink:
         self._metric, self._tag = Metric, RunTag
 
     def write(self, scores: StepScores) -> None:
-        """Logs its scalars under their step; lines and digests become tags of the run."""
+        """Log its scalars under their step; lines and digests become tags of the run."""
         now_ms = int(1000 * time.time())
         metrics = [self._metric(_name(tag), value, now_ms, scores.step) for tag, value in scores.scalars().items()]
         tags = [
@@ -144,7 +144,7 @@ def _name(written: str) -> str:
 
 
 class TensorBoardSink:
-    """Writes an event file of its own into a log directory; the description of each curve is its metric line.
+    """An event file of its own in a TensorBoard log directory; the description of each curve is its metric line.
 
     Args:
         log_directory: As other writers of the run have it, or any other below TensorBoard's --logdir.
@@ -163,19 +163,19 @@ class TensorBoardSink:
         self._writer = Writer(os.fspath(log_directory))
 
     def write(self, scores: StepScores) -> None:
-        """Adds the scalars of `StepScores.scalars` under their step."""
+        """Add the scalars of `StepScores.scalars` under their step."""
         for tag, value in scores.scalars().items():
             label = tag.removeprefix(f"{scores.name}/").rpartition("/")[0]
             self._writer.add_scalar(tag, value, scores.step, description=scores.metrics[label].line)
         self._writer.flush()
 
     def close(self) -> None:
-        """Closes the event file."""
+        """Close the event file."""
         self._writer.close()
 
 
 class WandbSink:
-    """Logs to a run, each data set over a step of its own (`NAME/step`).
+    """A W&B run in which each data set is logged over a step of its own (`NAME/step`).
 
     W&B drops what comes with an earlier `step=` than the last, so late scores are rows of their own, which its charts
     draw over `NAME/step`. A loop that logs with `step=` itself should give a run of its own here, for each row takes a
@@ -200,7 +200,7 @@ class WandbSink:
         self._names: set[str] = set()
 
     def write(self, scores: StepScores) -> None:
-        """Logs its scalars as one row; lines and digests go into the run's summary."""
+        """Log its scalars as one row; lines and digests go into the run's summary."""
         step_name = f"{scores.name}/step"
         if scores.name not in self._names:
             self._names.add(scores.name)
@@ -215,7 +215,7 @@ class WandbSink:
 
 
 def available_sinks(directory: str | os.PathLike[str]) -> list[Sink]:
-    """A sink for each tracker that is in use, and always CSV (`DIRECTORY/scores.csv`).
+    """Return a sink for each tracker that is in use, and always CSV (`DIRECTORY/scores.csv`).
 
     In use are an active W&B run, an active MLflow run, and TensorBoard where it is installed (`DIRECTORY/tensorboard`).
     A library that nobody imported has no active run, so none is imported to find out.

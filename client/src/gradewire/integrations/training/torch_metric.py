@@ -23,7 +23,7 @@ _log = logging.getLogger("gradewire.metric")
 
 
 class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetrics is optional: mypy runs without it
-    """Scores on a server while batches go on; `compute` waits for the rest and reduces one tensor over the ranks.
+    """A metric scored on a server while batches go on; `compute` waits for the rest and reduces over the ranks.
 
     `update` returns at once and never raises over the server. An answer that was not scored in time is in no mean and
     counts in `LABEL_not_scored`. `forward`, torchmetrics' value for each batch, waits for each; prefer `update`.
@@ -64,7 +64,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
     def update(
         self, preds: Sequence[str], target: Sequence[str | Sequence[str]], questions: Sequence[str] | None = None
     ) -> None:
-        """Sends the answers of a batch.
+        """Send the answers of a batch.
 
         Args:
             preds: Answers to grade.
@@ -98,7 +98,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         return {name: torch.tensor(value, dtype=torch.float64) for name, value in values.items()}
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Number of this rank's answers by label and status, once they are scored."""
+        """Return the number of this rank's answers by label and status, once they are scored."""
         self._settle()
         rows = self.totals.tolist()
         return {label: shard_totals.counts(totals) for label, totals in zip(self.labels, rows, strict=True)}
@@ -109,13 +109,13 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         super().sync(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
-        """The value of this batch, waited for."""
+        """Return the value of this batch, waited for."""
         self._settle()
         values: dict[str, torch.Tensor] = super().forward(*args, **kwargs)
         return values
 
     def reset(self) -> None:
-        """Forgets all, also what is on its way."""
+        """Forget all, also what is on its way."""
         for _, future in self._pending:
             future.cancel()
         self._pending = []

@@ -12,15 +12,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self, Unpack
+from typing import Final, NoReturn, Self, Unpack
 
 from gradewire._calls.submit import READ_NAMES
 from gradewire.api import Client
 from gradewire.errors import GradewireError, TransportError
 from gradewire.integrations.training.sinks import Sink
 from gradewire.integrations.training.spool import Spool, SpoolLimits
-from gradewire.integrations.training.step_rows import encode_row
-from gradewire.integrations.training.step_scores import StepHeader, StepScores, StepState, WaitingStep, step_metrics
+from gradewire.integrations.training.steps import (
+    StepHeader,
+    StepScores,
+    StepState,
+    WaitingStep,
+    encode_row,
+    step_metrics,
+)
 from gradewire.items import ItemsLike
 from gradewire.metrics.choice import MetricDefaults, MetricsLike, choose_metrics, format_metric_line
 from gradewire.options import CallOptions, ScoreOptions, rows_of
@@ -31,7 +37,7 @@ _DELIVERY_JOIN_S = 5.0
 _log = logging.getLogger("gradewire.validation")
 
 _MOST_PARTLY: Final = 5
-"""How often a step is scored again because some of its items had no answer; then it counts as it is."""
+"""Times that a step is scored again because some of its items had no answer; then it counts as it is."""
 DEADLINE_S: Final = 600.0
 JUDGE_DEADLINE_S: Final = 3600.0
 _WORKER_JOIN_S: Final = 5.0
@@ -39,12 +45,6 @@ _WORKER_JOIN_S: Final = 5.0
 _PROBE_S = 5.0
 
 _open_scorers: "weakref.WeakSet[ValidationScorer]" = weakref.WeakSet()
-
-
-@dataclass(frozen=True, slots=True)
-class _Delivery:
-    scores: StepScores
-    delivered: Callable[[], None]
 
 
 class Deliveries:
@@ -58,16 +58,16 @@ class Deliveries:
     def __init__(self, sinks: Sequence[Sink], callback: Callable[[StepScores], None] | None) -> None:
         self._sinks = sinks
         self._callback = callback
-        self._queue: queue.SimpleQueue[_Delivery | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[StepScores, Callable[[], None]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="gradewire-validation-callbacks", daemon=True)
         self._thread.start()
 
     def add(self, scores: StepScores, delivered: Callable[[], None] = lambda: None) -> None:
-        """Queues scores; `delivered` is called after everybody has them."""
-        self._queue.put(_Delivery(scores, delivered))
+        """Queue scores; `delivered` is called after everybody has them."""
+        self._queue.put((scores, delivered))
 
     def close(self) -> None:
-        """Waits some seconds for what is queued, then closes the sinks."""
+        """Wait some seconds for what is queued, then close the sinks."""
         self._queue.put(None)
         if threading.current_thread() is not self._thread:
             self._thread.join(_DELIVERY_JOIN_S)
@@ -78,16 +78,16 @@ class Deliveries:
                 _log.exception("%s could not be closed", type(sink).__name__)
 
     def _run(self) -> None:
-        while (delivery := self._queue.get()) is not None:
-            if delivery.scores.state is StepState.SCORED:
-                for sink in self._sinks:
-                    self._call(sink.write, delivery.scores, type(sink).__name__)
+        while (queued := self._queue.get()) is not None:
+            scores, delivered = queued
+            for sink in self._sinks if scores.state is StepState.SCORED else ():
+                self._call(sink.write, scores, type(sink).__name__)
             if self._callback is not None:
-                self._call(self._callback, delivery.scores, "the callback")
+                self._call(self._callback, scores, "the callback")
             try:
-                delivery.delivered()
+                delivered()
             except OSError:
-                _log.exception("scores of step %d cannot be kept; it is scored again later", delivery.scores.step)
+                _log.exception("scores of step %d cannot be kept; it is scored again later", scores.step)
 
     @staticmethod
     def _call(function: Callable[[StepScores], None], scores: StepScores, what: str) -> None:
@@ -97,37 +97,19 @@ class Deliveries:
             _log.exception("%s failed over step %d of %s", what, scores.step, scores.name)
 
 
-@dataclass(frozen=True, slots=True)
-class StepCall:
-    """How a step is scored.
+class Worker:
+    """A thread that scores the steps of a spool until that is closed.
 
-    Attributes:
-        client: Scores it.
-        options: Of the scorer; what a step says itself in its header goes first.
+    Args:
+        client: Scores the steps.
+        options: Options of the scorer.
+        steps: The spool.
+        deliveries: Gets the scores.
     """
 
-    client: Client
-    options: ScoreOptions
-
-    def score(self, header: StepHeader, rows: list[Any]) -> ScoreReport:
-        """The report, or whatever `Client.score` raises."""
-        options: ScoreOptions = {"priority": "bulk", **self.options}
-        asks_judge = False
-        if header.metrics is not None:
-            # The lines say of each metric what the call said of it when it was submitted.
-            options |= {"preset": None, "synthetic": None, "model": None, "judge": None}
-            options["reference_set"] = header.reference_set or None
-            asks_judge = choose_metrics(header.metrics, MetricDefaults()).asks_judge
-        if options.get("deadline_s") is None:
-            options["deadline_s"] = JUDGE_DEADLINE_S if asks_judge else DEADLINE_S
-        return self.client.score(rows, header.metrics, **options)
-
-
-class Worker:
-    """A thread that ends when the queue is closed."""
-
-    def __init__(self, call: StepCall, steps: Spool, deliveries: Deliveries) -> None:
-        self._call = call
+    def __init__(self, client: Client, options: ScoreOptions, steps: Spool, deliveries: Deliveries) -> None:
+        self._client = client
+        self._options = options
         self._steps = steps
         self._deliveries = deliveries
         self._partly: Counter[int] = Counter()
@@ -135,7 +117,7 @@ class Worker:
         self._thread.start()
 
     def join(self) -> None:
-        """Waits some seconds for its end."""
+        """Wait some seconds for its end."""
         self._thread.join(_WORKER_JOIN_S)
 
     def _run(self) -> None:
@@ -153,7 +135,7 @@ class Worker:
             _log.warning("step %d of %s: %s", rows.step, rows.name, rows.problem)
             self._deliveries.add(rows)
             return
-        report = self._call.score(step.header, rows)
+        report = self._client.score(rows, step.header.metrics, **self._options_of(step.header))
         if (problem := _missing(report)) and self._partly[step.sequence] < _MOST_PARTLY:
             self._partly[step.sequence] += 1
             self._failed(step, TransportError(problem), problem)
@@ -162,6 +144,19 @@ class Worker:
         if self._steps.scored(step):
             scores = replace(step.finished(StepState.SCORED, "", time.time()), metrics=step_metrics(report))
             self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
+
+    def _options_of(self, header: StepHeader) -> ScoreOptions:
+        """Return the options of a call; those of the step itself go before the scorer's."""
+        options: ScoreOptions = {"priority": "bulk", **self._options}
+        asks_judge = False
+        if header.metrics is not None:
+            # The lines say of each metric what the call said of it when it was submitted.
+            options |= {"preset": None, "synthetic": None, "model": None, "judge": None}
+            options["reference_set"] = header.reference_set or None
+            asks_judge = choose_metrics(header.metrics, MetricDefaults()).asks_judge
+        if options.get("deadline_s") is None:
+            options["deadline_s"] = JUDGE_DEADLINE_S if asks_judge else DEADLINE_S
+        return options
 
     def _failed(self, step: WaitingStep, error: Exception, problem: str = "") -> None:
         wait_s = self._steps.failed(step, error, problem)
@@ -176,7 +171,7 @@ class Worker:
 
 
 def _missing(report: ScoreReport) -> str:
-    """Says so where items had no answer that may have one later."""
+    """Say so where items had no answer that may have one later."""
     missing = [result for item in report for result in item.scores.values() if result.status.may_pass]
     if not missing:
         return ""
@@ -185,7 +180,7 @@ def _missing(report: ScoreReport) -> str:
 
 
 class ValidationScorer:
-    """Scores the predictions of training steps elsewhere, and loses none while the server is away.
+    """A scorer of the predictions of training steps that loses none while the server is away.
 
     `submit` writes the step into `directory` and returns; a thread scores what lies there, oldest first, and tries
     again for as long as the server does not answer. A loop that is killed leaves its steps there, and the next scorer
@@ -238,11 +233,11 @@ class ValidationScorer:
         for scores in self._steps.damaged:
             _log.warning("step %d: %s", scores.step, scores.problem)
             self._deliveries.add(scores)
-        self._worker = Worker(StepCall(self._client, options), self._steps, self._deliveries)
+        self._worker = Worker(self._client, options, self._steps, self._deliveries)
         _open_scorers.add(self)
 
     def submit(self, step: int, items: ItemsLike, name: str = "validation") -> StepState:
-        """Takes the predictions of a step and returns when they are on disk; never raises, never waits for a server.
+        """Write the predictions of a step to disk; it never raises and never waits for a server.
 
         The step outlives this process and a failing machine, however they end. A step that is submitted again is
         scored again; `results` has the latest.
@@ -270,25 +265,25 @@ class ValidationScorer:
             return self._dropped(header, f"{type(error).__name__}: {error}")
 
     def results(self) -> list[StepScores]:
-        """Of each name and step the latest submission, by step: of this process, and of those before it.
+        """Return the latest submission of each name and step, by step: of this process, and of those before it.
 
         At most the 10 000 that ended last, and all that wait; `scores.jsonl` in the directory has the others.
         """
         return self._steps.results()
 
     def counts(self) -> Counter[StepState]:
-        """Number of submissions by state, since the directory was new: what waits, was scored, dropped, damaged."""
+        """Return the number of submissions by state, since the directory was new."""
         return self._steps.counts()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits until nothing is left to score and all sinks and callbacks are done; False when time ran out before.
+        """Wait until nothing is left to score and all sinks and callbacks are done; False when time ran out before.
 
         Must not be called from a callback, which it would wait for.
         """
         return self._steps.wait_empty(timeout_s)
 
     def close(self, timeout_s: float = 60.0) -> bool:
-        """Scores what waits, for at most `timeout_s` and only if the server answers; what is left stays on disk.
+        """Score what waits, for at most `timeout_s` and only if the server answers; what is left stays on disk.
 
         Returns:
             Whether nothing is left. Closing twice is fine.
@@ -351,7 +346,7 @@ class ValidationScorer:
 
 @dataclass(frozen=True, slots=True)
 class ValidationSettings:
-    """What the callback of a framework makes its scorer of, on the first process alone, once the training begins.
+    """The settings of a callback's scorer, which is made on the first process alone, once the training begins.
 
     Attributes:
         client: HOST:PORT of a server, or a client.

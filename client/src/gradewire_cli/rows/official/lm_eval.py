@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gradewire._input import is_of_numbers, unpacked_list
+from gradewire._rows import is_of_numbers, unpacked_list
 from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, jsonl_records
 from gradewire_cli.rows.official.samples import (

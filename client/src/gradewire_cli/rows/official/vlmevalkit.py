@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gradewire._input import is_missing, is_of_numbers, unpacked_list
+from gradewire._rows import is_missing, is_of_numbers, unpacked_list
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.rows.files import GZIP, open_bytes
 from gradewire_cli.rows.formats import Record, csv_records, json_records, printable

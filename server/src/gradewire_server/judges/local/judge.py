@@ -12,7 +12,7 @@ from typing import Final
 from typing_extensions import override
 
 from gradewire_models.judges import BuiltJudge, Form
-from gradewire_proto.spans import JUDGE_RUN, PROCESS_PID, TOKENS, record_batch
+from gradewire_proto.tracing.spans import JUDGE_RUN, PROCESS_PID, TOKENS, record_batch
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.needs import AnswerSource

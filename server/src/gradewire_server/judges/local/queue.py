@@ -5,7 +5,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from gradewire_proto.spans import Span, current_span
+from gradewire_proto.tracing.spans import Span, current_span
 from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure
 from gradewire_server.judges.worker.messages import CoreLimits, Row, RowResult, Run

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import anyio
 import httpx2
 
-from gradewire_proto.spans import HTTP_METHOD, HTTP_STATUS, SERVER_ADDRESS, current_span
+from gradewire_proto.tracing.spans import HTTP_METHOD, HTTP_STATUS, SERVER_ADDRESS, current_span
 from gradewire_server.domain.items import quoted
 from gradewire_server.judges.remote.server import (
     ADDRESS_SETTING,

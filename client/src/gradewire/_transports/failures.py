@@ -69,7 +69,7 @@ Encryption = Literal["none", "tls", "tls with client certificate", "unknown"]
 
 
 def encryption_at(address: str) -> Encryption:
-    """Asks an address how it encrypts; takes up to two seconds where it is slow.
+    """Ask an address how it encrypts; takes up to two seconds where it is slow.
 
     "unknown" stands for an address that does not answer, or that only gRPC can resolve.
     """
@@ -99,7 +99,7 @@ def _probed(host: str, port: int) -> Encryption:
 
 
 def mismatch(endpoint: Endpoint, server: Encryption) -> str:
-    """What differs between how a client and its server encrypt, and what to change; "" where nothing is known to."""
+    """Return how the encryption of a client and its server differs, and what to change; "" if it is not known to."""
     at, tls = endpoint.address, endpoint.tls
     if tls is None and server not in {"none", "unknown"}:
         return f"{at} speaks TLS and this client does not: give tls=gradewire.Tls(…) (the command: --tls-ca FILE)"
@@ -139,7 +139,7 @@ _CUT_OFF = re.compile("Socket closed|reset by peer|End of TCP stream|Broken pipe
 
 
 def translated(error: grpc.aio.AioRpcError, address: str, *, has_answered: bool) -> errors.GradewireError:
-    """The error that callers get.
+    """Return the error that callers get.
 
     Args:
         error: Of gRPC.
@@ -167,5 +167,5 @@ def translated(error: grpc.aio.AioRpcError, address: str, *, has_answered: bool)
 
 
 def is_cut_off(failure: errors.GradewireError) -> bool:
-    """Whether the other side has ended the connection at once: one of both may encrypt alone."""
+    """Return True if the other side has ended the connection at once: one of both may encrypt alone."""
     return isinstance(failure, errors.ServerUnreachable) and _CUT_OFF.search(str(failure)) is not None

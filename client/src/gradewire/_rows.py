@@ -63,7 +63,7 @@ _METHODS = ("iter_rows", "itertuples", "to_batches", "read_next_batch", "to_pyli
 
 
 def unpacked_list(cell: str) -> list[Any] | None:
-    """The list that a cell holds; None where it holds none, but a text that may begin like one.
+    """Return the list that a cell holds; None where it holds none, but a text that may begin like one.
 
     Read are JSON, lists as Python prints them, numpy's scalars among their entries, its tuples and sets of texts, and
     arrays of texts or numbers as numpy prints them.
@@ -83,12 +83,12 @@ def unpacked_list(cell: str) -> list[Any] | None:
 
 
 def is_of_numbers(listed: Sequence[Any]) -> bool:
-    """Whether a list holds numbers and nothing else, and so may be an answer itself."""
+    """Return True if a list holds numbers and nothing else, and so may be an answer itself."""
     return bool(listed) and all(isinstance(entry, int | float) for entry in listed)
 
 
 def unpacked_object(cell: str) -> dict[Any, Any] | None:
-    """The answer with its text that a cell holds as an object, as JSON or as Python prints it; None without one.
+    """Return the answer with its text that a cell holds as an object, as JSON or as Python prints it; None without one.
 
     Raises:
         ValueError: It is one, but in a form that cannot be read; the message goes on from the name of the field.
@@ -139,14 +139,14 @@ class UnreadableValueError(ValueError):
 
 
 def is_missing(value: object) -> bool:
-    """Whether a cell says that there is nothing: None, and what table libraries write for it (NaN, NaT, <NA>)."""
+    """Return True if a cell is empty: None, or what table libraries write for it (NaN, NaT, <NA>)."""
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return True
     return isinstance(value, float) and math.isnan(value)
 
 
 def plain(value: Any) -> Any:
-    """A value as Python has it: numpy's and Arrow's scalars and arrays are no others to people."""
+    """Return a value as Python has it: numpy's and Arrow's scalars and arrays are no others to people."""
     if isinstance(value, str | bytes | int | float | list | tuple | Mapping) or value is None:
         return value
     for name in ("as_py", "tolist"):
@@ -156,7 +156,7 @@ def plain(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """The text that a value stands for; None where it is missing.
+    """Return the text that a value stands for; None where it is missing.
 
     A whole number that a table library holds as a float is written without ".0": it made 2 into 2.0 because another
     row has none.
@@ -190,7 +190,7 @@ def text_of(value: Any) -> str | None:
 
 
 def _digits(value: float) -> str:
-    """The shortest decimal that is this number, without an exponent where people would write none."""
+    """Return the shortest decimal that is this number, without an exponent where people would write none."""
     text = repr(value)
     # Tables give numbers of single precision in double: 3.299999952316284 for 3.3. By chance no double is one of both.
     if len(text) > _LONG_CHARACTERS and _single(value) == struct.pack("d", value):
@@ -200,7 +200,7 @@ def _digits(value: float) -> str:
 
 
 def _single(value: float) -> bytes:
-    """The nearest number of single precision; empty where there is none."""
+    """Return the nearest number of single precision; empty where there is none."""
     try:
         return struct.pack("d", *struct.unpack("f", struct.pack("f", value)))
     except OverflowError:
@@ -208,7 +208,7 @@ def _single(value: float) -> bytes:
 
 
 def texts_of(value: Any) -> list[str | None] | None:
-    """The texts that a value of references stands for; None where it is missing.
+    """Return the texts that a value of references stands for; None where it is missing.
 
     One text or number is a list of one; a text that holds a list of texts, as `pandas.read_csv` gives it, is that list.
     Answers may be objects with their text, as SQuAD and VQA have them.
@@ -261,7 +261,7 @@ def _in_object(value: Mapping[Any, Any], position: int | None = None) -> Any:
 
 
 def field_values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Values of fields that a row has, by the fields' own names; those that are None are left out.
+    """Return the values of fields that a row has, by the fields' own names; those that are None are left out.
 
     Where a row lacks one of the main fields, names that differ in capitals or in blanks around them count too.
     """
@@ -284,12 +284,12 @@ def _values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def column_of(row: Mapping[Any, Any], name: str) -> str:
-    """The name under which a row has a field, its own where it has none."""
+    """Return the name under which a row has a field, its own where it has none."""
     return next((alias for alias in ALIASES[name] if alias in row), name)
 
 
 def as_texts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as texts and lists of texts; what is missing is left out.
+    """Return the values as texts and lists of texts; what is missing is left out.
 
     Raises:
         UnreadableValueError: The message names the field: "references[1] is a date: …".
@@ -321,16 +321,8 @@ class PolarsTable(Protocol):
     def iter_rows(self, *, named: Any) -> Iterator[Any]: ...
 
 
-class ArrowBatch(Protocol):
-    """`pyarrow.RecordBatch`."""
-
-    @property
-    def schema(self) -> Any: ...
-    def to_pylist(self) -> list[Any]: ...
-
-
 class ArrowArray(Protocol):
-    """`pyarrow.StructArray`, `pyarrow.ChunkedArray` of structs."""
+    """`pyarrow.RecordBatch`, `pyarrow.StructArray`, `pyarrow.ChunkedArray` of structs."""
 
     def to_pylist(self) -> list[Any]: ...
 
@@ -348,17 +340,17 @@ class ArrowReader(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-Table: TypeAlias = PandasTable | PolarsTable | ArrowTable | ArrowReader | ArrowBatch | ArrowArray
+Table: TypeAlias = PandasTable | PolarsTable | ArrowTable | ArrowReader | ArrowArray
 
 
 def is_table(source: object) -> TypeGuard[Table]:
-    """Whether `table_rows` reads it."""
+    """Return True if `table_rows` reads it."""
     # Of the type: some libraries compute what an object is asked for, or have every name.
     return any(callable(getattr(type(source), method, None)) for method in _METHODS)
 
 
 def table_rows(name: str, table: Any) -> Iterator[Mapping[str, Any]]:
-    """Rows of a table, lazily, each with its values by column.
+    """Yield rows of a table, lazily, each with its values by column.
 
     Args:
         name: Of the argument, for messages.
@@ -380,7 +372,7 @@ def table_rows(name: str, table: Any) -> Iterator[Mapping[str, Any]]:
     return _arrow_rows(name, table if hasattr(kind, "read_next_batch") else (table,))
 
 
-def _arrow_rows(name: str, batches: Iterable[ArrowBatch]) -> Iterator[Mapping[str, Any]]:
+def _arrow_rows(name: str, batches: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
     for batch in batches:
         _distinct(name, batch.schema.names)
         yield from batch.to_pylist()

@@ -21,7 +21,7 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from gradewire_proto.spans import (
+from gradewire_proto.tracing.spans import (
     CURRENT,
     ERROR_TYPE,
     EVALUATION_EVENT,
@@ -96,7 +96,7 @@ class OtelSpan(Span):
 
     @property
     def is_sampled(self) -> bool:
-        """Return True if the trace is kept."""
+        """True if the trace is kept."""
         return self.span.get_span_context().trace_flags.sampled
 
     def child(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from gradewire import Client, MetricScore, ScoreReport, ServerFault, Status
-from gradewire._calls.decode import _reader
+from gradewire._calls.score import _reader
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from gradewire._fork_safety import keep_for_good
 from gradewire._tracing import engine_trace
-from gradewire._transport.failures import error_for
+from gradewire._transports.failures import error_for
 from gradewire.errors import InvalidRequest, NotReady
 from gradewire.transport import COMPARE, COMPARE_STREAM, LIST_MODELS, PREPARE, SCORE, SCORE_STREAM, Q, R, RpcMethod
 from gradewire_server.backends import open_handlers
@@ -33,7 +33,7 @@ _HERE = "the engine in this process"
 
 
 class EmbeddedTransport:
-    """Calls the handlers that a server's calls end in; so checks, scores and statuses are the same.
+    """The transport to the handlers that a server's calls end in, so checks, scores and statuses are the same.
 
     Args:
         settings: Of the server, by name.
@@ -70,7 +70,7 @@ class EmbeddedTransport:
                     yield reply
 
     async def close(self) -> None:
-        """Closes engine and stores."""
+        """Close engine and stores."""
         holder, self._holder = self._holder, None
         if holder is not None and holder.is_here():
             await holder.close()
@@ -106,7 +106,7 @@ def _call(handlers: Handlers, method: RpcMethod[Q, R]) -> Callable[..., Any]:
 
 
 class _Holder:
-    """Keeps handlers open in a task of its own, for a context must be left by the task that entered it."""
+    """Handlers kept open in a task of their own, for a context must be left by the task that entered it."""
 
     def __init__(self, settings: Settings) -> None:
         self.pid = os.getpid()
@@ -117,7 +117,7 @@ class _Holder:
         self._task = asyncio.create_task(self._hold())
 
     def is_here(self) -> bool:
-        """Whether it lives on the running loop of this process; the end of a loop has closed what lived on it."""
+        """Return True if it lives on the running loop of this process; the end of a loop closes what lives on it."""
         return self.pid == os.getpid() and self.loop is asyncio.get_running_loop()
 
     async def handlers(self) -> Handlers:
@@ -157,7 +157,7 @@ def _read_settings(values: Mapping[str, Any], prefix: str = "") -> Settings:
 
 
 def missing_synonyms() -> str:
-    """Why `meteor` cannot be computed by a server that is started here, and what to do; empty where it can.
+    """Return why a server that is started here cannot compute `meteor`, and what to do; empty where it can.
 
     Raises:
         InvalidRequest: A setting of this machine has a value that cannot be used.
@@ -166,7 +166,7 @@ def missing_synonyms() -> str:
 
 
 def models_group() -> "click.Group":
-    """The commands of the model repository."""
+    """Return the commands of the model repository."""
     from gradewire_models.cli.group import models  # noqa: PLC0415 - scoring in the process never needs them
 
     return models

@@ -7,22 +7,22 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, Final
 
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import NonRecordingSpan, SpanKind, Tracer, set_span_in_context
 from typing_extensions import override
 
-from gradewire_proto.otel import OtelSpan, context_of, emit, span_context_of
-from gradewire_proto.spans import PROCESS_PID, SERVICE_NAME, SERVICE_VERSION, Evaluation, Value
-from gradewire_proto.tracing_settings import TracingSettings
+from gradewire_proto.tracing.otel import OtelSpan, context_of, emit, span_context_of
+from gradewire_proto.tracing.settings import TracingSettings
+from gradewire_proto.tracing.spans import PROCESS_PID, SERVICE_NAME, SERVICE_VERSION, Evaluation, Value
 
 Count = Callable[[str, str, int], None]
 """Takes "exported" or "dropped", the kind of the records ("span" or "event"), and their number."""
@@ -35,6 +35,8 @@ _EMIT_EVERY_S: Final = 0.25
 _CLOSE_S: Final = 2.0
 _FAILING_CLOSE_S: Final = 0.2
 _CUT_OFF_S: Final = 1.0
+_EXPORTERS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
+"""Entry points of the exporters by protocol."""
 
 
 class _Outbox:
@@ -53,10 +55,10 @@ class _Outbox:
 
     def admit(self) -> bool:
         """Take a record; return False, and count it as dropped, if there is no room."""
-        admitted = self._room.acquire(blocking=False)
-        if not admitted:
-            self._note(1, exported=False)
-        return admitted
+        if self._room.acquire(blocking=False):
+            return True
+        self._note(1, exported=False)
+        return False
 
     def export(self, batch: Sequence[Any]) -> Any:
         """Export admitted records, as the SDK's exporters do."""
@@ -65,14 +67,13 @@ class _Outbox:
             result = self._exporter.export(batch)
             exported = result.name == "SUCCESS"
         finally:
-            self._room.release(len(batch))
-            self._note(len(batch), exported=exported)
+            self.leave(len(batch), exported=exported)
         return result
 
-    def drop(self) -> None:
-        """Count an admitted record as dropped."""
-        self._room.release()
-        self._note(1, exported=False)
+    def leave(self, number: int, *, exported: bool) -> None:
+        """Free the room of admitted records, and count them."""
+        self._room.release(number)
+        self._note(number, exported=exported)
 
     def shutdown(self) -> None:
         """End an export that is under way; records that wait are dropped."""
@@ -107,7 +108,7 @@ class _Spans(BatchSpanProcessor):
 
 
 class _Events:
-    """Emits events by a thread, a little later: making an event of each of its results would hold up a call."""
+    """The events, emitted by a thread a little later: making an event of each of its results would hold up a call."""
 
     def __init__(self, outbox: _Outbox, max_records: int, logs: LoggerProvider) -> None:
         batch = min(_setting("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", _BATCH), max_records)
@@ -118,7 +119,7 @@ class _Events:
         self._logger = logs.get_logger("gradewire")
         self._waiting: deque[tuple[Callable[[], Evaluation], Context]] = deque()
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="gradewire-events", daemon=True)
+        self._thread = threading.Thread(target=self._emit, name="gradewire-events", daemon=True)
         self._thread.start()
 
     def put(self, describe: Callable[[], Evaluation], evaluated: Context) -> None:
@@ -131,20 +132,18 @@ class _Events:
         self._closing.set()
         self._thread.join(_CLOSE_S)
 
-    def _run(self) -> None:
-        while not self._closing.wait(_EMIT_EVERY_S):
-            self._emit_all()
-        self._emit_all()
-
-    def _emit_all(self) -> None:
-        while self._waiting:
-            describe, evaluated = self._waiting.popleft()
-            try:
-                emit(self._logger, describe(), evaluated)
-            except Exception:  # noqa: BLE001 - one event that cannot be made must not end those of all others
-                _log.exception("an event was lost by a defect")
-                self._outbox.drop()
-            time.sleep(0)  # hands the interpreter to the event loop, which would wait 5 ms for it
+    def _emit(self) -> None:
+        is_closing = False
+        while not is_closing:
+            is_closing = self._closing.wait(_EMIT_EVERY_S)
+            while self._waiting:
+                describe, evaluated = self._waiting.popleft()
+                try:
+                    emit(self._logger, describe(), evaluated)
+                except Exception:  # noqa: BLE001 - one event that cannot be made must not end those of all others
+                    _log.exception("an event was lost by a defect")
+                    self._outbox.leave(1, exported=False)
+                time.sleep(0)  # hands the interpreter to the event loop, which would wait 5 ms for it
 
 
 class Tracing:
@@ -163,7 +162,9 @@ class Tracing:
     """
 
     def __init__(self, settings: TracingSettings, service: str, version: str, count: Count | None = None) -> None:
-        resource = Resource.create(_attributes(service, version))
+        process: dict[str, str | int] = {SERVICE_NAME: service, SERVICE_VERSION: version, PROCESS_PID: os.getpid()}
+        # What the standard variables say of the process wins.
+        resource = Resource.create(process).merge(OTELResourceDetector().detect())
         # None leaves it to the standard variables.
         is_set = bool(os.environ.get("OTEL_TRACES_SAMPLER"))
         sampler = None if is_set else ParentBased(TraceIdRatioBased(settings.sample_ratio))
@@ -220,13 +221,6 @@ class Tracing:
             thread.join(_CUT_OFF_S)
 
 
-def _attributes(service: str, version: str) -> dict[str, str | int]:
-    found: dict[str, str | int] = {SERVICE_VERSION: version, PROCESS_PID: os.getpid()}
-    # Given in code it would win over the variables.
-    named = os.environ.get("OTEL_SERVICE_NAME") or f"{SERVICE_NAME}=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
-    return found if named else found | {SERVICE_NAME: service}
-
-
 def _setting(variable: str, default: int) -> int:
     return int(os.environ.get(variable, "").strip() or default)
 
@@ -234,15 +228,12 @@ def _setting(variable: str, default: int) -> int:
 def _exporter(signal: str, settings: TracingSettings) -> Any:
     """Return the exporter of "TRACES" or "LOGS"; raise ValueError for an unknown protocol."""
     protocol = settings.protocol_of(signal)
-    packages = {"grpc": "grpc", "http/protobuf": "http"}
-    if protocol not in packages:
+    if protocol not in _EXPORTERS:
         raise ValueError(f"{protocol!r} is no protocol of collectors that is known here: grpc or http/protobuf")
-    module, name, path = {
-        "TRACES": ("trace_exporter", "OTLPSpanExporter", "v1/traces"),
-        "LOGS": ("_log_exporter", "OTLPLogExporter", "v1/logs"),
-    }[signal]
     # Each brings libraries that the other does not need.
-    made = getattr(import_module(f"opentelemetry.exporter.otlp.proto.{packages[protocol]}.{module}"), name)
+    (found,) = entry_points(group=f"opentelemetry_{signal.lower()}_exporter", name=_EXPORTERS[protocol])
+    make = found.load()
     if not settings.endpoint:
-        return made()
-    return made(endpoint=settings.endpoint if protocol == "grpc" else f"{settings.endpoint.rstrip('/')}/{path}")
+        return make()
+    path = "" if protocol == "grpc" else f"/v1/{signal.lower()}"
+    return make(endpoint=f"{settings.endpoint.rstrip('/')}{path}")

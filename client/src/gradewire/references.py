@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from gradewire._input import Table, UnreadableValueError, as_texts, field_values
+from gradewire._rows import Table, UnreadableValueError, as_texts, field_values
 from gradewire.items import holds_bytes
 from gradewire.results import CacheHits, Provenance, Status
 from gradewire_proto.v1 import references_pb2
@@ -13,7 +13,7 @@ from gradewire_proto.wire_rules import MAX_MARKS, has_long_run, name_set
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceEntry:
-    """References of one question. A mapping with the same keys does as well; further keys are not looked at.
+    """The references of one question. A mapping with the same keys does as well; further keys are not looked at.
 
     Attributes:
         references: One or more right answers.
@@ -33,7 +33,7 @@ EntriesLike = Iterable[ReferenceEntryLike] | Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticGeneration:
-    """Who writes synthetic answers.
+    """The writer of synthetic answers.
 
     Attributes:
         judge: NAME or NAME@DIGEST; "" for the server's default.
@@ -47,7 +47,7 @@ class SyntheticGeneration:
 
 @dataclass(frozen=True, slots=True)
 class PrepareProgress:
-    """How far a call of `prepare` is.
+    """The progress of a call of `prepare`.
 
     Attributes:
         entries_done: Entries that are prepared or failed.
@@ -68,7 +68,7 @@ class PrepareProgress:
 
 @dataclass(frozen=True, slots=True)
 class EntryFailure:
-    """Why an entry is not prepared, or not wholly."""
+    """The reason why an entry is not prepared, or not wholly."""
 
     index: int
     status: Status
@@ -77,7 +77,7 @@ class EntryFailure:
 
 @dataclass(frozen=True, slots=True)
 class PrepareReport:
-    """What was prepared.
+    """The result of a call of `prepare`.
 
     Attributes:
         reference_set: Name of the set, for `score(…, synthetic="prepared", reference_set=…)`: 32 hex digits over the
@@ -115,7 +115,7 @@ class PrepareReport:
 
 
 def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | EntryFailure:
-    """Makes the message of an entry, or says what is wrong with it."""
+    """Make the message of an entry, or says what is wrong with it."""
     if isinstance(entry, ReferenceEntry):
         entry = {field.name: getattr(entry, field.name) for field in fields(ReferenceEntry)}
     elif not isinstance(entry, Mapping):
@@ -147,7 +147,7 @@ def _text_problem(values: Mapping[str, Any], message: references_pb2.ReferenceEn
 
 
 def name_entries(entries: Sequence[ReferenceEntryLike]) -> str:
-    """The name that `prepare` gives to the set of these entries; those that it would refuse are left out, as there."""
+    """Return the name that `prepare` gives to the set of these entries, without those that it would refuse."""
     messages = (encode_entry(index, entry) for index, entry in enumerate(entries))
     return name_set(message for message in messages if not isinstance(message, EntryFailure))
 

@@ -1,4 +1,4 @@
-"""The way to trace in a process that may lack OpenTelemetry, or an older one: nothing is imported before it is on."""
+"""The opening of tracing in a process that may lack OpenTelemetry, or have an older one."""
 
 import logging
 import os
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from gradewire_proto.tracing_settings import TracingSettings, check_environment
+from gradewire_proto.tracing.settings import TracingSettings, check_environment
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from gradewire_proto.otel_sdk import Tracing
+    from gradewire_proto.tracing.sdk import Tracing
 
 _log = logging.getLogger(__name__)
 
@@ -25,19 +25,13 @@ def prometheus_counts(registry: "CollectorRegistry", prefix: str) -> Callable[[s
     """
     from prometheus_client import Counter  # noqa: PLC0415 - a command traces without it
 
+    texts = {
+        "exported": "Spans and evaluation events that a collector took.",
+        "dropped": "Spans and evaluation events that found no room or no collector.",
+    }
     families = {
-        "exported": Counter(
-            f"{prefix}_telemetry_exported",
-            "Spans and evaluation events that a collector took.",
-            ["kind"],
-            registry=registry,
-        ),
-        "dropped": Counter(
-            f"{prefix}_telemetry_dropped",
-            "Spans and evaluation events that found no room or no collector.",
-            ["kind"],
-            registry=registry,
-        ),
+        outcome: Counter(f"{prefix}_telemetry_{outcome}", text, ["kind"], registry=registry)
+        for outcome, text in texts.items()
     }
 
     def count(outcome: str, kind: str, number: int) -> None:
@@ -61,7 +55,7 @@ def open_tracing(
     """
     try:
         # It brings OpenTelemetry's SDK, which a process that traces nothing does not load.
-        from gradewire_proto.otel_sdk import Tracing  # noqa: PLC0415
+        from gradewire_proto.tracing.sdk import Tracing  # noqa: PLC0415
     except ImportError as error:
         _log.warning(
             "a collector is named, and nothing is traced: pip install 'gradewire[otel]' "

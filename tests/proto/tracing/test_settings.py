@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gradewire_proto.tracing_settings import TracingSettings, captures_content, check_environment
+from gradewire_proto.tracing.settings import TracingSettings, captures_content, check_environment
 
 HERE = TracingSettings(endpoint="http://127.0.0.1:4317")
 

@@ -12,11 +12,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from prometheus_client import CollectorRegistry
 from tests.support.servers.otlp_receiver import OtlpReceiver, otlp_receiver
 
-from gradewire_proto.otel import OtelSpan
-from gradewire_proto.otel_sdk import Tracing
-from gradewire_proto.spans import Evaluation, current_span, record_batch, record_result, spanned
-from gradewire_proto.tracing import open_tracing, prometheus_counts
-from gradewire_proto.tracing_settings import TracingSettings
+from gradewire_proto.tracing.factory import open_tracing, prometheus_counts
+from gradewire_proto.tracing.otel import OtelSpan
+from gradewire_proto.tracing.sdk import Tracing
+from gradewire_proto.tracing.settings import TracingSettings
+from gradewire_proto.tracing.spans import Evaluation, current_span, record_batch, record_result, spanned
 
 CALLER = f"00-{'0af7651916cd43dd8448eb211c80319c'}-{'b7ad6b7169203331'}-01"
 
@@ -144,7 +144,7 @@ def test_a_collector_that_is_away_holds_nothing_up_and_each_record_is_counted_on
     kind = {"kind": "span"}
     assert registry.get_sample_value("tested_telemetry_dropped_total", kind) == 20
     assert registry.get_sample_value("tested_telemetry_exported_total", kind) == 0
-    ours = [record.getMessage() for record in caplog.records if record.name == "gradewire_proto.otel_sdk"]
+    ours = [record.getMessage() for record in caplog.records if record.name == "gradewire_proto.tracing.sdk"]
     assert ours == ["spans are dropped: the collector takes none, or not fast enough; logged once"]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
 MAX_CONNECTIONS: Final = 16
-"""Where the number is left to the client."""
+"""Most connections where the number is left to the client."""
 _TRIES_PER_PROCESS: Final = 4
 """Connections for each process of the server: the system may give several to one of them."""
 _AVOIDED_S: Final = 1.0
@@ -26,7 +26,7 @@ _REFUSED_S: Final = 1.0
 """Longest time for which calls rather go to other processes than to one that refused a call."""
 _BUSIER: Final = 2
 _BUSIER_CALLS: Final = 2
-"""How much busier than the least busy one a process may be, and so many calls more, to get what it has seen before."""
+"""Factor by which a process may be busier than the least busy one, plus calls, to get what it has seen before."""
 LOOK_AGAIN_S: Final = 2.0
 """Seconds between looks for a process that none of the connections leads to, once there are as many as may be."""
 
@@ -80,12 +80,12 @@ class ServerConnection:
 
     @property
     def may_move(self) -> bool:
-        """Whether what its server says has to be read: what is not known yet, and that its process is stopping."""
+        """True if what its server says has to be read: what is not known yet, and that its process is stopping."""
         return not self.process_known or bool(self.process)
 
     @property
     def is_over(self) -> bool:
-        """Whether it can be closed."""
+        """True if it can be closed."""
         return self.retired and not self.calls
 
 
@@ -107,7 +107,7 @@ class ConnectionPool:
 
     @property
     def wants_another(self) -> bool:
-        """Whether the next call is to have a new connection."""
+        """True if the next call is to have a new connection."""
         if not self.connections:
             return True
         if len(self.connections) >= self._limit or any(not each.calls for each in self.connections):
@@ -115,7 +115,7 @@ class ConnectionPool:
         return bool(self._most) or self._misses_a_process
 
     def refused(self, connection: ServerConnection, retry_after_s: float | None) -> bool:
-        """The process of a connection had no room for a call.
+        """Return the process of a connection had no room for a call.
 
         Args:
             connection: It.
@@ -134,7 +134,7 @@ class ConnectionPool:
         )
 
     def least_loaded(self, content: int | None = None) -> ServerConnection:
-        """The connection for the next call: of the process with the fewest calls of this client, in turn.
+        """Return the connection for the next call: of the process with the fewest calls of this client, in turn.
 
         Args:
             content: Number made of what the call is about. The process that it leads to is taken while that has hardly
@@ -146,7 +146,7 @@ class ConnectionPool:
         return chosen
 
     def retire(self, connection: ServerConnection) -> None:
-        """Gives a connection no further calls: its process is stopping or lost, and a new one leads elsewhere."""
+        """Give a connection no further calls: its process is stopping or lost, and a new one leads elsewhere."""
         if not connection.retired:
             connection.retired = True
             self.connections.remove(connection)
@@ -200,7 +200,7 @@ class ConnectionPool:
 
 
 def process_of(value: object) -> str:
-    """What a server says of its process; empty where it is no INDEX/COUNT."""
+    """Return what a server says of its process; empty where it is no INDEX/COUNT."""
     text = str(value)
     index, slash, count = text.partition("/")
     return text if slash and index.isdecimal() and count.isdecimal() else ""

@@ -1,4 +1,4 @@
-"""What adapters of frameworks share: columns of their data, and one scorer for each set of settings in a process."""
+"""Settings of adapters of frameworks: columns of their data, and one scorer for each set of settings in a process."""
 
 import json
 import os
@@ -19,7 +19,7 @@ REFERENCE_NAMES = (
 
 
 def reference_name(columns: Mapping[str, Any], chosen: str | None) -> str:
-    """The name under which right answers stand.
+    """Return the name under which right answers stand.
 
     Raises:
         InvalidRequest: There is none of the usual names, or not the chosen one.
@@ -33,7 +33,7 @@ def reference_name(columns: Mapping[str, Any], chosen: str | None) -> str:
 
 
 def question_in(prompt: str | Sequence[Mapping[str, Any]]) -> str:
-    """The question that a prompt asks: of a chat the user's last message, of a text all of it."""
+    """Return the question that a prompt asks: of a chat the user's last message, of a text all of it."""
     return prompt if isinstance(prompt, str) else last_question(prompt)
 
 
@@ -45,7 +45,7 @@ _ADDRESS = "127.0.0.1:50051"
 
 
 def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) -> RewardScorer:
-    """The scorer of this process for these settings, made at the first call.
+    """Return the scorer of this process for these settings, made at the first call.
 
     Args:
         settings: Arguments of `RewardScorer`, with `address` and `token` in the place of `server`, and those of

@@ -1,14 +1,16 @@
-"""The JSON twin of every gRPC method: JSON in and out, and a message a line (NDJSON) for streams."""
+"""Every gRPC method over HTTP: JSON in and out, and a message a line (NDJSON) for streams."""
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -22,32 +24,25 @@ from gradewire_gateway.wire import RpcMethod, read_message
 
 JSON_TYPE = "application/json"
 T = TypeVar("T")
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+"""Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
 
 
-class UnaryTwin:
-    """An ASGI app that answers one method.
+def unary_endpoint(gateway: Gateway, method: RpcMethod) -> Endpoint:
+    """Return the endpoint of a method with one request and one reply."""
 
-    Args:
-        gateway: What it calls.
-        method: Which method.
-    """
+    async def answer(request: Request) -> Response:
+        read = partial(read_message, kind=method.request_type)
+        async with json_body(gateway, request, read) as (message, options, body):
+            reply = await call_unary(gateway, method, message, options, body)
+        return Response(await gateway.json.write(reply), media_type=JSON_TYPE)
 
-    def __init__(self, gateway: Gateway, method: RpcMethod) -> None:
-        self._gateway = gateway
-        self._method = method
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
-        gateway, method = self._gateway, self._method
-        async with json_body(gateway, scope, receive, lambda data: read_message(data, method.request_type)) as given:
-            request, options, body = given
-            reply = await call_unary(gateway, method, request, options, body)
-        await Response(await gateway.json.write(reply), media_type=JSON_TYPE)(scope, receive, send)
+    return answer
 
 
 @asynccontextmanager
 async def json_body(
-    gateway: Gateway, scope: Scope, receive: Receive, make: Callable[[bytes], T]
+    gateway: Gateway, request: Request, make: Callable[[bytes], T]
 ) -> AsyncGenerator[tuple[T, CallOptions, Body]]:
     """Read the JSON body of a request; give what `make` makes of it, the options of its call, and the body.
 
@@ -55,11 +50,11 @@ async def json_body(
         ProblemError: The body or a header cannot be used.
         DisconnectedError: The caller went away.
     """
-    with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
+    with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
         body.check_type(JSON_TYPE)
-        options = call_options(scope, send_peer=gateway.upstream.private)
+        options = call_options(request.scope, send_peer=gateway.upstream.private)
         data = await body.read()
-        record_of(scope).request_bytes = body.size_bytes
+        record_of(request.scope).request_bytes = body.size_bytes
         made = await gateway.json.made_of(data, make)
         del data
         yield made, options, body
@@ -68,7 +63,7 @@ async def json_body(
 async def call_unary(
     gateway: Gateway, method: RpcMethod, request: Message, options: CallOptions, body: Body
 ) -> Message:
-    """Calls the server for as long as the caller is there.
+    """Call the server for as long as the caller is there.
 
     Args:
         gateway: Its channel.
@@ -114,7 +109,7 @@ LINES_TYPE: Final = "application/x-ndjson"
 LINE_TYPES: Final = (LINES_TYPE, "application/jsonl", "application/ndjson")
 
 
-class StreamTwin:
+class StreamMethod:
     """An ASGI app that answers one method.
 
     A failure before the first message is a problem; later it is the last line, ``{"error": {…}}``. A body of lines and
@@ -130,7 +125,7 @@ class StreamTwin:
         self._method = method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; raises ProblemError and DisconnectedError where it is not answered."""
+        """Answer a request; raises ProblemError and DisconnectedError where it is not answered."""
         gateway = self._gateway
         with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
             body.check_type(*(LINE_TYPES if self._method.client_streaming else (JSON_TYPE,)))
@@ -153,7 +148,7 @@ class StreamTwin:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[Message]:
-        """The server's; raises ProblemError, and DisconnectedError once the caller is gone."""
+        """Yield the replies of the server; raises ProblemError, and DisconnectedError once the caller is gone."""
         with calling(options, self._method.path) as traced:
             upstream = self._gateway.upstream
             if self._method.client_streaming:
@@ -180,7 +175,7 @@ class StreamTwin:
 
 
 class _Writer:
-    """Writes the lines of a body to a call, then waits for the caller to go; either failure ends the call.
+    """The writer of a body's lines to a call; then it waits for the caller to go. Either failure ends the call.
 
     Attributes:
         call: Which one.

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from gradewire._transport.connection_pool import (
+from gradewire._transports.connection_pool import (
     LOOK_AGAIN_S,
     MAX_CONNECTIONS,
     ConnectionPool,

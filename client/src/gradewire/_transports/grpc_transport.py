@@ -14,8 +14,8 @@ from google.protobuf.message import Message
 
 from gradewire import errors
 from gradewire._tracing import request_trace
-from gradewire._transport.connection_pool import ConnectionPool, ServerConnection, process_of
-from gradewire._transport.failures import Encryption, encryption_at, is_cut_off, mismatch, translated
+from gradewire._transports.connection_pool import ConnectionPool, ServerConnection, process_of
+from gradewire._transports.failures import Encryption, encryption_at, is_cut_off, mismatch, translated
 from gradewire.transport import Endpoint, Q, R, RpcMethod
 from gradewire_proto.v1 import scoring_pb2
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, STOPPING_KEY, bearer
@@ -63,7 +63,7 @@ def _read(path: Path | None) -> bytes | None:
 
 
 class GrpcTransport:
-    """Calls a gradewire server.
+    """The transport to a gradewire server.
 
     Args:
         endpoint: The server.
@@ -116,12 +116,12 @@ class GrpcTransport:
                 await self._on_end(connection)
 
     async def close(self) -> None:
-        """Closes the connections; calls in flight are cancelled."""
+        """Close the connections; calls in flight are cancelled."""
         for connection in (*self._pool.connections, *self._retired):
             await connection.channel.close()
 
     def _connection(self, content: int | None = None) -> ServerConnection:
-        """The connection for the next call; `content` as for `ConnectionPool.least_loaded`."""
+        """Return the connection for the next call; `content` as for `ConnectionPool.least_loaded`."""
         # A channel belongs to its loop; a program that calls asyncio.run() twice comes with another one.
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
@@ -133,7 +133,7 @@ class GrpcTransport:
         return self._pool.least_loaded(content)
 
     def _learn(self, connection: ServerConnection, said: Iterable[tuple[str, str | bytes]]) -> None:
-        """Notes which process is at the other end, if the server has several, and whether that one is stopping."""
+        """Note which process is at the other end, if the server has several, and whether that one is stopping."""
         connection.process_known = True
         for key, value in said:
             if key == PROCESS_KEY:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, NoOpTracer, SpanContext, TraceFlags, get_current_span
 from tests.support.kept_spans import KeptSpans
 
-from gradewire_proto.otel import OtelSpan, context_of, metadata_of, span_context_of
+from gradewire_proto.tracing.otel import OtelSpan, context_of, metadata_of, span_context_of
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 GOOD = f"00-{TRACE}-{SPAN}-01"

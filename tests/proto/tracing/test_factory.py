@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from gradewire_proto.tracing import open_tracing
-from gradewire_proto.tracing_settings import TracingSettings
+from gradewire_proto.tracing.factory import open_tracing
+from gradewire_proto.tracing.settings import TracingSettings
 
 SETTINGS = TracingSettings(endpoint="http://127.0.0.1:9")
 
 
-@pytest.mark.parametrize("missing", ["gradewire_proto.otel_sdk", "opentelemetry.sdk._logs"])
+@pytest.mark.parametrize("missing", ["gradewire_proto.tracing.sdk", "opentelemetry.sdk._logs"])
 def test_without_the_libraries_nothing_is_traced(
     missing: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.delitem(sys.modules, "gradewire_proto.otel_sdk", raising=False)
+    monkeypatch.delitem(sys.modules, "gradewire_proto.tracing.sdk", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)
 
     assert open_tracing(SETTINGS, "gradewire-test") is None

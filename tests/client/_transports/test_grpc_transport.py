@@ -8,8 +8,8 @@ import pytest
 from tests.client.small_server import Fault, SmallServer
 
 from gradewire import Client, InvalidRequest, ServerUnreachable, Tls
-from gradewire._transport.connection_pool import ServerConnection
-from gradewire._transport.grpc_transport import GrpcTransport, open_channel
+from gradewire._transports.connection_pool import ServerConnection
+from gradewire._transports.grpc_transport import GrpcTransport, open_channel
 from gradewire.errors import Overloaded
 from gradewire.transport import PREPARE, SCORE, SCORE_STREAM, Endpoint, Q, R, RpcMethod
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2

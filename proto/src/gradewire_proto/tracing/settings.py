@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -17,6 +17,23 @@ _SAMPLERS: Final = (
     "traceidratio",
     "parentbased_traceidratio",
 )
+_VALUES: Final = (
+    ("OTEL_TRACES_SAMPLER", f"(?i:{'|'.join(_SAMPLERS)})", f"one of {', '.join(_SAMPLERS)}"),
+    ("OTEL_TRACES_SAMPLER_ARG", r"0*1(\.0*)?|0*(\.\d+|0\.?)|\d(\.\d*)?e-\d+", "a share from 0 to 1"),
+    (
+        "OTEL_(BSP|BLRP)_(SCHEDULE_DELAY|MAX_QUEUE_SIZE|MAX_EXPORT_BATCH_SIZE|EXPORT_TIMEOUT)",
+        r"0*[1-9]\d*",
+        "a whole number, 1 or more",
+    ),
+    ("OTEL_EXPORTER_OTLP_((TRACES|LOGS)_)?TIMEOUT", r"(?=.*[1-9])(\d+\.?\d*|\.\d+)", "seconds, more than 0"),
+    (
+        "OTEL_(TRACES|LOGS)_EXPORTER",
+        r"(?i:(.*,)?\s*(otlp|none)\s*(,.*)?)",
+        "otlp or none, for there is no other exporter here",
+    ),
+)
+"""Variables of OpenTelemetry, what their values look like, and that in words."""
+_FILES: Final = "OTEL_EXPORTER_OTLP_((TRACES|LOGS)_)?(CERTIFICATE|CLIENT_KEY|CLIENT_CERTIFICATE)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,51 +91,14 @@ def check_environment(environment: Mapping[str, str]) -> None:
     for name, given in environment.items():
         if not name.startswith("OTEL_") or not (value := given.strip()):
             continue
-        for names, is_right, takes in _RULES:
-            if names.fullmatch(name) and not is_right(value):
-                raise ValueError(f"the environment variable {name} is {value!r}: it takes {takes}")
+        wrong = [
+            takes for names, values, takes in _VALUES if re.fullmatch(names, name) and not re.fullmatch(values, value)
+        ]
+        if re.fullmatch(_FILES, name) and not Path(value).is_file():
+            wrong = ["the path of a file that is there"]
+        if wrong:
+            raise ValueError(f"the environment variable {name} is {value!r}: it takes {wrong[0]}")
 
 
 def _is_set(environment: Mapping[str, str], name: str, value: str) -> bool:
     return environment.get(name, "").strip().lower() == value
-
-
-def _is_count(value: str) -> bool:
-    return value.isascii() and value.isdecimal() and int(value) > 0
-
-
-def _number(value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        return float("nan")
-
-
-_RULES: Final[tuple[tuple[re.Pattern[str], Callable[[str], bool], str], ...]] = (
-    (
-        re.compile("OTEL_TRACES_SAMPLER"),
-        lambda value: value.lower() in _SAMPLERS,
-        f"one of {', '.join(_SAMPLERS)}",
-    ),
-    (re.compile("OTEL_TRACES_SAMPLER_ARG"), lambda value: 0 <= _number(value) <= 1, "a share from 0 to 1"),
-    (
-        re.compile("OTEL_(BSP|BLRP)_(SCHEDULE_DELAY|MAX_QUEUE_SIZE|MAX_EXPORT_BATCH_SIZE|EXPORT_TIMEOUT)"),
-        _is_count,
-        "a whole number, 1 or more",
-    ),
-    (
-        re.compile("OTEL_EXPORTER_OTLP_((TRACES|LOGS)_)?TIMEOUT"),
-        lambda value: 0 < _number(value) < float("inf"),
-        "seconds, more than 0",
-    ),
-    (
-        re.compile("OTEL_(TRACES|LOGS)_EXPORTER"),
-        lambda value: not {"otlp", "none"}.isdisjoint(each.strip().lower() for each in value.split(",")),
-        "otlp or none, for there is no other exporter here",
-    ),
-    (
-        re.compile("OTEL_EXPORTER_OTLP_((TRACES|LOGS)_)?(CERTIFICATE|CLIENT_KEY|CLIENT_CERTIFICATE)"),
-        lambda value: Path(value).is_file(),
-        "the path of a file that is there",
-    ),
-)

@@ -1,15 +1,27 @@
-"""A submitted step: what it is, how far it is, and its scores."""
+"""The steps of a training run whose answers are scored: their rows as lines of JSON, their states, their scores."""
 
+import base64
+import io
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass, field, fields
+from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, Self
 
+from gradewire._calls.submit import snapshot
+from gradewire.items import Item
 from gradewire.results import ScoreReport, Status
+
+_NAMES = tuple(field.name for field in fields(Item))
 
 
 class StepState(StrEnum):
-    """How far a step is."""
+    """The state of a step."""
 
     # It waits on disk, or is in work.
     NOT_SCORED = "not_scored"
@@ -70,7 +82,7 @@ class StepScores:
     ended_unix_s: float | None = None
 
     def scalars(self) -> dict[str, float]:
-        """What loggers take: `NAME/LABEL/mean`, `…/share_right` and `…/not_scored`, those that have a value."""
+        """Return what loggers take: `NAME/LABEL/mean`, `…/share_right` and `…/not_scored`, those that have a value."""
         values: dict[str, float] = {}
         for label, metric in self.metrics.items():
             if metric.mean is not None:
@@ -86,7 +98,7 @@ class StepScores:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Reads what `to_dict` gave.
+        """Read what `to_dict` gave.
 
         Raises:
             KeyError, TypeError, ValueError: It gave something else.
@@ -97,7 +109,7 @@ class StepScores:
 
 @dataclass(frozen=True, slots=True)
 class StepHeader:
-    """What is known of a step besides its rows.
+    """The description of a step without its rows.
 
     Attributes:
         step: As the loop gave it.
@@ -128,21 +140,29 @@ class StepHeader:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class WaitingStep:
     """A step on disk.
 
     Attributes:
         sequence: Its position in the order of submission, over all processes that used the directory.
-        header: What is known of it.
+        header: Description of the step.
         items: Number of its rows.
-        size_bytes: Of its header and rows.
+        size_bytes: Bytes of its header and rows.
+        failures: Number of tries of this process in vain.
+        due_s: Time at which it may be tried again, monotonic seconds.
+        problem: The last failure; empty without one.
+        is_delivering: True while its scores are with sinks and callbacks.
     """
 
     sequence: int
     header: StepHeader
     items: int
     size_bytes: int
+    failures: int = 0
+    due_s: float = 0.0
+    problem: str = ""
+    is_delivering: bool = False
 
     def finished(self, state: StepState, problem: str, finished_unix_s: float | None = None) -> StepScores:
         """Return what is known of it without its scores."""
@@ -150,7 +170,7 @@ class WaitingStep:
 
 
 def step_metrics(report: ScoreReport) -> dict[str, StepMetric]:
-    """The figures of a whole report, by label."""
+    """Return the figures of a whole report, by label."""
     return {label: _step_metric(report, label) for label in report.labels}
 
 
@@ -169,3 +189,61 @@ def _step_metric(report: ScoreReport, label: str) -> StepMetric:
         digest=provenance.model_digest if provenance else "",
         message=first.message or str(first.status) if first else "",
     )
+
+
+def encode_row(item: Any, read: AbstractSet[str]) -> bytes:
+    """One line, with its end; never raises: a row that cannot be written becomes one that has no score.
+
+    Args:
+        item: Of a call.
+        read: Names of the fields that are kept, as `snapshot` takes them.
+    """
+    try:
+        taken, _ = snapshot(item, read)
+        if isinstance(taken, Item):
+            taken = {name: getattr(taken, name) for name in _NAMES}
+        elif isinstance(taken, Mapping):
+            taken = {str(name): value for name, value in taken.items()}
+        line = json.dumps(taken, default=_stand_in)
+    except Exception:  # noqa: BLE001 - whatever the values of a caller raise: its neighbours are scored
+        line = json.dumps(_unreadable(item))
+    return line.encode() + b"\n"
+
+
+def decode_row(line: bytes) -> Any:
+    """Return the row of a line.
+
+    Raises:
+        ValueError: It is no line of `encode_row`.
+    """
+    return json.loads(line, object_hook=_restored)
+
+
+def _stand_in(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Decimal | Fraction):
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"$bytes": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, PathLike):
+        return {"$path": str(fspath(value))}
+    if callable(getattr(value, "save", None)) and hasattr(value, "mode"):  # a picture of Pillow's
+        file = io.BytesIO()
+        value.save(file, "PNG")
+        return {"$bytes": base64.b64encode(file.getvalue()).decode()}
+    return _unreadable(value)
+
+
+def _unreadable(value: Any) -> dict[str, str]:
+    return {"$unreadable": type(value).__name__}
+
+
+def _restored(value: dict[str, Any]) -> Any:
+    if len(value) == 1:
+        ((key, content),) = value.items()
+        if key == "$bytes" and isinstance(content, str):
+            return base64.b64decode(content, validate=True)
+        if key == "$path" and isinstance(content, str):
+            return Path(content)
+    return value

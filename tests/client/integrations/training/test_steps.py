@@ -12,7 +12,7 @@ from PIL import Image
 
 from gradewire import Item
 from gradewire._calls.submit import READ_NAMES
-from gradewire.integrations.training.step_rows import decode_row, encode_row
+from gradewire.integrations.training.steps import decode_row, encode_row
 from gradewire.items import ItemProblem, encode_item
 
 _TEXTS = st.text() | st.just("\ud800")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_proto.spans import Evaluation, explanation_of
+from gradewire_proto.tracing.spans import Evaluation, explanation_of
 
 SCORE, LABEL = "gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label"
 

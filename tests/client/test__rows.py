@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.support.examples import example_count
 
 from gradewire import Client, InvalidRequest
-from gradewire._input import text_of, unpacked_list, unpacked_object
+from gradewire._rows import text_of, unpacked_list, unpacked_object
 from gradewire.options import rows_of
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_proto.v1 import scoring_pb2, types_pb2

@@ -1,0 +1,234 @@
+"""The database in which steps wait on disk, through kills, and the scores of those that are finished are kept."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gradewire._fork_safety import keep_for_good
+from gradewire.errors import InvalidRequest
+from gradewire.integrations.training.steps import StepScores, StepState, WaitingStep
+
+_log = logging.getLogger("gradewire.validation")
+
+_VERSION: Final = 1
+_SETTINGS: Final = "locking_mode=EXCLUSIVE auto_vacuum=FULL journal_mode=WAL synchronous=FULL wal_autocheckpoint=1"
+_SCHEMA: Final = f"""
+BEGIN;
+CREATE TABLE steps (
+    sequence INTEGER PRIMARY KEY, step INTEGER, header BLOB, rows BLOB, items INTEGER, digest BLOB
+);
+CREATE TABLE scores (number INTEGER PRIMARY KEY, sequence INTEGER, state TEXT, scores TEXT);
+PRAGMA user_version = {_VERSION};
+COMMIT;
+"""
+_DATABASE: Final = "steps.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStep:
+    """A step as it is stored.
+
+    Attributes:
+        header: JSON of its `StepHeader`.
+        rows: Its rows, a line of JSON each.
+        digest: Digest of both.
+    """
+
+    header: bytes
+    rows: bytes
+    digest: bytes
+
+    @classmethod
+    def of(cls, header: bytes, rows: bytes) -> "StoredStep":
+        """Return a step to be stored."""
+        return cls(header, rows, _digest(header, rows))
+
+    def check(self) -> None:
+        """Raise ValueError if header and rows are not those that were written."""
+        if _digest(self.header, self.rows) != self.digest:
+            raise ValueError("its header and rows are not those that were written")
+
+
+def _digest(header: bytes, rows: bytes) -> bytes:
+    return hashlib.blake2b(header + b"\n" + rows, digest_size=16).digest()
+
+
+class StepDatabase:
+    """The steps and scores of a directory, which one process has at a time.
+
+    Each step is written in one transaction and removed in the one that writes its scores, so a kill loses none.
+
+    Args:
+        directory: Made when missing.
+
+    Raises:
+        InvalidRequest: The directory is in use, or another version wrote it.
+        OSError: It cannot be used.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._exported: int | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+        self._lock = _lock(directory)
+        try:
+            self._connection = _open(directory)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def close(self) -> None:
+        """Let other processes have the directory."""
+        self._connection.close()
+        os.close(self._lock)
+
+    def forget(self, *, is_closed: bool) -> None:
+        """Leave the database to the parent in a forked child, and close the copy of the lock, which would hold on."""
+        keep_for_good(self._connection)
+        if not is_closed:
+            with contextlib.suppress(OSError):
+                os.close(self._lock)
+
+    def write(
+        self, finished: Mapping[int, StepScores], added: WaitingStep | None = None, stored: StoredStep | None = None
+    ) -> None:
+        """Write the scores of steps, and remove these; add a step with its content in the same transaction.
+
+        Raises:
+            OSError: The disk takes no more; nothing is changed.
+        """
+        with self._transaction():
+            if added is not None and stored is not None:
+                row = (added.sequence, added.header.step, stored.header, stored.rows, added.items, stored.digest)
+                self._connection.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)", row)
+            for number, scores in finished.items():
+                values = (number, scores.state, json.dumps(scores.to_dict()))
+                self._connection.execute("INSERT INTO scores (sequence, state, scores) VALUES (?, ?, ?)", values)
+                self._connection.execute("DELETE FROM steps WHERE sequence = ?", (number,))
+
+    def read(self, sequence: int) -> StoredStep:
+        """Return a step that waits; raises OSError where the database cannot be read."""
+        with self._transaction():
+            query = "SELECT header, rows, digest FROM steps WHERE sequence = ?"
+            stored = self._connection.execute(query, (sequence,)).fetchone()
+        return StoredStep(*(stored or (b"", b"", b"")))
+
+    def steps(self) -> Iterator[tuple[int, int, int, StoredStep]]:
+        """Yield the sequence number, step, number of items and content of each step that waits, the oldest first."""
+        query = "SELECT sequence, step, items, header, rows, digest FROM steps ORDER BY sequence"
+        with self._transaction():
+            for sequence, step, items, *stored in self._connection.execute(query):
+                yield sequence, step, items, StoredStep(*stored)
+
+    def scores(self, most: int) -> dict[int, StepScores]:
+        """Return the newest scores by sequence number, the oldest first."""
+        query = "SELECT sequence, scores FROM scores ORDER BY number DESC LIMIT ?"
+        with self._transaction():
+            newest = self._connection.execute(query, (most,)).fetchall()
+        return {sequence: StepScores.from_dict(json.loads(scores)) for sequence, scores in newest[::-1]}
+
+    def counts(self) -> Counter[StepState]:
+        """Return the number of finished steps by state."""
+        with self._transaction():
+            states = self._connection.execute("SELECT state, count(*) FROM scores GROUP BY state").fetchall()
+        return Counter({StepState(state): count for state, count in states})
+
+    def next_sequence(self) -> int:
+        """Return the first number that no step has had."""
+        query = "SELECT max(sequence) FROM (SELECT sequence FROM steps UNION SELECT sequence FROM scores)"
+        with self._transaction():
+            (last,) = self._connection.execute(query).fetchone()
+        return 0 if last is None else 1 + int(last)
+
+    def export(self) -> None:
+        """Append to the file what it lacks of the scores; what fails is tried again after the next step."""
+        path = self._directory / "scores.jsonl"
+        try:
+            if self._exported is None:
+                data = path.read_bytes() if path.exists() else b""
+                self._exported = data.count(b"\n")
+                if not data.endswith(b"\n") and data:
+                    os.truncate(path, data.rfind(b"\n") + 1)  # a kill or a full disk cut the last line off
+            query = "SELECT sequence, scores FROM scores WHERE number > ? ORDER BY number"
+            lacking = self._connection.execute(query, (self._exported,)).fetchall()
+            if not lacking:
+                return
+            exported, self._exported = self._exported + len(lacking), None
+            with path.open("ab") as file:
+                for sequence, scores in lacking:
+                    file.write(json.dumps({"sequence": sequence, **json.loads(scores)}).encode() + b"\n")
+            self._exported = exported
+        except (OSError, sqlite3.Error):
+            _log.exception("%s lacks scores that are kept in %s", path, _DATABASE)
+
+    def set_aside(self, sequence: int, step: int, stored: StoredStep, error: Exception) -> str:
+        """Write what is there of a damaged step to a file; return what is wrong and where it lies."""
+        folder = self._directory / "corrupt"
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{sequence:012d}-step{step}.jsonl"
+        path.write_bytes(bytes(stored.header) + b"\n" + bytes(stored.rows))
+        return f"it was damaged ({error}) and lies at {path}"
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield
+        except sqlite3.Error as error:
+            raise OSError(f"{self._directory / _DATABASE}: {error}") from error
+
+
+def _lock(directory: Path) -> int:
+    """Return the file that holds the lock on a directory; raises InvalidRequest where another owner has it."""
+    file = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(file, 20, 0).decode(errors="replace").strip() or "another process"
+        os.close(file)
+        raise InvalidRequest(
+            f"directory={str(directory)!r} is in use by process {owner}: give each scorer one of its own "
+            "(each rank of a distributed training too), or close the other"
+        ) from None
+    except OSError as error:
+        _log.warning("%s cannot be locked (%s): only one scorer may use it at a time", directory, error)
+    os.ftruncate(file, 0)
+    os.pwrite(file, str(os.getpid()).encode(), 0)
+    return file
+
+
+def _open(directory: Path) -> sqlite3.Connection:
+    """Return the database of a directory that is locked already: it takes no lock of its own."""
+    path = directory / _DATABASE
+    if (directory / "pending").exists():
+        raise InvalidRequest(
+            f"directory={str(directory)!r} holds steps of an earlier version of gradewire: let that version score "
+            "them, or give another directory"
+        )
+    try:
+        database = sqlite3.connect(
+            f"{path.absolute().as_uri()}?vfs=unix-none", uri=True, isolation_level=None, check_same_thread=False
+        )
+        # Locked exclusively, the journal needs no shared memory, which file systems of clusters do not have. It is
+        # emptied after each step, so that steps do not take their room twice.
+        for setting in _SETTINGS.split():
+            database.execute(f"PRAGMA {setting}")
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version not in {0, _VERSION}:
+            database.close()
+            raise InvalidRequest(f"directory={str(directory)!r} was written by a later version of gradewire: use that")
+        if not version:
+            database.executescript(_SCHEMA)
+    except sqlite3.Error as error:
+        raise OSError(f"{path} cannot be used: {error}; if it is damaged, move it away") from error
+    return database
