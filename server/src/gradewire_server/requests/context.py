@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
-from gradewire_proto.spans import record_result
+from gradewire_proto.tracing.spans import record_result
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import MAX_PROMPT_BYTES, split_pin
 from gradewire_server.domain.items import Failure, MetricResult, Status, quoted

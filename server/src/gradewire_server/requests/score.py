@@ -11,7 +11,6 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from google.protobuf.message import Message
 
-from gradewire_proto.tracing.spans import record_result
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult, Status

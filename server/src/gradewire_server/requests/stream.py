@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gradewire_proto.tracing.spans import record_result
-from gradewire_server.domain.caller import Caller
-from gradewire_server.domain.caller import LOCAL
+from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult
 from gradewire_server.requests.admission import work_of
 from gradewire_server.requests.context import NamedSet, RequestContext

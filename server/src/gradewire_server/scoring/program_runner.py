@@ -9,9 +9,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from gradewire_proto.spans import CORPUS
-from gradewire_proto.spans import PREPARED
-from gradewire_proto.tracing.spans import current_span
+from gradewire_proto.tracing.spans import CORPUS, PREPARED, current_span
 from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choose, Generate, JudgeNeed
