@@ -12,7 +12,7 @@ from gradewire.errors import InvalidRequest, MissingExtra
 from gradewire.rewards.shared import scorer_of
 from gradewire_server.processes.supervisor import run as supervise
 from gradewire_server.settings.server import Settings, setting_infos
-from gradewire_server.settings.surface import SettingInfo, SettingsError
+from gradewire_server.settings.setting import SettingInfo, SettingsError
 
 __all__ = ["SettingInfo", "print_settings", "run_server", "setting_infos"]
 

@@ -9,7 +9,7 @@ from gradewire_server.concurrency import Stop
 from gradewire_server.encoders.factory import check_installed
 from gradewire_server.processes.this_process import Position, StartMessage, ThisProcess
 from gradewire_server.settings.server import Settings
-from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.setting import SettingsError
 
 
 def main() -> int:

@@ -45,7 +45,7 @@ from gradewire_server.judges.wrappers import TIMED_OUT, CheckedJudge, QueueLimit
 from gradewire_server.processes.this_process import Reporting, StartMessage, ThisProcess
 from gradewire_server.rpc.log import configure_log
 from gradewire_server.settings.server import Settings
-from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.setting import SettingsError
 from gradewire_server.tracing import CallTracer, TraceHeaders, open_call_tracer
 
 _log = logging.getLogger(__name__)

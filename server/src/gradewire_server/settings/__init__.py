@@ -1,1 +1,4 @@
-"""Every setting of the server: flags, variables and TOML keys follow from the groups here (`engine`, `server`)."""
+"""Every setting of the server, in groups. A setting is added as a field: `Setting(NAME)` marks it, its docstring helps.
+
+Groups are in `engine`, `judge`, `limits`, `transport` and `server`; flag, variable and TOML key follow (`setting`).
+"""
