@@ -26,12 +26,13 @@ from gradewire_server.housekeeping import (
 from gradewire_server.processes.gateway import Endpoint, GatewaySupervisor, endpoint, gateway_settings, running_gateway
 from gradewire_server.processes.this_process import Position, ThisProcess
 from gradewire_server.requests.handlers import Handlers, without_synonyms
-from gradewire_server.rpc.call import RpcTelemetry
-from gradewire_server.rpc.calls import Calls, Lifecycle
-from gradewire_server.rpc.http import open_http
+from gradewire_server.rpc.dispatch import Calls
+from gradewire_server.rpc.grpc_server import listen, make_server, service_handlers
+from gradewire_server.rpc.health import Lifecycle
 from gradewire_server.rpc.log import FloodFilter, RequestLog, configure_log
-from gradewire_server.rpc.server import Snapshots, listen, make_server, service_handlers
+from gradewire_server.rpc.operational_http import open_http
 from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
+from gradewire_server.rpc.telemetry import RpcTelemetry, Snapshots
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.transport import ShutdownConfig
 from gradewire_server.tenants.shared_levels import SharedLevels
@@ -80,7 +81,7 @@ async def wind_down(
         shutdown.grace_s,
     )
     lifecycle.others_serve = stop.others_serve
-    await lifecycle.draining()
+    lifecycle.draining()
     with suppress(TimeoutError):
         async with asyncio.timeout(shutdown.drain_s):
             await stop.urgent.wait()
@@ -162,7 +163,6 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     flood = flood or FloodFilter()
     flood.on_left_out, flood.on_lost_call = telemetry.log_left_out.inc, telemetry.lost_replies.inc
     lifecycle = Lifecycle(telemetry)
-    await lifecycle.loading()
     request_log = RequestLog(
         share=settings.log.request_share,
         level=logging.getLevelNamesMapping()[settings.log.level.upper()],
@@ -194,8 +194,8 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
                 return
             lifecycle.loaded(loading.result()[0])
         server = make_server(
-            service_handlers(calls, Snapshots(registry, lifecycle, None if member is None else member.metrics)),
-            lifecycle.health,
+            service_handlers(calls, Snapshots(registry, lifecycle.report, None if member is None else member.metrics)),
+            lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
             connections=settings.connections,
             authentication=authentication if settings.listen.auth_health else None,
@@ -237,7 +237,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         if missing := await without_synonyms(backends.ports.lexicon):
             _log.info("meteor cannot be computed: %s", missing)
         memory.loaded()
-        await lifecycle.serving(handlers)
+        lifecycle.serving(handlers)
         observing = asyncio.create_task(
             observe(backends, lifecycle, flood, handlers.context, settings.capacity.unready_overload_s, gateway=gateway)
         )

@@ -15,11 +15,11 @@ from typing import Final
 from gradewire_server.backends import Backends
 from gradewire_server.processes.gateway import GatewaySupervisor
 from gradewire_server.requests.context import RequestContext
-from gradewire_server.rpc.call import RpcTelemetry
-from gradewire_server.rpc.calls import Lifecycle
+from gradewire_server.rpc.health import Lifecycle
 from gradewire_server.rpc.log import FloodFilter
 from gradewire_server.rpc.messages import Receiver
 from gradewire_server.rpc.sockets import Sockets
+from gradewire_server.rpc.telemetry import RpcTelemetry
 
 _log = logging.getLogger(__name__)
 
@@ -312,7 +312,7 @@ async def observe_once(
     overload = [f"overload: small requests have been refused for {overload_s:.0f} s"] if overload_s > _LASTING_S else []
     down = [trouble for trouble in (gateway_trouble, judge.trouble and f"judge: {judge.trouble}") if trouble]
     degraded = (*unloaded, *health.degraded, *down, *overload)
-    await lifecycle.observe(
+    lifecycle.observe(
         degraded=degraded,
         broken=broken,
         judging=judge.ready if judge.configured else None,

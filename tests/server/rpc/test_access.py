@@ -14,10 +14,10 @@ from tests.support.servers.wire import wire_server
 
 from gradewire_proto.v1 import models_pb2
 from gradewire_server import app
-from gradewire_server.rpc.call import RpcTelemetry
-from gradewire_server.rpc.calls import Lifecycle
-from gradewire_server.rpc.http import HttpSide
+from gradewire_server.rpc.health import Lifecycle
 from gradewire_server.rpc.log import FloodFilter
+from gradewire_server.rpc.operational_http import HttpSide
+from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.settings.server import Settings
 from gradewire_server.tenants.tokens import Authentication, TokensFile
 

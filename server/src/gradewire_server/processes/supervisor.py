@@ -24,8 +24,8 @@ from gradewire_server.processes.gateway import (
 from gradewire_server.processes.server_process import LOAD_S, JudgeHostProcess, RestartError, ServerProcess, Worker
 from gradewire_server.processes.state import SupervisorState, SupervisorTelemetry
 from gradewire_server.processes.this_process import Position
-from gradewire_server.rpc.http import open_http
 from gradewire_server.rpc.log import configure_log
+from gradewire_server.rpc.operational_http import open_http
 from gradewire_server.rpc.sockets import bind_error
 from gradewire_server.settings.server import Settings
 from gradewire_server.tenants.tenant import TokensFileError

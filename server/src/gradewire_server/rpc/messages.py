@@ -17,7 +17,6 @@ from gradewire_proto.v1 import judging_pb2, scoring_pb2
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, OverloadedError
 from gradewire_server.requests.turns import Permits
-from gradewire_server.rpc.call import Method, RequestT, RpcCall, charge_stream
 from gradewire_server.rpc.message_size import (
     Counts,
     MalformedError,
@@ -27,7 +26,9 @@ from gradewire_server.rpc.message_size import (
     parse,
     small_memory_bytes,
 )
+from gradewire_server.rpc.method import Method, RequestT, RpcCall
 from gradewire_server.settings.limits import Limits
+from gradewire_server.tenants.quota import charge_stream
 
 _CALL_OVERHEAD_BYTES: Final = 128
 """Headers and frames around a message."""
