@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from gradewire_triton.server_options import Ports, ServerOptions, command_line
+from gradewire_triton.process import Ports, ServerOptions, command_line
 
 
 def arguments(options: ServerOptions) -> list[str]:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import platformdirs
 
+from gradewire_models.errors import ModelError
 from gradewire_models.locks import exclusive
-from gradewire_triton.errors import EnvironmentBrokenError
 
 # Where NumPy 1, ONNX Runtime and a stub of Triton's Python backend are all to be had.
 _PYTHONS = ((3, 11), (3, 12))
@@ -28,6 +28,10 @@ MARKER_FILE = "gradewire-triton.sha256"
 _SHOWN_LINES = 8
 
 Report = Callable[[str], None]
+
+
+class EnvironmentBrokenError(ModelError):
+    """The environment that Triton runs in cannot be made on this machine; the message says why."""
 
 
 def check_machine() -> None:

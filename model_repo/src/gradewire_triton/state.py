@@ -11,7 +11,11 @@ from pathlib import Path
 
 import platformdirs
 
-from gradewire_triton.errors import TritonStartError
+from gradewire_models.errors import ModelError
+
+
+class TritonStartError(ModelError):
+    """Triton ended, or was not ready in time; the message ends with the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)

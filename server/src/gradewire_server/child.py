@@ -5,8 +5,8 @@ import sys
 from dataclasses import replace
 
 from gradewire_server.app import run_member
-from gradewire_server.concurrency import Stop
 from gradewire_server.encoders.factory import check_installed
+from gradewire_server.process import Stop
 from gradewire_server.processes.this_process import Position, StartMessage, ThisProcess
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.setting import SettingsError

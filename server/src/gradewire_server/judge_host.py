@@ -6,7 +6,6 @@ in a worker process of its own, as those of a single server do.
 
 import asyncio
 import logging
-import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Coroutine
@@ -15,10 +14,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 from grpc import aio
-from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from gradewire_proto.spans import TRACEPARENT_KEY, TRACESTATE_KEY
-from gradewire_server.concurrency import Phase, Stop
 from gradewire_server.domain.caller import set_current_caller
 from gradewire_server.domain.items import Failure
 from gradewire_server.domain.judge import Choose
@@ -42,8 +40,9 @@ from gradewire_server.judges.shared import (
     path,
 )
 from gradewire_server.judges.wrappers import TIMED_OUT, CheckedJudge, QueueLimit, SingleFlightJudge
-from gradewire_server.processes.this_process import Reporting, StartMessage, ThisProcess
-from gradewire_server.rpc.log import configure_log
+from gradewire_server.process import Phase, Stop
+from gradewire_server.processes.this_process import Reporting, StartMessage, ThisProcess, run_to_exit
+from gradewire_server.rpc.log import FloodFilter
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.setting import SettingsError
 from gradewire_server.tracing import CallTracer, TraceHeaders, open_call_tracer
@@ -245,22 +244,14 @@ def main() -> int:
     except SettingsError as error:
         sys.stderr.write(f"the judge host cannot start: {error}\n")
         return 2
-    flood = configure_log(settings.log.level)
-    disable_created_metrics()  # type: ignore[no-untyped-call]
     stop = Stop()
     member = ThisProcess(start.position, socket.socket(fileno=int(sys.argv[1])), stop)
 
-    async def until_signal() -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.request)
+    async def until_signal(_flood: FloodFilter) -> None:
+        stop.listen(stop.request)
         await host_judges(settings, member, stop)
 
-    try:
-        asyncio.run(until_signal())
-    finally:
-        flood.report(at_once=True)
-    return 0
+    return run_to_exit(until_signal, settings.log.level)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import pytest
 from tests.support.servers.wire import Wire, wire_server
 
 from gradewire_proto.wire_rules import JUDGING
-from gradewire_server.concurrency import Phase
+from gradewire_server.process import Phase
 from gradewire_server.rpc.errors import NotServingError
 
 SERVICES = ("", "gradewire.v1.Scoring", "gradewire.v1.References", "gradewire.v1.Models")

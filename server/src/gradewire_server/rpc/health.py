@@ -13,7 +13,7 @@ from grpc_health.v1.health import SERVICE_NAME as HEALTH
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, JUDGING, MODELS, REFERENCES, SCORING
-from gradewire_server.concurrency import Phase
+from gradewire_server.process import Phase
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.errors import AnyContext, NotServingError, UnauthenticatedError, abort
 from gradewire_server.rpc.telemetry import RpcTelemetry

@@ -21,8 +21,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from gradewire_server.concurrency import Phase
 from gradewire_server.domain.caller import Scope
+from gradewire_server.process import Phase
 from gradewire_server.rpc.sockets import bound_socket
 from gradewire_server.settings.transport import ListenConfig, Tls
 from gradewire_server.tenants.tokens import Authentication

@@ -1,5 +1,6 @@
 """Prometheus metrics of calls, and the snapshots of load that are taken of all metrics."""
 
+import asyncio
 import math
 import time
 from collections import defaultdict
@@ -22,6 +23,7 @@ from gradewire_server.tenants.quota import text_tokens
 
 _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
 _LATE_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+_LATENESS_EVERY_S: Final = 0.025
 _SIZE_BUCKETS_BYTES: Final = tuple(float(4**power) for power in range(3, 14))
 """64 B to 64 MiB."""
 
@@ -170,6 +172,15 @@ class RpcTelemetry:
         """Show the permits of `admission` from now on."""
         for path, gauge in self._admission.items():
             gauge.set_function(partial(attrgetter(path), admission))
+
+
+async def watch_lateness(late: Callable[[float], None]) -> None:
+    """Report again and again how late the event loop comes to what is due, in seconds."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due_s = loop.time() + _LATENESS_EVERY_S
+        await asyncio.sleep(_LATENESS_EVERY_S)
+        late(max(0.0, loop.time() - due_s))
 
 
 class Snapshots:
