@@ -34,7 +34,6 @@ from gradewire_proto.wire_rules import (
     STOPPING_KEY,
 )
 from gradewire_server.domain.caller import Caller, Scope, anonymous_caller, set_current_caller
-from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
     InvalidRequestError,
@@ -52,22 +51,9 @@ from gradewire_server.rpc.errors import (
 )
 from gradewire_server.rpc.health import Lifecycle
 from gradewire_server.rpc.log import CallRecord, RequestLog, request_id
-from gradewire_server.rpc.messages import (
-    GrpcContext,
-    Incoming,
-    MessageReader,
-    Receiver,
-    StreamMemory,
-    look_at,
-    read_message,
-    read_messages,
-    receive_only,
-    send_replies,
-    write_message,
-)
+from gradewire_server.rpc.messages import GrpcContext, Messages, Receiver, StreamMemory
 from gradewire_server.rpc.method import Method, RequestT, RpcCall
 from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
-from gradewire_server.tenants.quota import charge
 from gradewire_server.tenants.tokens import Authentication
 from gradewire_server.tracing import CallTracer, TraceHeaders
 
@@ -181,17 +167,17 @@ class Calls:
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
                 handlers = self._handlers(method, call)
+                messages = Messages(method, call, self.receiver, handlers.context, context)
 
-                async def answer(request: RequestT) -> bytes:
-                    reply = await run(handlers, request, call)
-                    return await write_message(reply, handlers.context.limits.max_message_bytes, call)
+                async def respond(request: RequestT) -> bytes:
+                    return await messages.write(await run(handlers, request, call))
 
                 if method.scope is not Scope.SCORE:
-                    return await self._with_request(method, handlers.context, context, call, answer)
+                    return await messages.answer(respond)
                 admission = handlers.context.admission
                 admission.arrive(call.caller, call.deadline_s, call.waited_s)
                 try:
-                    return await self._with_request(method, handlers.context, context, call, answer)
+                    return await messages.answer(respond)
                 finally:
                     admission.depart()
 
@@ -209,11 +195,8 @@ class Calls:
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
                 handlers = self._handlers(method, call)
-
-                async def answer(request: RequestT) -> None:
-                    await send_replies(handlers.context, run(handlers, request, call), call, context)
-
-                await self._with_request(method, handlers.context, context, call, answer)
+                messages = Messages(method, call, self.receiver, handlers.context, context)
+                await messages.answer(lambda request: messages.send(run(handlers, request, call)))
 
             await self._around(method.name, telemetry, context, body)
 
@@ -224,45 +207,25 @@ class Calls:
         method: Method[RequestT],
         run: Callable[[Handlers, AsyncIterator[RequestT], RpcCall], AsyncGenerator[Message]],
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        """Handler of a call with many requests and many replies."""
+        """Return the handler of a call with many requests and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
                 handlers = self._handlers(method, call)
-                served = handlers.context
-                with served.admission.streams.hold(1):
-                    held = StreamMemory(served.admission.stream_bytes, served.admission.stream_bytes.limit)
+                admission = handlers.context.admission
+                messages = Messages(method, call, self.receiver, handlers.context, context)
+                with admission.streams.hold(1):
+                    held = StreamMemory(admission.stream_bytes, admission.stream_bytes.limit)
                     try:
-                        incoming = Incoming(MessageReader(context), self.receiver, held)
-                        async with aclosing(read_messages(served, method, incoming, call)) as requests:
-                            await send_replies(served, run(handlers, requests, call), call, context, held)
+                        async with aclosing(messages.requests(held)) as requests:
+                            await messages.send(run(handlers, requests, call), held)
                     finally:
                         held.close()
 
             await self._around(method.name, telemetry, context, body)
 
         return grpc.stream_stream_rpc_method_handler(handle)
-
-    async def _with_request(
-        self,
-        method: Method[RequestT],
-        served: RequestContext,
-        context: GrpcContext,
-        call: RpcCall,
-        answer: Callable[[RequestT], Awaitable[ResultT]],
-    ) -> ResultT:
-        """Receive the one request of a call, and answer it while it holds its memory."""
-        data = await receive_only(self.receiver, context, call, served.deadlines.stall_s)
-        charge(call.caller, len(data))
-        request, size_bytes = await look_at(method, data, served.limits, call)
-        # A quarter of the memory of requests is left to others, however large this one is.
-        with served.admission.bytes.hold(min(size_bytes, served.admission.bytes.limit * 3 // 4)):
-            if request is None:
-                request = await read_message(method, data)
-            del data
-            call.see(method, request, served)
-            return await answer(request)
 
     def _handlers(self, method: Method[Any], call: RpcCall) -> Handlers:
         """Return the handlers of the caller's namespace.
