@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
@@ -15,7 +15,7 @@ from gradewire_server.backends import Backends, opened_handlers
 from gradewire_server.domain.items import Failure
 from gradewire_server.garbage import collect_and_keep, collect_when_idle
 from gradewire_server.memory_guard import guarded, return_large_blocks
-from gradewire_server.process import Stop
+from gradewire_server.process import Stop, unless
 from gradewire_server.processes.gateway import GatewaySupervisor, endpoint, running_gateway
 from gradewire_server.processes.this_process import ThisProcess, run_to_exit
 from gradewire_server.requests.admission import Admission
@@ -80,7 +80,7 @@ async def wind_down(
     )
     lifecycle.others_serve = stop.others_serve
     lifecycle.draining()
-    await _or_stop_now(asyncio.sleep(shutdown.drain_s), stop)
+    await unless(stop.urgent, asyncio.sleep(shutdown.drain_s))
     if stop.others_serve:
         await _hand_over(server, calls, shutdown.grace_s, stop)
         return
@@ -91,30 +91,20 @@ async def wind_down(
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
 
 
-async def _or_stop_now(waiting: Coroutine[Any, Any, None], stop: Stop, timeout_s: float | None = None) -> None:
-    """Wait, for so long at most, unless it is to end at once."""
-    tasks = asyncio.create_task(waiting), asyncio.create_task(stop.urgent.wait())
-    try:
-        await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
 async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Stop) -> None:
     """Wait until callers that understand have gone elsewhere, then have gRPC send the others away (GOAWAY)."""
-    await _or_stop_now(calls.quiet(_QUIET_S), stop, _MAX_QUIET_WAIT_S)
+    await unless(stop.urgent, calls.quiet(_QUIET_S), _MAX_QUIET_WAIT_S)
     ending = asyncio.create_task(server.stop(grace_s))
-    await _or_stop_now(calls.idle(), stop, grace_s)
+    await unless(stop.urgent, calls.idle(), grace_s)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
     await ending
 
 
 async def _settle(calls: Calls, grace_s: float, stop: Stop) -> None:
     """Wait for the calls in flight, then for callers that have not noticed yet that the server stops."""
-    await _or_stop_now(calls.idle(), stop, grace_s)
+    await unless(stop.urgent, calls.idle(), grace_s)
     if not stop.urgent.is_set():
-        await _or_stop_now(calls.quiet(_QUIET_S), stop, min(grace_s, _MAX_QUIET_WAIT_S))
+        await unless(stop.urgent, calls.quiet(_QUIET_S), min(grace_s, _MAX_QUIET_WAIT_S))
 
 
 async def serve(  # noqa: C901, PLR0915 - the one place that puts a server together

@@ -3,13 +3,15 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from enum import StrEnum
 from signal import SIGHUP, SIGINT, SIGKILL, SIGTERM, Signals
-from typing import Final, Self, cast
+from typing import Any, Final, Protocol, Self, TypeVar, cast
 
 from gradewire_server.resilience import Backoff
+
+R = TypeVar("R")
 
 RESTART_BACKOFF: Final = Backoff(base_s=0.5, cap_s=30.0)
 """Waits before a process is started that replaces a lost one."""
@@ -24,6 +26,17 @@ class Phase(StrEnum):
     SERVING = "serving"
     DRAINING = "draining"
     STOPPING = "stopping"
+
+
+class Reporter(Protocol):
+    """What serves, or looks after those that serve, and reports how it is."""
+
+    @property
+    def ready(self) -> bool:
+        """True if new callers are welcome; for any thread."""
+
+    def report(self) -> dict[str, Any]:
+        """Return the state for /healthz, with `phase`, `degraded`, `judging`; for any thread."""
 
 
 class Stop:
@@ -54,6 +67,23 @@ class Stop:
         """Ask one process to stop while others go on; does nothing where it stops already."""
         self.others_serve = self.others_serve or not self.requested.is_set()
         self.requested.set()
+
+
+async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, R], timeout_s: float | None = None) -> R | None:
+    """Return the result of work, or raise its error; None where it is cut short.
+
+    Args:
+        stopped: Cuts the work short when it is set.
+        work: What is waited for.
+        timeout_s: Seconds after which it is cut short in any case; None: never.
+    """
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait((working, stopping), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        stopping.cancel()
 
 
 class SupervisedProcess:

@@ -6,13 +6,13 @@ import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, ProcessCollector
 
-from gradewire_server.process import Phase, Stop
+from gradewire_server.process import Phase, Stop, unless
 from gradewire_server.processes.gateway import endpoint, private_directory, running_gateway
 from gradewire_server.processes.server_process import JUDGE_HOST, LOAD_S, RestartError, ServerProcess, Worker
 from gradewire_server.processes.state import SupervisorState, SupervisorTelemetry
@@ -188,26 +188,22 @@ async def supervise(
 
 
 async def _all_serve(state: SupervisorState, stop: Stop) -> bool:
-    """Waits until each process has come up once, whatever it lacks; False where a request to stop came first.
+    """Wait until each process has come up once, whatever it lacks; False where a request to stop came first.
 
     Raises:
         StartError: One was lost before it came up.
     """
-    serving = asyncio.gather(*(worker.until_serving() for worker in state.all_workers))
-    stopping = asyncio.create_task(stop.requested.wait())
+
+    async def all_serve() -> bool:
+        async with asyncio.TaskGroup() as waiting:
+            for worker in state.all_workers:
+                waiting.create_task(worker.until_serving())
+        return True
+
     try:
-        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if stop.requested.is_set():
-            return False
-        await serving
-    except RestartError as error:
-        raise StartError(str(error)) from error
-    finally:
-        stopping.cancel()
-        serving.cancel()
-        with suppress(asyncio.CancelledError, RestartError):
-            await serving
-    return True
+        return await unless(stop.requested, all_serve()) or False
+    except ExceptionGroup as errors:  # of RestartErrors
+        raise StartError(str(errors.exceptions[0])) from errors
 
 
 async def _stop_now(state: SupervisorState, stop: Stop) -> None:

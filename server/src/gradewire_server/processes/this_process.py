@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 from prometheus_client import CollectorRegistry, disable_created_metrics
 from prometheus_client.metrics_core import Metric
 
-from gradewire_server.process import Stop
+from gradewire_server.process import Reporter, Stop
 from gradewire_server.processes.connection import MetricsJson, ProcessConnection, add_up, to_json
 from gradewire_server.rpc.log import FloodFilter, configure_log
 from gradewire_server.tenants.tenant import TokensFileError
@@ -68,17 +68,6 @@ class StartError(Exception):
     """A process ended before it served."""
 
 
-class Reporting(Protocol):
-    """Says how a process is."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether it does its work."""
-
-    def report(self) -> dict[str, Any]:
-        """As `Lifecycle.report`."""
-
-
 class ThisProcess:
     """One of several processes. Lives on one event loop.
 
@@ -95,7 +84,7 @@ class ThisProcess:
         self._connection = ProcessConnection(end, self._own, lambda _report: None)
 
     @asynccontextmanager
-    async def joined(self, registry: CollectorRegistry, lifecycle: Reporting) -> AsyncIterator[None]:
+    async def joined(self, registry: CollectorRegistry, lifecycle: Reporter) -> AsyncIterator[None]:
         """Beats for as long as the context lasts, and sends the last figures at its end."""
         self._registry = registry
         reading = asyncio.create_task(self._until_alone())
@@ -127,7 +116,7 @@ class ThisProcess:
     async def _own(self) -> MetricsJson:
         return [] if self._registry is None else to_json(self._registry.collect())
 
-    async def _beats(self, lifecycle: Reporting) -> None:
+    async def _beats(self, lifecycle: Reporter) -> None:
         while True:
             self._connection.beat({**lifecycle.report(), "ready": lifecycle.ready})
             await asyncio.sleep(BEAT_EVERY_S)

@@ -21,6 +21,16 @@ _log = logging.getLogger(__name__)
 MESSAGES_PER_S: Final = 5
 """Of one place in the code."""
 _WINDOW_S: Final = 1.0
+_FLUSH_AFTER_S: Final = 0.2
+_MAX_WAITING: Final = 10_000
+_FAILED_PER_S: Final = 50
+"""Failed calls of one method and code that are logged in a second; of the others one line tells the number."""
+_MAX_CHARACTERS: Final = 256
+"""Of each text of a record."""
+_MAX_LISTED: Final = 64
+_MAX_EVENT_CHARACTERS: Final = 4096
+_MAX_TRACEBACK_CHARACTERS: Final = 8192
+_CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
 _GRPC_LOGGER: Final = "grpc._cython.cygrpc"
 _LOST_CALL: Final = "ExecuteBatchError"
 """What gRPC raises where a reply has nobody left to go to: the deadline is over, or the caller has gone."""
@@ -132,17 +142,6 @@ def _is_lost_call(record: logging.LogRecord) -> bool:
 request_id: Final[ContextVar[str]] = ContextVar("request_id", default="")
 """Id of the call that is being worked on; tasks that work starts inherit it."""
 
-_FLUSH_AFTER_S: Final = 0.2
-_MAX_WAITING: Final = 10_000
-_FAILED_PER_S: Final = 50
-"""Failed calls of one method and code that are logged in a second; of the others one line tells the number."""
-_MAX_CHARACTERS: Final = 256
-"""Of each text of a record."""
-_MAX_LISTED: Final = 64
-_MAX_EVENT_CHARACTERS: Final = 4096
-_MAX_TRACEBACK_CHARACTERS: Final = 8192
-_CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
-
 
 @dataclass(slots=True)
 class CallRecord:
@@ -237,14 +236,11 @@ class RequestLog:
 
 
 def _omitted(method: str, code: str, count: int) -> dict[str, Any]:
-    return {
-        "time": _iso(time.time()),
-        "level": logging.getLevelName(_level(code)).lower(),
-        "event": "calls left out",
-        "method": method,
-        "code": code,
-        "calls": count,
-    }
+    return {**_beginning(time.time(), code, "calls left out"), "method": method, "code": code, "calls": count}
+
+
+def _beginning(time_s: float, code: str, event: str) -> dict[str, Any]:
+    return {"time": _iso(time_s), "level": logging.getLevelName(_level(code)).lower(), "event": event}
 
 
 def _level(code: str) -> int:
@@ -254,10 +250,8 @@ def _level(code: str) -> int:
 
 
 def _line(time_s: float, record: CallRecord) -> dict[str, Any]:
-    line: dict[str, Any] = {
-        "time": _iso(time_s),
-        "level": logging.getLevelName(_level(record.code)).lower(),
-        "event": "call",
+    line = {
+        **_beginning(time_s, record.code, "call"),
         "request_id": _cut(record.request_id),
         "method": record.method,
         "code": record.code,
