@@ -16,8 +16,8 @@ from gradewire_server.domain.items import Failure
 from gradewire_server.garbage import collect_and_keep, collect_when_idle
 from gradewire_server.memory_guard import guarded, return_large_blocks
 from gradewire_server.process import Stop, unless
-from gradewire_server.processes.gateway import GatewaySupervisor, endpoint, running_gateway
-from gradewire_server.processes.this_process import ThisProcess, run_to_exit
+from gradewire_server.processes.child import Child, run_to_exit
+from gradewire_server.processes.http_gateway import GatewaySupervisor, endpoint, running_gateway
 from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.handlers import Handlers, without_synonyms
 from gradewire_server.rpc.dispatch import Calls
@@ -113,7 +113,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     started: Callable[[int], None] | None = None,
     stop: Stop | None = None,
     flood: FloodFilter | None = None,
-    member: ThisProcess | None = None,
+    child: Child | None = None,
 ) -> None:
     """Serves until `stop` is requested; cancelling it ends at once.
 
@@ -122,14 +122,14 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         started: Told the gRPC port once calls are taken.
         stop: How to ask for the end.
         flood: Of the log's handler, if it has one; counted and told from here.
-        member: This process as one of several; None: it serves alone.
+        child: This process as one of several; None: it serves alone.
 
     Raises:
         OSError: An address, a certificate or a directory cannot be used.
         TokensFileError: The tokens file cannot be used.
     """
     stop = stop or Stop()
-    position = None if member is None else member.position
+    position = None if child is None else child.position
     tokens_file = await _read_tokens(settings, None if position is None else SharedLevels(position.quotas))
     authentication = Authentication(settings.listen.auth_tokens, file=tokens_file)
     raise_descriptor_limit()
@@ -155,8 +155,8 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             tracer=tracer,
             process="" if position is None else f"{position.index}/{position.count}",
         )
-        if member is not None:
-            await stack.enter_async_context(member.joined(registry, lifecycle))
+        if child is not None:
+            await stack.enter_async_context(child.joined(registry, lifecycle))
         stack.push_async_callback(request_log.close)
         if tokens_file is not None:
             stack.callback(asyncio.create_task(tokens_file.watch()).cancel)
@@ -171,7 +171,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
                 return
             lifecycle.loaded(loading.result()[0])
         server = make_server(
-            service_handlers(calls, Snapshots(registry, lifecycle.report, None if member is None else member.metrics)),
+            service_handlers(calls, Snapshots(registry, lifecycle.report, None if child is None else child.metrics)),
             lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
             connections=settings.connections,
@@ -240,15 +240,15 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
     return _run(settings, stop, _cannot_reload, started=started)
 
 
-def run_member(settings: Settings, member: ThisProcess, stop: Stop) -> int:
+def run_child(settings: Settings, child: Child, stop: Stop) -> int:
     """Serve as one of several processes; SIGHUP lets it leave while others go on.
 
     Args:
         settings: Settings of this process: its share of what is set for all.
-        member: This process.
+        child: This process.
         stop: Requests to stop, besides those by signals.
     """
-    return _run(settings, stop, stop.leave, member=member)
+    return _run(settings, stop, stop.leave, child=child)
 
 
 def _run(
@@ -257,13 +257,13 @@ def _run(
     hangup: Callable[[], None],
     *,
     started: Callable[[int], None] | None = None,
-    member: ThisProcess | None = None,
+    child: Child | None = None,
 ) -> int:
     return_large_blocks()
 
     async def until_signal(flood: FloodFilter) -> None:
         stop.listen(hangup)
-        await serve(settings, started=started, stop=stop, flood=flood, member=member)
+        await serve(settings, started=started, stop=stop, flood=flood, child=child)
 
     return run_to_exit(until_signal, settings.log.level)
 

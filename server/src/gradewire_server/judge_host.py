@@ -41,7 +41,7 @@ from gradewire_server.judges.shared import (
 )
 from gradewire_server.judges.wrappers import TIMED_OUT, CheckedJudge, QueueLimit, SingleFlightJudge
 from gradewire_server.process import Phase, Reporter, Stop, unless
-from gradewire_server.processes.this_process import StartMessage, ThisProcess, run_to_exit
+from gradewire_server.processes.child import Child, StartMessage, run_to_exit
 from gradewire_server.rpc.log import FloodFilter
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.setting import SettingsError
@@ -194,12 +194,12 @@ class _Readiness(Reporter):
         return {"phase": self.phase.value, "degraded": [], "judging": None}
 
 
-async def host_judges(settings: Settings, member: ThisProcess, stop: Stop) -> None:
+async def host_judges(settings: Settings, child: Child, stop: Stop) -> None:
     """Runs judges until `stop` is requested.
 
     Args:
         settings: All of them. Where these ask for no judges of this machine any more, there are none.
-        member: This process beside the server processes.
+        child: This process beside the server processes.
         stop: How to ask for the end.
 
     Raises:
@@ -211,12 +211,12 @@ async def host_judges(settings: Settings, member: ThisProcess, stop: Stop) -> No
     readiness = _Readiness()
     async with AsyncExitStack() as stack:
         tracer = await stack.enter_async_context(open_call_tracer(settings.tracing.settings(), registry))
-        await stack.enter_async_context(member.joined(registry, readiness))
+        await stack.enter_async_context(child.joined(registry, readiness))
         telemetry = JudgeTelemetry(registry)
         judges = NoJudges() if judge.embedded is None else EmbeddedJudges(judge.embedded, telemetry)
         host = JudgeHost(judges, max_queue_items=judge.max_queue_items, tracer=tracer)
         stack.push_async_callback(host.stop)
-        await host.start(member.position.judges)
+        await host.start(child.position.judges)
         readiness.phase = Phase.SERVING
         _log.info("the judge host takes questions")
         await stop.requested.wait()
@@ -232,11 +232,11 @@ def main() -> int:
         sys.stderr.write(f"the judge host cannot start: {error}\n")
         return 2
     stop = Stop()
-    member = ThisProcess(start.position, socket.socket(fileno=int(sys.argv[1])), stop)
+    child = Child(start.position, socket.socket(fileno=int(sys.argv[1])), stop)
 
     async def until_signal(_flood: FloodFilter) -> None:
         stop.listen(stop.request)
-        await host_judges(settings, member, stop)
+        await host_judges(settings, child, stop)
 
     return run_to_exit(until_signal, settings.log.level)
 

@@ -16,10 +16,10 @@ from tests.support.fakes.server_processes import until
 
 from gradewire_server.process import SupervisedProcess
 from gradewire_server.processes import server_process
-from gradewire_server.processes.connection import MetricsJson
-from gradewire_server.processes.gateway import private_directory
+from gradewire_server.processes.child import Position
+from gradewire_server.processes.http_gateway import private_directory
+from gradewire_server.processes.process_connection import MetricsJson
 from gradewire_server.processes.server_process import RestartError, ServerProcess, Worker
-from gradewire_server.processes.this_process import Position
 from gradewire_server.resilience import Backoff
 
 

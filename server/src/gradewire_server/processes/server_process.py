@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import Any, Final, Self
 
 from gradewire_server.process import Phase, SupervisedProcess, keep_running
-from gradewire_server.processes.connection import Collect, MetricsJson, ProcessConnection
-from gradewire_server.processes.this_process import Position, StartMessage
+from gradewire_server.processes.child import Position, StartMessage
+from gradewire_server.processes.process_connection import Collect, MetricsJson, ProcessConnection
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class ServerProcess:
         Raises:
             OSError: No process can be made.
         """
-        module = "gradewire_server.judge_host" if hosts_judges else "gradewire_server.child"
+        module = "gradewire_server.judge_host" if hosts_judges else "gradewire_server.server_child"
         name = JUDGE_HOST if hosts_judges else f"process {position.index}"
         ours, theirs = socket.socketpair()
         ours.setblocking(False)  # noqa: FBT003 - socket takes it by position

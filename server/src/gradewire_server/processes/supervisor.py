@@ -13,10 +13,10 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, Counter, ProcessCollector
 
 from gradewire_server.process import Phase, Stop, unless
-from gradewire_server.processes.gateway import endpoint, private_directory, running_gateway
+from gradewire_server.processes.child import Position, StartError, run_to_exit
+from gradewire_server.processes.http_gateway import endpoint, private_directory, running_gateway
 from gradewire_server.processes.server_process import JUDGE_HOST, LOAD_S, RestartError, ServerProcess, Worker
-from gradewire_server.processes.state import SupervisorState, SupervisorTelemetry
-from gradewire_server.processes.this_process import Position, StartError, run_to_exit
+from gradewire_server.processes.supervisor_state import SupervisorState, SupervisorTelemetry
 from gradewire_server.rpc.log import FloodFilter
 from gradewire_server.rpc.operational_http import open_http
 from gradewire_server.rpc.sockets import bound_socket

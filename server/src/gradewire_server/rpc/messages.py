@@ -34,7 +34,6 @@ _STREAM_SHARE: Final = 8
 
 _RESULTS_AT_ONCE: Final = 4096
 """Take a few milliseconds."""
-_ITEMS_TAG: Final = bytes((scoring_pb2.ScoreResponse.ITEMS_FIELD_NUMBER << 3 | 2,))
 
 _SMALL_MESSAGE_BYTES: Final = 2048
 """At most 1 024 fields, each of two bytes or more: about 0.1 MB parsed, whatever they are."""
@@ -241,8 +240,7 @@ async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> b
     written = bytearray()
     results = 0
     for item in reply.items:
-        body = item.SerializeToString()
-        written += _ITEMS_TAG + _varint(len(body)) + body
+        written += scoring_pb2.ScoreResponse(items=[item]).SerializeToString()
         results += metrics
         if len(written) > max_bytes:
             return bytes(written)
@@ -251,15 +249,6 @@ async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> b
             await asyncio.sleep(0)
     rest = scoring_pb2.ScoreResponse(provenance=reply.provenance, server_s=reply.server_s)
     return bytes(written) + rest.SerializeToString()
-
-
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
 
 
 class MessageReader(AsyncIterator[bytes]):
@@ -282,10 +271,11 @@ class MessageReader(AsyncIterator[bytes]):
         return data
 
 
+@dataclass(slots=True, eq=False)
 class Messages(Generic[RequestT]):
     """Messages of one call.
 
-    Args:
+    Attributes:
         method: Method of the call.
         call: The call, which counts them.
         receiver: Receives them.
@@ -293,23 +283,11 @@ class Messages(Generic[RequestT]):
         context: Context of gRPC.
     """
 
-    __slots__ = ("_call", "_context", "_descriptor", "_messages", "_method", "_receiver", "_served")
-
-    def __init__(
-        self,
-        method: Method[RequestT],
-        call: RpcCall,
-        receiver: Receiver,
-        served: RequestContext,
-        context: GrpcContext,
-    ) -> None:
-        self._method = method
-        self._call = call
-        self._receiver = receiver
-        self._served = served
-        self._context = context
-        self._messages = MessageReader(context)
-        self._descriptor: Any = method.request_type.DESCRIPTOR
+    method: Method[RequestT]
+    call: RpcCall
+    receiver: Receiver
+    served: RequestContext
+    context: GrpcContext
 
     async def answer(self, respond: Callable[[RequestT], Awaitable[ResultT]]) -> ResultT:
         """Receive the one request of the call, and respond to it while it holds its memory.
@@ -320,21 +298,21 @@ class Messages(Generic[RequestT]):
             OverloadedError: Memory is short.
             QuotaExceededError: The tenant's quota has no room for it.
         """
-        served, stall_s, bytes_of_all = self._served, self._served.deadlines.stall_s, self._served.admission.bytes
+        served, stall_s, bytes_of_all = self.served, self.served.deadlines.stall_s, self.served.admission.bytes
         try:
-            data = await self._receiver.receive(self._messages, self._call.record.peer, within_s=stall_s)
+            data = await self.receiver.receive(MessageReader(self.context), self.call.record.peer, within_s=stall_s)
         except TimeoutError:
             raise DeadlineExceededError(f"the request did not come within {stall_s:g} s (stall_s)") from None
         if data is None:
             raise InvalidRequestError("message", "is missing: the call ended without one")
-        charge(self._call.caller, len(data))
+        charge(self.call.caller, len(data))
         request, size_bytes = await self._measured(data)
         # A quarter of the memory of requests is left to others, however large this one is.
         with bytes_of_all.hold(min(size_bytes, bytes_of_all.limit * 3 // 4)):
             if request is None:
                 request = await self._parse(data)
             del data
-            self._call.see(self._method, request, served)
+            self.call.see(self.method, request, served)
             return await respond(request)
 
     async def requests(self, held: StreamMemory) -> AsyncGenerator[RequestT]:
@@ -346,24 +324,24 @@ class Messages(Generic[RequestT]):
             InvalidRequestError: A message holds too much, or cannot be parsed.
             OverloadedError: Memory is short, or too much waits for other streams to be done.
         """
-        served = self._served
+        served = self.served
         metrics = index = 0
         while (data := await self._next(held)) is not None:
-            await charge_stream(self._call.caller, len(data), served.admission.slowed)
+            await charge_stream(self.call.caller, len(data), served.admission.slowed)
             with served.admission.waiting_bytes.hold(len(data)):
                 counts = self._count(data, f"requests[{index}]." if index else "")
                 metrics = counts.metrics = counts.metrics or metrics
                 await held.take(await self._memory_bytes(data, counts), counts.items)
             request = await self._parse(data)
             del data
-            self._call.see(self._method, request, served)
+            self.call.see(self.method, request, served)
             yield request
             del request  # which may be large, and the next one may be long in coming
             index += 1
 
     async def write(self, reply: Message) -> bytes:
         """Return the bytes of a reply; raise InvalidRequestError where they are more than `max_message_bytes`."""
-        max_bytes = self._served.limits.max_message_bytes
+        max_bytes = self.served.limits.max_message_bytes
         if isinstance(reply, scoring_pb2.ScoreResponse):
             data = await serialize_score(reply, max_bytes)
         else:
@@ -373,31 +351,36 @@ class Messages(Generic[RequestT]):
                 "items",
                 f"the reply would be {len(data)} bytes or more, at most {max_bytes} are allowed; send fewer at a time",
             )
-        self._call.saw_reply(len(data))
+        self.call.saw_reply(len(data))
         return data
 
     async def send(self, replies: AsyncGenerator[Message], held: StreamMemory | None = None) -> None:
         """Send replies as they come; raise DeadlineExceededError where one is not read within `stall_s`."""
         # On their own: gRPC can send no status to a call that stalls while its headers leave with its first reply.
-        await self._context.send_initial_metadata(())
-        stall_s = self._served.deadlines.stall_s
+        await self.context.send_initial_metadata(())
+        stall_s = self.served.deadlines.stall_s
         async with aclosing(replies):
             async for reply in replies:
                 data = await self.write(reply)
                 try:
                     async with asyncio.timeout(stall_s):
-                        await self._context.write(data)
+                        await self.context.write(data)
                 except TimeoutError:
                     raise DeadlineExceededError(f"none of the replies was read for {stall_s:g} s (stall_s)") from None
                 if held is not None:
                     held.done(_done_rows(reply))
 
+    @property
+    def descriptor(self) -> Any:
+        """Type of its requests."""
+        return self.method.request_type.DESCRIPTOR
+
     async def _next(self, held: StreamMemory) -> bytes | None:
         """Return the next message of a stream; None at its end."""
-        idle_s = self._served.deadlines.idle_stream_s
+        idle_s = self.served.deadlines.idle_stream_s
         try:
-            return await self._receiver.receive(
-                self._messages, self._call.record.peer, within_s=idle_s, in_work=held.in_work
+            return await self.receiver.receive(
+                MessageReader(self.context), self.call.record.peer, within_s=idle_s, in_work=held.in_work
             )
         except TimeoutError:
             raise DeadlineExceededError(
@@ -411,32 +394,32 @@ class Messages(Generic[RequestT]):
         """
         if len(data) > _SMALL_MESSAGE_BYTES:
             return None, await self._memory_bytes(data, self._count(data))
-        self._call.saw_request(len(data))
+        self.call.saw_request(len(data))
         request = await self._parse(data)
-        counts = Counts(self._method.row_count(request), len(self._method.specs(request)))
+        counts = Counts(self.method.row_count(request), len(self.method.specs(request)))
         return request, counts.memory_bytes(len(data), len(data) // 2)
 
     def _count(self, data: bytes, path: str = "") -> Counts:
-        self._call.saw_request(len(data))
+        self.call.saw_request(len(data))
         try:
-            return count_fields(data, self._descriptor, self._served.limits, path)
+            return count_fields(data, self.descriptor, self.served.limits, path)
         except MalformedError:
             raise self._unreadable() from None
 
     async def _memory_bytes(self, data: bytes, counts: Counts) -> int:
         try:
-            return await memory_bytes(data, counts, self._descriptor)
+            return await memory_bytes(data, counts, self.descriptor)
         except MalformedError:
             raise self._unreadable() from None
 
     async def _parse(self, data: bytes) -> RequestT:
         try:
-            return await parse(self._method.request_type, data)
+            return await parse(self.method.request_type, data)
         except DecodeError:
             raise self._unreadable() from None
 
     def _unreadable(self) -> InvalidRequestError:
-        return InvalidRequestError("message", f"is no {self._descriptor.full_name}, or a text in it is not UTF-8")
+        return InvalidRequestError("message", f"is no {self.descriptor.full_name}, or a text in it is not UTF-8")
 
 
 def _done_rows(reply: Message) -> int:

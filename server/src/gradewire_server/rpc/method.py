@@ -56,6 +56,7 @@ class Method(Generic[RequestT]):
         return found
 
 
+@dataclass(slots=True, eq=False)
 class RpcCall:
     """One call that is being served.
 
@@ -67,20 +68,11 @@ class RpcCall:
         caller: The caller, once that is known.
     """
 
-    __slots__ = ("caller", "deadline_s", "record", "telemetry", "waited_s")
-
-    def __init__(
-        self,
-        record: CallRecord,
-        telemetry: MethodTelemetry,
-        deadline_s: float | None,
-        waited_s: float | None = None,
-    ) -> None:
-        self.record = record
-        self.telemetry = telemetry
-        self.deadline_s = deadline_s
-        self.waited_s = waited_s
-        self.caller = LOCAL
+    record: CallRecord
+    telemetry: MethodTelemetry
+    deadline_s: float | None
+    waited_s: float | None = None
+    caller: Caller = LOCAL
 
     def see(self, method: Method[Any], request: Any, context: RequestContext) -> None:
         """Count what a message of the call brings; raise PermissionDeniedError where its token asks no judge."""

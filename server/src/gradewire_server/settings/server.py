@@ -38,13 +38,12 @@ from gradewire_server.settings.setting import (
     OptionalDirectory,
     OptionalPath,
     Setting,
-    SettingInfo,
+    SettingField,
     SettingsError,
     all_setting_fields,
     make_group,
     printable,
     read_values,
-    setting_info,
 )
 from gradewire_server.settings.transport import (
     HttpApiConfig,
@@ -204,7 +203,7 @@ class Settings:
 
     def printable(self) -> dict[str, Any]:
         """Return every setting as a plain value of TOML, secrets as stars; unset ones are empty texts."""
-        return {info.name: printable(self.given[info.name], secret=info.secret) for info in setting_infos()}
+        return {each.name: printable(self.given[each.name], secret=each.secret) for each in every_setting()}
 
     def to_toml(self) -> str:
         """Return what `--print-settings` prints: a file that `--config` reads, but for the stars."""
@@ -213,9 +212,9 @@ class Settings:
         )
 
 
-def setting_infos() -> tuple[SettingInfo, ...]:
+def every_setting() -> tuple[SettingField, ...]:
     """Return all settings, in the order in which they are documented."""
-    return tuple(setting_info(each) for each in all_setting_fields(Settings).values())
+    return tuple(all_setting_fields(Settings).values())
 
 
 def _read(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,12 +134,62 @@ OptionalPrice = Annotated[Price | None, BeforeValidator(blank_is_none)]
 
 
 class SettingField(NamedTuple):
-    """A group's field that users can set."""
+    """A group's field that users can set, as flags, variables and documentation show it."""
 
     setting: Setting
     field: FieldInfo
 
-    def default(self) -> Any:
+    @property
+    def name(self) -> str:
+        """Python and TOML name, e.g. ``redis_url``."""
+        return self.setting.name
+
+    @property
+    def flag(self) -> str:
+        """The flag, e.g. ``--redis-url``."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        """The variable, e.g. ``GRADEWIRE_REDIS_URL``."""
+        return f"{ENV_PREFIX}{self.name.upper()}"
+
+    @property
+    def help(self) -> str:
+        """One sentence."""
+        return " ".join((self.field.description or "").partition("\n\n")[0].split())
+
+    @property
+    def secret(self) -> bool:
+        """True if it is never to be shown in the clear."""
+        return HIDDEN in self.field.metadata
+
+    @property
+    def kind(self) -> str:
+        """The kind of values; those of any kind may be given to `Settings.load` as text.
+
+        ``text``, ``path``, ``integer``, ``number``, ``bytes`` (``64MiB`` is understood), ``boolean``, ``list``
+        (comma-separated) or ``choice``.
+        """
+        return "bytes" if BYTE_UNITS in self.field.metadata else _kind_of(self.field.annotation)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Choices of kind ``choice``."""
+        return get_args(self.field.annotation) if self.kind == "choice" else ()
+
+    @property
+    def default(self) -> str:
+        """The default as text; empty where there is none."""
+        value, kind = self.default_value(), self.kind
+        if kind == "bytes":
+            return ByteSize(value).human_readable()
+        if kind == "list":
+            return ",".join(value)
+        text = "" if value is None else str(value)
+        return text.lower() if kind == "boolean" else text
+
+    def default_value(self) -> Any:
         """Return the value where nobody gives one; None, which switches the group off, where it cannot do without."""
         if self.setting.default is not None:
             return self.setting.default()
@@ -151,6 +201,15 @@ class SettingField(NamedTuple):
         if self.field.is_required():
             kind, marks = kind | None, [BeforeValidator(blank_is_none), *marks]  # type: ignore[operator,assignment]
         return Annotated[(kind, *marks)]
+
+
+def _kind_of(annotation: Any) -> str:
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return "choice"
+    if origin is tuple:
+        return "list"
+    return _KINDS[annotation] if origin is None else _kind_of(get_args(annotation)[0])
 
 
 def setting_fields(group: Any) -> dict[str, SettingField]:
@@ -175,7 +234,7 @@ def _groups(group: Any) -> dict[str, Any]:
 
 def all_setting_fields(group: Any) -> dict[str, SettingField]:
     """Return the fields of a group and of those inside it, by the setting's name, in the order of their listing."""
-    return {each.setting.name: each for each in _walk(group)}
+    return {each.name: each for each in _walk(group)}
 
 
 def _walk(group: Any) -> Iterator[SettingField]:
@@ -243,7 +302,7 @@ def read_values(group: type, given: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def _flat_model(group: type) -> type[_Flat]:
     found = {
-        name: (each.flat_kind(), FieldInfo(default_factory=each.default))
+        name: (each.flat_kind(), FieldInfo(default_factory=each.default_value))
         for name, each in all_setting_fields(group).items()
     }
     return create_model("Settings", __base__=_Flat, **found)  # type: ignore[call-overload,no-any-return]
@@ -261,9 +320,9 @@ def make_group(kind: type[G], values: Mapping[str, Any], *, without: Collection[
     Raises:
         SettingsError: The values do not go together.
     """
-    arguments = {name: values[each.setting.name] for name, each in setting_fields(kind).items()} | others
+    arguments = {name: values[each.name] for name, each in setting_fields(kind).items()} | others
     for name, inner in _groups(kind).items():
-        needed = [each.setting.name for each in setting_fields(inner).values() if each.field.is_required()]
+        needed = [each.name for each in setting_fields(inner).values() if each.field.is_required()]
         if inner not in without and all(values[each] is not None for each in needed):
             arguments[name] = make_group(inner, values, without=without)
     try:
@@ -278,68 +337,6 @@ def _explain(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         return f"{name}: there is no such setting"
     return f"{name}: {message} (flag --{name.replace('_', '-')}, variable {ENV_PREFIX}{name.upper()})"
-
-
-@dataclass(frozen=True, slots=True)
-class SettingInfo:
-    """A setting, as command line flags and documentation show it.
-
-    Attributes:
-        name: Python and TOML name, e.g. ``redis_url``.
-        kind: ``text``, ``path``, ``integer``, ``number``, ``bytes`` (``64MiB`` is understood), ``boolean``, ``list``
-            (comma-separated) or ``choice``. Values of any kind may be given to `Settings.load` as text.
-        default: The default as text; empty where there is none.
-        help: One sentence.
-        secret: True if it is never to be shown in the clear.
-        choices: Choices of kind ``choice``.
-    """
-
-    name: str
-    kind: str
-    default: str
-    help: str
-    secret: bool
-    choices: tuple[str, ...] = ()
-
-    @property
-    def flag(self) -> str:
-        """The flag, e.g. ``--redis-url``."""
-        return f"--{self.name.replace('_', '-')}"
-
-    @property
-    def variable(self) -> str:
-        """The variable, e.g. ``GRADEWIRE_REDIS_URL``."""
-        return f"{ENV_PREFIX}{self.name.upper()}"
-
-
-def setting_info(each: SettingField) -> SettingInfo:
-    """Return the description of a setting."""
-    annotation = each.field.annotation
-    kind = "bytes" if BYTE_UNITS in each.field.metadata else _kind_of(annotation)
-    default = each.default()
-    if kind == "bytes":
-        default = ByteSize(default).human_readable()
-    elif kind == "list":
-        default = ",".join(default)
-    elif kind == "boolean":
-        default = str(default).lower()
-    return SettingInfo(
-        name=each.setting.name,
-        kind=kind,
-        default="" if default is None else str(default),
-        help=" ".join((each.field.description or "").partition("\n\n")[0].split()),
-        secret=HIDDEN in each.field.metadata,
-        choices=get_args(annotation) if kind == "choice" else (),
-    )
-
-
-def _kind_of(annotation: Any) -> str:
-    origin = get_origin(annotation)
-    if origin is Literal:
-        return "choice"
-    if origin is tuple:
-        return "list"
-    return _KINDS[annotation] if origin is None else _kind_of(get_args(annotation)[0])
 
 
 def printable(value: Any, *, secret: bool) -> Any:

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, disable_created_metrics
 from prometheus_client.metrics_core import Metric
 
 from gradewire_server.process import Reporter, Stop
-from gradewire_server.processes.connection import MetricsJson, ProcessConnection, add_up, to_json
+from gradewire_server.processes.process_connection import MetricsJson, ProcessConnection, add_up, to_json
 from gradewire_server.rpc.log import FloodFilter, configure_log
 from gradewire_server.tenants.tenant import TokensFileError
 
@@ -68,7 +68,7 @@ class StartError(Exception):
     """A process ended before it served."""
 
 
-class ThisProcess:
+class Child:
     """One of several processes. Lives on one event loop.
 
     Args:

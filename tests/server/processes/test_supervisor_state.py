@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from tests.support.fakes.server_processes import FakeServerProcess
 
 from gradewire_server.process import Phase
-from gradewire_server.processes.connection import to_json
-from gradewire_server.processes.state import SupervisorState
+from gradewire_server.processes.process_connection import to_json
+from gradewire_server.processes.supervisor_state import SupervisorState
 
 
 def _slot(process: FakeServerProcess | None) -> Any:

@@ -12,11 +12,11 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from gradewire_server.process import Phase
-from gradewire_server.processes.connection import MetricsJson, add_up, to_json
+from gradewire_server.processes.process_connection import MetricsJson, add_up, to_json
 from gradewire_server.processes.server_process import ServerProcess
 
 if TYPE_CHECKING:
-    from gradewire_server.processes.gateway import GatewaySupervisor
+    from gradewire_server.processes.http_gateway import GatewaySupervisor
     from gradewire_server.processes.server_process import Worker
 
 

@@ -16,8 +16,8 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from gradewire_server.process import Stop
-from gradewire_server.processes.connection import MetricsJson, ProcessConnection, add_up, to_json
-from gradewire_server.processes.this_process import Position, ThisProcess
+from gradewire_server.processes.child import Child, Position
+from gradewire_server.processes.process_connection import MetricsJson, ProcessConnection, add_up, to_json
 
 
 def _process(calls: int, waiting: float, overload_s: float) -> MetricsJson:
@@ -77,7 +77,7 @@ async def _joined_once(position: Position, end: socket.socket) -> None:
     registry = CollectorRegistry()
     registry.register(_Figures())
     lifecycle = SimpleNamespace(ready=True, report=dict)
-    async with ThisProcess(position, end, Stop()).joined(registry, cast("Any", lifecycle)):
+    async with Child(position, end, Stop()).joined(registry, cast("Any", lifecycle)):
         await asyncio.sleep(0.1)
 
 
@@ -99,7 +99,7 @@ async def test_the_last_figures_arrive_whole_from_a_process_that_ends_at_once(tm
 async def test_a_supervisor_that_reads_nothing_holds_no_process_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gradewire_server.processes.this_process._LAST_FIGURES_S", 0.2)
+    monkeypatch.setattr("gradewire_server.processes.child._LAST_FIGURES_S", 0.2)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         await asyncio.to_thread(asyncio.run, _joined_once(Position(0, 2, 0, tmp_path), theirs))
@@ -138,7 +138,7 @@ async def test_what_is_no_message_ends_the_link_in_order(
 async def test_a_line_that_is_too_long_ends_the_link_in_order(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gradewire_server.processes.connection._MAX_LINE_BYTES", 1 << 10)
+    monkeypatch.setattr("gradewire_server.processes.process_connection._MAX_LINE_BYTES", 1 << 10)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
     reading = asyncio.create_task(ProcessConnection(ours, _none, lambda _: None).run())

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from gradewire_server.processes import gateway as gateways
-from gradewire_server.processes.gateway import GatewayProcess, endpoint, gateway_settings
+from gradewire_server.processes import http_gateway as gateways
+from gradewire_server.processes.http_gateway import GatewayProcess, endpoint, gateway_settings
 from gradewire_server.settings.server import Settings
 
 
