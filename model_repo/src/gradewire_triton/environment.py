@@ -48,7 +48,7 @@ def check_machine() -> None:
 
 
 def libpython_directory() -> Path:
-    """Where this interpreter's shared library lies, which Triton's Python backend loads.
+    """Return the directory of this interpreter's shared library, which Triton's Python backend loads.
 
     Raises:
         EnvironmentBrokenError: There is none, or this is a Python that the backend does not know.

@@ -184,7 +184,7 @@ class TritonProcess:
 
     @property
     def addresses(self) -> Addresses:
-        """Where it listens; kept when it is started again."""
+        """Addresses on which it listens; kept when it is started again."""
         if self._ports is None:
             raise RuntimeError("never started")
         host = self.options.host
@@ -244,7 +244,7 @@ class TritonProcess:
         return list(_SHARED_MEMORY.glob(f"{self._shm_prefix}*"))
 
     def is_running(self) -> bool:
-        """Whether the server's process runs."""
+        """Return whether the server's process runs."""
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:

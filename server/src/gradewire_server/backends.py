@@ -32,7 +32,7 @@ from gradewire_server.storage.reference_sets import StoredReferenceSets
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What works.
+    """The state of models, stores and judge.
 
     Attributes:
         models: See `EncoderHealth.models`.

@@ -190,7 +190,7 @@ class _Readiness(Reporter):
         return self.phase is Phase.SERVING
 
     def report(self) -> dict[str, Any]:
-        """Whether judges can answer is said by those who ask them."""
+        """Return the phase alone: those who ask judges report whether they answer."""
         return {"phase": self.phase.value, "degraded": [], "judging": None}
 
 

@@ -25,7 +25,7 @@ _CHECK_EVERY_S: Final = 0.025
 _CHECK_OFTEN_EVERY_S: Final = 0.005
 """While messages may be on their way that take too much."""
 _WATCHED_SHARE: Final = 0.1
-"""Of the memory beside what the server itself takes; below it nothing but the resident size is looked at."""
+"""A share of the memory beside what the server itself takes; below it nothing but the resident size is looked at."""
 _CUT_SHARE: Final = 0.25
 """Above it connections are cut, which waits for nobody."""
 _FULL_SHARE: Final = 0.45
@@ -130,7 +130,7 @@ class MemoryGuard:
         self._thread.join()
 
     def loaded(self) -> None:
-        """What the process has now is its own, its models above all; requests get the rest of the limit."""
+        """Note that what the process has now is its own, its models above all; requests get the rest of the limit."""
         self._own = resident_bytes()
         left = self._limit - self._own
         if left < _LEAST_ROOM_BYTES:

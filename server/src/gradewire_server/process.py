@@ -29,7 +29,7 @@ class Phase(StrEnum):
 
 
 class Reporter(Protocol):
-    """What serves, or looks after those that serve, and reports how it is."""
+    """A server, or a supervisor of servers, that reports its state."""
 
     @property
     def ready(self) -> bool:

@@ -75,7 +75,7 @@ class Breaker:
 
     @property
     def closed(self) -> bool:
-        """Whether the backend may be used."""
+        """True if the backend may be used."""
         return self.state is BreakerState.CLOSED
 
     def succeeded(self) -> None:
@@ -126,7 +126,7 @@ class SingleFlight(Generic[K, R]):
     async def result(
         self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None
     ) -> R:
-        """What the work of that key gives, or raises; it is begun, as by `begin`, unless it is under way."""
+        """Return or raise what the work of that key gives; it is begun, as by `begin`, unless it is under way."""
         return await asyncio.shield(self._tasks.get(key) or self.begin(key, work, context=context))
 
     def begin(

@@ -47,7 +47,7 @@ class Counts(NamedTuple):
     failed: int
 
     def may_follow(self, earlier: "Counts") -> bool:
-        """Whether these can be later counts of the same load, which both only rise."""
+        """Return whether these can be later counts of the same load, which both only rise."""
         return self.succeeded >= earlier.succeeded and self.failed >= earlier.failed
 
 
@@ -68,7 +68,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a kind of error means.
+    """The meaning of a kind of error.
 
     Attributes:
         failure: What callers are told; says whether to try again, and nothing of the inside.

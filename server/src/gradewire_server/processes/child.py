@@ -32,7 +32,7 @@ _LAST_FIGURES_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a process stands among the others.
+    """The position of a process among the others.
 
     Attributes:
         index: From 0.

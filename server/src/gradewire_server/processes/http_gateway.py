@@ -21,7 +21,7 @@ from gradewire_server.settings.server import Settings
 _log = logging.getLogger(__name__)
 
 _MAX_PATH_BYTES: Final = 96
-"""Of a socket's name; the system takes a few more."""
+"""Bytes of a socket's name; the system takes a few more."""
 _BACKLOG: Final = 512
 _MODULE: Final = "gradewire_gateway.serving"
 _START_S: Final = 60.0
@@ -44,7 +44,7 @@ class Endpoint:
 
     @property
     def port(self) -> int:
-        """Where callers connect."""
+        """Port to which callers connect."""
         port: int = self.listening.getsockname()[1]
         return port
 

@@ -19,7 +19,7 @@ JUDGE_HOST: Final = "the judge host"
 SILENT_S: Final = 30.0
 """Seconds without a beat after which a process hangs."""
 START_S: Final = 120.0
-"""As `SILENT_S`, until its first beat: before that it reads Python's libraries, on a disk or a machine that is slow."""
+"""Seconds as `SILENT_S`, until its first beat: before that it reads Python's libraries, on a slow disk or machine."""
 _PAUSE_CHECK_EVERY_S: Final = 0.1
 _PAUSED_S: Final = 1.0
 """Seconds by which a look is late, from which on they do not count as silence."""
@@ -86,12 +86,12 @@ class ServerProcess:
 
     @property
     def ready(self) -> bool:
-        """Whether it takes calls."""
+        """True if it takes calls."""
         return bool(self.report.get("ready"))
 
     @property
     def serves(self) -> bool:
-        """Whether it has come up and is not ending; unlike `ready`, also where its backend is down or overloaded."""
+        """True if it has come up and is not ending; unlike `ready`, also where its backend is down or overloaded."""
         return self.report.get("phase") == Phase.SERVING
 
     async def lost(self, silent_s: float = SILENT_S) -> str:
@@ -136,7 +136,7 @@ class ServerProcess:
         await self._end_connection()
 
     async def leave(self, timeout_s: float) -> None:
-        """As `stop`, while other processes go on: it takes no more connections and sends its callers to them."""
+        """Stop it while other processes go on: it takes no more connections and sends its callers to them."""
         await self._process.stop(timeout_s, by=signal.SIGHUP)
         await self._end_connection()
 
@@ -201,12 +201,12 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """Whether its process takes calls."""
+        """True if its process takes calls."""
         return self.process is not None and self.process.ready
 
     @property
     def serves(self) -> bool:
-        """Whether its process has come up and is not ending; it may lack something that a restart is to mend."""
+        """True if its process has come up and is not ending; it may lack something that a restart is to mend."""
         return self.process is not None and self.process.serves
 
     async def run(self) -> None:
@@ -222,7 +222,7 @@ class Worker:
         await self._until(lambda: self.serves, within_s, lambda: f"has been loading for {within_s:g} s")
 
     async def until_ready(self, within_s: float) -> None:
-        """As `until_serving`, until its process has all that it needs."""
+        """Wait as `until_serving` does, until its process has all that it needs."""
         await self._until(
             lambda: self.ready, within_s, lambda: f"serves and has not become ready in {within_s:g} s: {self._lacks}"
         )

@@ -46,10 +46,10 @@ class SupervisorTelemetry:
 
 
 class SupervisorState(Collector):
-    """Health and figures of all processes; `report`, `ready`, `phase` and `collect` may be asked from any thread.
+    """Health and metrics of all processes; `report`, `ready`, `phase` and `collect` may be asked from any thread.
 
     Args:
-        own: Figures of the supervisor itself.
+        own: Metrics of the supervisor itself.
 
     Attributes:
         workers: Of the processes.
@@ -70,16 +70,16 @@ class SupervisorState(Collector):
 
     @property
     def ready(self) -> bool:
-        """Whether new callers are welcome: all processes have come up once, and one of them is ready."""
+        """True if new callers are welcome: all processes have come up once, and one of them is ready."""
         return self.phase is Phase.SERVING and any(worker.ready for worker in self.workers)
 
     @property
     def all_workers(self) -> "tuple[Worker, ...]":
-        """Of the server processes, then of the judge host."""
+        """Workers of the server processes, then that of the judge host."""
         return (*self.workers,) if self.judge_host is None else (*self.workers, self.judge_host)
 
     def report(self) -> dict[str, Any]:
-        """For /healthz."""
+        """Return the state for /healthz."""
         reports = [
             worker.process.report for worker in self.workers if worker.process is not None and worker.process.report
         ]
@@ -99,12 +99,12 @@ class SupervisorState(Collector):
 
     @override
     def collect(self) -> Iterable[Metric]:
-        """The figures of all processes; from another thread than the event loop's."""
+        """Return the metrics of all processes; from another thread than the event loop's."""
         metrics_json = asyncio.run_coroutine_threadsafe(self.metrics(), self._loop).result(_COLLECT_S)
         return add_up([metrics_json])
 
     async def metrics(self) -> MetricsJson:
-        """The figures of all processes, those that have ended, and the supervisor."""
+        """Return the metrics of all processes, those that have ended, and the supervisor."""
         await self._refresh()
         running = [worker.process.metrics for worker in self.all_workers if worker.process is not None]
         shown = {"gradewire_serving": float(self.ready), "gradewire_degraded": float(len(self.report()["degraded"]))}
@@ -120,7 +120,7 @@ class SupervisorState(Collector):
         self._ended = to_json(add_up([self._ended, counted]))
 
     async def watch(self) -> None:
-        """Shows that the event loop lives, and looks at the figures now and then, for a process may be lost."""
+        """Show that the event loop lives, and look at the metrics now and then, for a process may be lost."""
         looked_s = 0.0
         while True:
             self._beat_s = time.monotonic()

@@ -243,7 +243,7 @@ class Calls:
 
     @property
     def _of_process(self) -> tuple[tuple[str, str], ...]:
-        """What tells callers which process this is, and whether they are to go to another one."""
+        """Trailing metadata that say which process this is, and whether callers are to go to another one."""
         return self._stopping if self._lifecycle.others_serve else self._process
 
     async def _around(

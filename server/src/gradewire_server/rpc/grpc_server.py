@@ -1,10 +1,9 @@
 """The gRPC server: the methods of our services, health and reflection, on one port."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 import grpc
-from google.protobuf.message import Message
 from grpc import aio
 from grpc_health.v1.health import SERVICE_NAME
 from grpc_reflection.v1alpha import reflection
@@ -12,10 +11,9 @@ from grpc_reflection.v1alpha import reflection
 from gradewire_proto.v1 import judging_pb2, models_pb2, monitoring_pb2, references_pb2, scoring_pb2
 from gradewire_proto.wire_rules import JUDGING, MODELS, MONITORING, REFERENCES, SCORING
 from gradewire_server.domain.caller import Scope
-from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.dispatch import Calls
 from gradewire_server.rpc.health import ALL_SERVICES, Lifecycle, standard_services
-from gradewire_server.rpc.method import Method, RpcCall, run_sized, run_stream
+from gradewire_server.rpc.method import Method, run_sized, run_stream
 from gradewire_server.rpc.sockets import bind_error, most_connections
 from gradewire_server.rpc.telemetry import Snapshots
 from gradewire_server.settings.limits import Connections
@@ -41,7 +39,7 @@ _UNCOMPRESSED: Final = 1
 """Bit 0 is "identity". Nobody knows before what a compressed message takes once it is unpacked: 30 kB of gzip make
 30 MB, and what guards memory counts bytes as they come in."""
 _STREAM_WINDOW_BYTES: Final = 64 * 1024
-"""Of a message that nobody reads yet."""
+"""Bytes of a message that nobody reads yet."""
 
 Services: TypeAlias = Mapping[str, Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]]
 """Handlers by service and method."""
@@ -49,13 +47,6 @@ Services: TypeAlias = Mapping[str, Mapping[str, "grpc.RpcMethodHandler[Any, Any]
 
 def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
     """Return the method handlers of all our services."""
-
-    def list_models(handlers: Handlers, _request: object, _call: RpcCall) -> Awaitable[Message]:
-        return handlers.list_models()
-
-    def snapshot(_handlers: Handlers, _request: object, _call: RpcCall) -> Awaitable[Message]:
-        return snapshots.take()
-
     score = Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest, Scope.SCORE, rows="items", metrics="metrics")
     score_stream = Method(
         f"{SCORING}/ScoreStream",
@@ -90,6 +81,8 @@ def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
         metrics="metrics",
         may_judge="generate",
     )
+    models = Method(f"{MODELS}/List", models_pb2.ListModelsRequest)
+    snapshot = Method(f"{MONITORING}/Snapshot", monitoring_pb2.SnapshotRequest, Scope.ADMIN)
     return {
         SCORING: {
             "Score": calls.unary(score, run_sized("score")),
@@ -102,12 +95,8 @@ def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
             "Complete": calls.unary(complete, run_sized("complete")),
         },
         REFERENCES: {"Prepare": calls.server_stream(prepare, run_stream("prepare"))},
-        MODELS: {"List": calls.unary(Method(f"{MODELS}/List", models_pb2.ListModelsRequest), list_models)},
-        MONITORING: {
-            "Snapshot": calls.unary(
-                Method(f"{MONITORING}/Snapshot", monitoring_pb2.SnapshotRequest, Scope.ADMIN), snapshot
-            )
-        },
+        MODELS: {"List": calls.unary(models, lambda handlers, *_: handlers.list_models())},
+        MONITORING: {"Snapshot": calls.unary(snapshot, lambda *_: snapshots.take())},
     }
 
 
@@ -181,7 +170,7 @@ async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, pr
 
 
 def _connection_options(connections: Connections) -> list[tuple[str, int]]:
-    """What bounds the memory and the descriptors that connections take."""
+    """Return the options that bound the memory and the descriptors of connections."""
     return [
         ("grpc.max_allowed_incoming_connections", most_connections(connections.max_count)),
         ("grpc.max_connection_idle_ms", round(connections.idle_s * 1000)),

@@ -19,23 +19,23 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 _log = logging.getLogger(__name__)
 MESSAGES_PER_S: Final = 5
-"""Of one place in the code."""
+"""Messages of one place in the code."""
 _WINDOW_S: Final = 1.0
 _FLUSH_AFTER_S: Final = 0.2
 _MAX_WAITING: Final = 10_000
 _FAILED_PER_S: Final = 50
 """Failed calls of one method and code that are logged in a second; of the others one line tells the number."""
 _MAX_CHARACTERS: Final = 256
-"""Of each text of a record."""
+"""Characters of each text of a record."""
 _MAX_LISTED: Final = 64
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192
 _CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
 _GRPC_LOGGER: Final = "grpc._cython.cygrpc"
 _LOST_CALL: Final = "ExecuteBatchError"
-"""What gRPC raises where a reply has nobody left to go to: the deadline is over, or the caller has gone."""
+"""The error that gRPC raises where a reply has nobody left to go to: the deadline is over, or the caller has gone."""
 _BROKEN_METADATA: Final = "Invalid encoding on "
-"""How gRPC begins what it logs of metadata that are not UTF-8, twice for each, with their value and a traceback."""
+"""The beginning of gRPC's two messages about metadata that are not UTF-8, with their value and a traceback."""
 
 
 class RateBound(Generic[KeyT]):
@@ -54,12 +54,12 @@ class RateBound(Generic[KeyT]):
 
     @property
     def waiting(self) -> bool:
-        """Whether something was left out that `left_out` has not told yet."""
+        """True if something was left out that `left_out` has not reported yet."""
         with self._lock:
             return any(window.left_out for window in self._windows.values())
 
     def admit(self, kind: KeyT) -> bool:
-        """Whether one more of this kind passes."""
+        """Return whether one more of this kind passes."""
         with self._lock:
             now_s = self._clock()
             window = self._windows.setdefault(kind, _Window(now_s, now_s))
@@ -72,7 +72,7 @@ class RateBound(Generic[KeyT]):
             return False
 
     def left_out(self, *, at_once: bool = False) -> dict[KeyT, int]:
-        """How many were left out since this was last told, of each kind at most once a second unless `at_once`."""
+        """Return how many were left out since the last call, of each kind at most once a second unless `at_once`."""
         with self._lock:
             now_s = self._clock()
             found = {}
@@ -87,7 +87,7 @@ class RateBound(Generic[KeyT]):
 
 @dataclass(slots=True)
 class _Window:
-    """What came of one kind: in the second that began at `started_s`, and left out since `told_s`."""
+    """The numbers of one kind: in the second that began at `started_s`, and left out since `told_s`."""
 
     started_s: float
     told_s: float
@@ -96,7 +96,7 @@ class _Window:
 
 
 class FloodFilter(logging.Filter):
-    """Of a log's handler: bounds what one place in the code says, and knows gRPC's lost calls.
+    """A filter of a log's handler that bounds the messages of one place in the code, and knows gRPC's lost calls.
 
     A reply that nobody waits for any more is no defect, whatever gRPC thinks: its traceback becomes a counted line of
     level DEBUG. Metadata that are not UTF-8 are no defect either, and their value may be a token. Any other exception
@@ -145,7 +145,7 @@ request_id: Final[ContextVar[str]] = ContextVar("request_id", default="")
 
 @dataclass(slots=True)
 class CallRecord:
-    """What is known of a call; filled while it runs.
+    """The line of a call in the log; filled while it runs.
 
     Attributes:
         request_id: Given by the caller or made here.

@@ -39,7 +39,7 @@ _PER_ITEM: Final = 1500
 _PER_RESULT: Final = 1200
 """A result with its parts, its timing and where they come from."""
 _MAX_STRINGS: Final = 500_000
-"""Of one message: far more than people send, and 60 MB."""
+"""Strings of one message: far more than people send, and 60 MB."""
 _SMALL_BYTES: Final = 4096
 _SLICE_BYTES: Final = 1 << 20
 _LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)

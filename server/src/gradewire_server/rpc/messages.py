@@ -180,7 +180,7 @@ def _memory_is_short() -> OverloadedError:
 
 
 class StreamMemory:
-    """What one stream holds of the memory of all streams. Lives on one event loop.
+    """The share of one stream in the memory of all streams. Lives on one event loop.
 
     Args:
         shared: Memory of all streams, in bytes.
@@ -195,7 +195,7 @@ class StreamMemory:
         self._done = 0
 
     def in_work(self) -> bool:
-        """Whether results of a message are still to come or to be taken."""
+        """Return whether results of a message are still to come or to be taken."""
         return bool(self._held)
 
     async def take(self, size_bytes: int, items: int) -> None:

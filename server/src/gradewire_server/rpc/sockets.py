@@ -31,7 +31,7 @@ class BindError(OSError):
 
 
 def bind_error(address: str, flag: str) -> BindError:
-    """Says what is wrong with an address (HOST:PORT) that could not be bound, and the flag that changes its port."""
+    """Return an error that says why an address (HOST:PORT) could not be bound, and which flag changes its port."""
     return BindError(f"cannot listen on {address}: {_bind_problem(address, flag)}")
 
 
@@ -93,7 +93,7 @@ def raise_descriptor_limit() -> None:
 
 
 def most_connections(wanted: int) -> int:
-    """As many connections as are wanted, or as there are descriptors for."""
+    """Return the number of connections that is wanted, or that there are descriptors for."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted

@@ -88,7 +88,7 @@ class RedisConfig:
     Of connecting and of reading one chunk; what takes longer is a miss. Generous, because a busy machine delays even a
     quick answer, and the breaker bounds how often it is waited for."""
     write_timeout_s: PositiveSeconds = 2.0
-    """Of writing one chunk, which no score waits for."""
+    """Longest wait for one chunk to be written, which no score waits for."""
     slow_s: PositiveSeconds = 0.15
     """A chunk that takes longer to read counts as a failure for the breaker, though its answers are used."""
     failures_to_open: Count = 5
@@ -175,7 +175,7 @@ class ComputeConfig:
 
     More than one costs memory: a second copy of the weights."""
     pin_workers: bool = True
-    """Whether each worker stays on a core of its own, where there are as many workers as cores and one thread a run; a
+    """True keeps each worker on a core of its own, where there are as many workers as cores and one thread a run; a
     short call on two idle workers is half as long then."""
     allow_spinning: Annotated[bool, Setting("allow_spinning")] = False
     """Let idle encoder threads spin: quicker to wake, but they keep their cores busy.
@@ -233,7 +233,7 @@ class GpuConfig:
 
     @property
     def required(self) -> bool:
-        """Whether the server shall not start without a GPU."""
+        """True if the server shall not start without a GPU."""
         return self.device.startswith("cuda")
 
     @property
@@ -244,7 +244,7 @@ class GpuConfig:
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class TritonConfig:
-    """Where Triton is and how it is asked."""
+    """Triton's address and the manner of asking it."""
 
     url: Annotated[str, Setting("triton_url")] = "127.0.0.1:8001"
     """HOST:PORT of Triton's gRPC."""
@@ -291,7 +291,7 @@ class EngineConfig:
     preload: Annotated[Names, Setting("preload")] = ()
     """Further models to load at start, not at first use."""
     triton: TritonConfig | None = None
-    """Where encoders run; None: in this process."""
+    """Triton that runs encoders; None: they run in this process."""
     compute: ComputeConfig = field(default_factory=ComputeConfig)
     gpu: GpuConfig = field(default_factory=GpuConfig)
     wordnet_directory: Annotated[OptionalDirectory, Setting("wordnet_directory")] = None

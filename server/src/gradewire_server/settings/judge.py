@@ -82,7 +82,7 @@ class EmbeddedJudgeConfig:
     max_prefix_states: int = 8
     """Fixed prompts whose state is kept, each about 60 KiB a token for a model of 1.5 B parameters."""
     max_prefix_tokens: int = 8192
-    """Of all kept fixed prompts together."""
+    """Tokens of all kept fixed prompts together."""
     max_context_tokens: int = 4096
     """Longest prompt with its answer; never more than the model reads."""
     max_sequences: int = 8
@@ -132,7 +132,7 @@ class RemoteJudgeConfig:
     output_price: Annotated[OptionalPrice, Setting("judge_output_price")] = None
     """Price of a million tokens that the judge's server writes; unset: not known."""
     attempts: int = 4
-    """How often one request is tried."""
+    """Attempts of one request."""
     max_prompt_characters: int = 24_000
     """Longer prompts are cut at the prediction, since only the server counts tokens."""
 
@@ -143,7 +143,7 @@ def _embedded() -> Backend:
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class JudgeConfig:
-    """Where judges run, and which one is meant."""
+    """The place where judges run, and the default judge."""
 
     backend: Annotated[Backend, Setting("judge_backend", default=_embedded)] = "none"
     """Where judges run: nowhere, in a process of this machine, in Triton's vLLM backend, behind an OpenAI-compatible

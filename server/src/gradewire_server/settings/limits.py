@@ -61,7 +61,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class Capacity:
-    """How much may be in flight in the whole server."""
+    """Bounds of what is in flight in the whole server."""
 
     max_items: Annotated[Count, Setting("max_items_in_flight")] = 16384
     """Items in work in the whole server.
@@ -93,7 +93,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class Connections:
-    """How many connections there are, and how long."""
+    """Number and life of connections."""
 
     max_count: Annotated[Count, Setting("max_connections")] = 1000
     """Connections to the gRPC port that are open at a time.
@@ -109,14 +109,14 @@ _CGROUP_FILES: Final = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""Of a container: what version 2 and version 1 of control groups say."""
+"""Memory of a container, as version 2 and version 1 of control groups say."""
 _MACHINE_SHARE: Final = 0.75
-"""Where no container sets a limit: the rest is for the system, the disk's cache and the judge's worker."""
+"""The share where no container sets a limit: the rest is for the system, the disk's cache and the judge's worker."""
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class MemoryConfig:
-    """What everything together may take."""
+    """Memory of everything together."""
 
     limit_bytes: Annotated[BytesOrAuto, Setting("memory_limit")] = 0
     """Memory of the whole process; 0: what its container has, else 3/4 of the machine's."""
@@ -142,7 +142,7 @@ _SHARES: Final[Mapping[str, _Share]] = {
 }
 _LEAST_SHARE_BYTES: Final = 16 * MIB
 _PROCESS_BYTES: Final = 384 * MIB
-"""Of a server with the default encoder, before anybody calls."""
+"""Memory of a server with the default encoder, before anybody calls."""
 
 
 def usable_memory(files: tuple[Path, ...] = _CGROUP_FILES) -> int:

@@ -60,8 +60,8 @@ _MOST_BY_DEFAULT: Final = 8
 _LEAST_BYTES: Final = 16 * MIB
 _SUPERVISOR_BYTES: Final = 64 * MIB
 _JUDGE_HOST_BYTES: Final = 96 * MIB
-"""Of the process that runs the judges, without their workers: those are no part of memory_limit, nor is that of a
-server alone."""
+"""Memory of the process that runs the judges, without their workers: those are no part of memory_limit, nor is that of
+a server alone."""
 _DIVIDED_BYTES: Final = (
     "memory_max_bytes",
     "remembered_results_max_bytes",
@@ -74,7 +74,7 @@ _DIVIDED_COUNTS: Final = ("max_items_in_flight", "max_streams", "max_connections
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class ProcessesConfig:
-    """How many processes share the port of gRPC."""
+    """Number of processes that share the port of gRPC."""
 
     count: Annotated[CountOrAuto, Setting("processes")] = 0
     """Server processes that share the port of gRPC; 0: one for every two cores and GiB of memory_limit, 8 at most, and
@@ -84,7 +84,7 @@ class ProcessesConfig:
 
 
 def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
-    """How many processes are to serve.
+    """Return the number of processes that are to serve.
 
     Args:
         given: The value of every setting by its name, shares of memory resolved.
@@ -106,7 +106,7 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
 
 
 def _single_process_reason(given: Mapping[str, Any]) -> str:
-    """Why several processes cannot serve together with these settings; empty where they can."""
+    """Return why several processes cannot serve together with these settings; empty where they can."""
     if sys.platform != "linux":
         return "needs Linux, which alone spreads connections over processes that share a port"
     if given["disk_directory"] is None and given["redis_url"] is None:

@@ -81,7 +81,7 @@ def _split(value: Any) -> Any:
 
 
 def _split_tokens(value: Any) -> Any:
-    """As `_split`; a text must hold a token: a secret that turned out empty must not leave the server open."""
+    """Split as `_split` does; a text must hold a token, for an empty secret must not leave the server open."""
     found = _split(value)
     if isinstance(value, str) and not found:
         raise ValueError(_BLANK_PROBLEM)

@@ -66,13 +66,13 @@ class ListenConfig:
 
     @property
     def is_open(self) -> bool:
-        """Whether every call is let in, as far as tokens go."""
+        """True if every call is let in, as far as tokens go."""
         return not self.auth_tokens and self.auth_tokens_file is None
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class RewardsConfig:
-    """How the HTTP API answers the posts of frameworks for reinforcement learning."""
+    """Answers of the HTTP API to posts of frameworks for reinforcement learning."""
 
     metric: Annotated[str, Field(min_length=1), Setting("rewards_metric")] = "smile"
     """Line of the one metric whose score is the reward of a post."""
@@ -116,7 +116,7 @@ class HttpApiConfig:
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class LogConfig:
-    """What is logged."""
+    """The log."""
 
     level: Annotated[Level, Setting("log_level")] = "info"
     """Minimum log level."""
@@ -126,7 +126,7 @@ class LogConfig:
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class TracingConfig:
-    """Of the server and of its HTTP gateway; headers, certificates, service name: OpenTelemetry's own variables."""
+    """Tracing of server and HTTP gateway; headers, certificates, service name: OpenTelemetry's own variables."""
 
     endpoint: Annotated[str, Setting("otlp_endpoint")] = ""
     """Collector of OpenTelemetry (http://HOST:4317) for traces and evaluation events; empty: that of
@@ -145,7 +145,7 @@ class TracingConfig:
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class ShutdownConfig:
-    """How the server stops."""
+    """The end of the server."""
 
     drain_s: Annotated[Seconds, Setting("drain_s")] = 5.0
     """Time between the stop signal and no longer taking calls."""
