@@ -205,7 +205,7 @@ async def test_a_server_that_is_away_is_told_without_its_address() -> None:
 async def test_health_is_the_server_s(wire: Wire, gateway: RunningGateway) -> None:
     health = await gateway.client.get("/healthz")
     assert (health.status_code, health.json()) == (200, {"status": "SERVING"})
-    await wire.lifecycle.draining()
+    wire.lifecycle.draining()
     assert (await gateway.client.get("/healthz")).status_code == 503
 
 

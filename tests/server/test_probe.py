@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gradewire_server.concurrency import Phase
 from gradewire_server.probe import is_ready
-from gradewire_server.rpc.call import RpcTelemetry
-from gradewire_server.rpc.calls import Lifecycle
-from gradewire_server.rpc.http import HttpSide, server_tls
+from gradewire_server.process import Phase
+from gradewire_server.rpc.health import Lifecycle
+from gradewire_server.rpc.operational_http import HttpSide, server_tls
+from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.settings.transport import Tls
 
 

@@ -22,7 +22,7 @@ from gradewire_server.prompt_view import (
 from gradewire_server.requests.context import PromptDirectoryError, open_prompts
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.server import Settings
-from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.setting import SettingsError
 
 __all__ = ["JudgeMeter", "JudgeTokenizer", "PromptRound", "PromptView", "RoundTokens"]
 

@@ -11,10 +11,10 @@ from typing import Any
 from gradewire.errors import InvalidRequest, MissingExtra
 from gradewire.rewards.framework_settings import scorer_of
 from gradewire_server.processes.supervisor import run as supervise
-from gradewire_server.settings.server import Settings, setting_infos
-from gradewire_server.settings.surface import SettingInfo, SettingsError
+from gradewire_server.settings.server import Settings, every_setting
+from gradewire_server.settings.setting import SettingField, SettingsError
 
-__all__ = ["SettingInfo", "print_settings", "run_server", "setting_infos"]
+__all__ = ["SettingField", "every_setting", "print_settings", "run_server"]
 
 
 @contextmanager

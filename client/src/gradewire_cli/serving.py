@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
-    from gradewire_cli.server_settings import SettingInfo
+    from gradewire_cli.server_settings import SettingField
 
 
 _TYPES: dict[str, type] = {"integer": int, "number": float}
@@ -32,11 +32,11 @@ class ServeCommand(click.Command):
         """The command's own options and one per setting."""
         own = super().get_params(ctx)
         known = {parameter.name for parameter in own}
-        infos = server_module("gradewire_cli.server_settings").setting_infos()
+        infos = server_module("gradewire_cli.server_settings").every_setting()
         return [*(_option(info) for info in infos if info.name not in known), *own]
 
 
-def _option(info: SettingInfo) -> click.Option:
+def _option(info: SettingField) -> click.Option:
     # The server reads variables and file itself, so a flag that is not given must stay away: no default, no variable.
     notes = [f"default: {info.default}"] if info.default and not info.secret else []
     attributes: dict[str, Any] = {}

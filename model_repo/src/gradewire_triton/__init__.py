@@ -3,16 +3,8 @@
 The server comes in a wheel; backends of ours emulate the ONNX Runtime and vLLM backends that the wheel lacks.
 """
 
-from gradewire_triton.environment import ensure_environment
-from gradewire_triton.errors import EnvironmentBrokenError, TritonError, TritonStartError
-from gradewire_triton.process import TritonProcess
-from gradewire_triton.server_options import ServerOptions
+from gradewire_triton.environment import EnvironmentBrokenError, ensure_environment
+from gradewire_triton.process import ServerOptions, TritonProcess
+from gradewire_triton.state import TritonStartError
 
-__all__ = [
-    "EnvironmentBrokenError",
-    "ServerOptions",
-    "TritonError",
-    "TritonProcess",
-    "TritonStartError",
-    "ensure_environment",
-]
+__all__ = ["EnvironmentBrokenError", "ServerOptions", "TritonProcess", "TritonStartError", "ensure_environment"]

@@ -20,10 +20,8 @@ from gradewire_triton.environment import (
     default_environment,
     ensure_environment,
 )
-from gradewire_triton.errors import TritonStartError
-from gradewire_triton.process import TritonProcess
-from gradewire_triton.server_options import ServerOptions
-from gradewire_triton.state import Addresses, StateDirectory, default_state, why_not_ready
+from gradewire_triton.process import ServerOptions, TritonProcess
+from gradewire_triton.state import Addresses, StateDirectory, TritonStartError, default_state, why_not_ready
 
 _POLL_S = 0.05
 _STOP_S = 40.0

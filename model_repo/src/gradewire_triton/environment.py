@@ -15,8 +15,8 @@ from pathlib import Path
 
 import platformdirs
 
+from gradewire_models.errors import ModelError
 from gradewire_models.locks import exclusive
-from gradewire_triton.errors import EnvironmentBrokenError
 
 # Where NumPy 1, ONNX Runtime and a stub of Triton's Python backend are all to be had.
 _PYTHONS = ((3, 11), (3, 12))
@@ -28,6 +28,10 @@ MARKER_FILE = "gradewire-triton.sha256"
 _SHOWN_LINES = 8
 
 Report = Callable[[str], None]
+
+
+class EnvironmentBrokenError(ModelError):
+    """The environment that Triton runs in cannot be made on this machine; the message says why."""
 
 
 def check_machine() -> None:
@@ -44,7 +48,7 @@ def check_machine() -> None:
 
 
 def libpython_directory() -> Path:
-    """Where this interpreter's shared library lies, which Triton's Python backend loads.
+    """Return the directory of this interpreter's shared library, which Triton's Python backend loads.
 
     Raises:
         EnvironmentBrokenError: There is none, or this is a Python that the backend does not know.

@@ -1,4 +1,4 @@
-"""One Triton server: start it, wait for it, stop it, and remove what is left of it."""
+"""One Triton server: its options, its start, its end, and the removal of what is left of it."""
 
 import hashlib
 import os
@@ -11,15 +11,17 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
+from gradewire_models.repository._model_config_pb2 import ModelInstanceGroup
+from gradewire_models.repository.config import CONFIG_FILE, read_config
 from gradewire_triton.environment import TritonEnvironment
-from gradewire_triton.errors import TritonStartError
-from gradewire_triton.server_options import Ports, ServerOptions, command_line
-from gradewire_triton.state import Addresses, why_not_ready
+from gradewire_triton.state import Addresses, TritonStartError, why_not_ready
 
 # The program replaces this one after the kernel is asked (PR_SET_PDEATHSIG) for SIGINT when its parent is gone.
 _LAUNCH = (
@@ -30,9 +32,83 @@ _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps POSIX shared
 _SERVER = b"tritonserver"
 _STUB = b"triton_python_backend_stub"
 
+_EXIT_TIMEOUT_S = 10
+"""Seconds that requests in flight get when it stops."""
 _POLL_S = 0.05
 _SHOWN_LINES = 12
 _EMULATED = ("onnxruntime", "vllm")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Options of a Triton server.
+
+    Attributes:
+        repository: Triton model repository.
+        models: Names of the models to load; empty loads every one that is in the repository at start and needs no GPU.
+        host: Address to listen on. Triton authenticates nobody: keep it on the loopback, or behind a firewall.
+        grpc_port: Port of gRPC; 0 takes a free one. `http_port` and `metrics_port` likewise.
+        http_port: Port of HTTP.
+        metrics_port: Port of Prometheus metrics.
+        poll_s: Seconds between two checks for changes in the repository, whose models are all loaded then; 0 loads
+            and unloads on request only.
+    """
+
+    repository: Path
+    models: tuple[str, ...] = ()
+    host: str = "127.0.0.1"
+    grpc_port: int = 0
+    http_port: int = 0
+    metrics_port: int = 0
+    poll_s: int = 0
+
+    def model_names(self) -> tuple[str, ...]:
+        """Models that are loaded at start.
+
+        Raises:
+            ValueError: A config.pbtxt cannot be parsed.
+            OSError: A config.pbtxt cannot be read.
+        """
+        found = sorted(self.repository.glob(f"[!.]*/{CONFIG_FILE}"))
+        return self.models or tuple(path.parent.name for path in found if not _needs_gpu(path))
+
+
+def _needs_gpu(config_path: Path) -> bool:
+    config, _ = read_config(config_path)
+    return any(group.kind == ModelInstanceGroup.KIND_GPU for group in config.instance_group)
+
+
+class Ports(NamedTuple):
+    """Ports of one run: of gRPC, of HTTP and of the Prometheus metrics."""
+
+    grpc: int
+    http: int
+    metrics: int
+
+
+def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_prefix: str) -> list[str]:
+    """Arguments of ``tritonserver``; the names of its shared memory will begin with `shm_prefix`."""
+    control = (
+        ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
+        if options.poll_s
+        else ["--model-control-mode=explicit", *(f"--load-model={name}" for name in options.model_names())]
+    )
+    return [
+        f"--model-repository={options.repository.absolute()}",
+        f"--backend-directory={backends}",
+        f"--backend-config=python,shm-region-prefix-name={shm_prefix}",
+        # Completing a configuration starts every model once more, and ours are complete.
+        "--disable-auto-complete-config",
+        "--allow-gpu-metrics=false",
+        f"--exit-timeout-secs={_EXIT_TIMEOUT_S}",
+        f"--grpc-address={options.host}",
+        f"--http-address={options.host}",
+        f"--metrics-address={options.host}",
+        f"--grpc-port={ports.grpc}",
+        f"--http-port={ports.http}",
+        f"--metrics-port={ports.metrics}",
+        *control,
+    ]
 
 
 def start_child(
@@ -67,28 +143,6 @@ def start_child(
     # To the kernel the parent is a thread, not a process: this one lives as long as the child.
     threading.Thread(target=start_and_stay, name="triton", daemon=True).start()
     return started.result()
-
-
-def stub_pids(shm_prefix: str) -> list[int]:
-    """Processes of Triton's Python backend whose shared memory has names with this prefix."""
-    return _owners(shm_prefix, _STUB)
-
-
-def shared_memory(shm_prefix: str) -> list[Path]:
-    """Files of shared memory whose names have this prefix."""
-    return list(_SHARED_MEMORY.glob(f"{shm_prefix}*"))
-
-
-def remove_leftovers(shm_prefix: str) -> None:
-    """Kills a server that still runs with this prefix, and its stubs, and removes their shared memory."""
-    for program in (_SERVER, _STUB):
-        for pid in _owners(shm_prefix, program):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-    for path in shared_memory(shm_prefix):
-        path.unlink(missing_ok=True)
 
 
 def _owners(shm_prefix: str, program: bytes) -> list[int]:
@@ -130,7 +184,7 @@ class TritonProcess:
 
     @property
     def addresses(self) -> Addresses:
-        """Where it listens; kept when it is started again."""
+        """Addresses on which it listens; kept when it is started again."""
         if self._ports is None:
             raise RuntimeError("never started")
         host = self.options.host
@@ -172,7 +226,7 @@ class TritonProcess:
             TritonStartError: It ended, or was not ready in time (it is stopped then).
         """
         give_up = time.monotonic() + timeout_s
-        while not self.is_ready():
+        while why_not_ready(self.addresses, timeout_s=2.0):
             if self._running.poll() is not None:
                 self.clean()
                 raise TritonStartError(f"Triton ended with exit code {self._running.returncode}; {self.end_of_log()}")
@@ -181,20 +235,16 @@ class TritonProcess:
                 raise TritonStartError(f"Triton was not ready within {timeout_s:g} s; {self.end_of_log()}")
             time.sleep(_POLL_S)
 
-    def is_ready(self) -> bool:
-        """Whether the server and its models are ready."""
-        return not why_not_ready(self.addresses, timeout_s=2.0)
-
     def stub_pids(self) -> list[int]:
-        """Processes that run the models, one per instance."""
-        return stub_pids(self._shm_prefix)
+        """Return the processes that run the models, one per instance."""
+        return _owners(self._shm_prefix, _STUB)
 
     def shared_memory(self) -> list[Path]:
-        """Its files of shared memory."""
-        return shared_memory(self._shm_prefix)
+        """Return its files of shared memory."""
+        return list(_SHARED_MEMORY.glob(f"{self._shm_prefix}*"))
 
     def is_running(self) -> bool:
-        """Whether the server's process runs."""
+        """Return whether the server's process runs."""
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:
@@ -218,8 +268,13 @@ class TritonProcess:
         self._running.wait()
 
     def clean(self) -> None:
-        """Removes what is left of a server that is gone."""
-        remove_leftovers(self._shm_prefix)
+        """Kill a server that still runs with this prefix, and its stubs, and remove their shared memory."""
+        for program in (_SERVER, _STUB):
+            for pid in _owners(self._shm_prefix, program):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        for path in self.shared_memory():
+            path.unlink(missing_ok=True)
 
     @property
     def _running(self) -> subprocess.Popen[bytes]:
@@ -252,12 +307,10 @@ class TritonProcess:
 
 
 def _choose_ports(options: ServerOptions) -> Ports:
-    sockets = [socket.socket() for _ in range(3)]
-    try:
-        for probe in sockets:
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in Ports._fields]
+        for probe in probes:
             probe.bind((options.host, 0))
-        free = [int(probe.getsockname()[1]) for probe in sockets]
-    finally:
-        for probe in sockets:
-            probe.close()
-    return Ports(options.grpc_port or free[0], options.http_port or free[1], options.metrics_port or free[2])
+        free = [int(probe.getsockname()[1]) for probe in probes]
+    chosen = (options.grpc_port, options.http_port, options.metrics_port)
+    return Ports(*(port or other for port, other in zip(chosen, free, strict=True)))

@@ -11,12 +11,16 @@ from pathlib import Path
 
 import platformdirs
 
-from gradewire_triton.errors import TritonStartError
+from gradewire_models.errors import ModelError
+
+
+class TritonStartError(ModelError):
+    """Triton ended, or was not ready in time; the message ends with the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where a server listens: HOST:PORT of gRPC, URLs of HTTP and of the Prometheus metrics; and its log."""
+    """Addresses of a server: HOST:PORT of gRPC, URLs of HTTP and of the Prometheus metrics; and its log."""
 
     grpc: str
     http: str
@@ -25,7 +29,7 @@ class Addresses:
 
 
 def why_not_ready(addresses: Addresses, *, timeout_s: float) -> str:
-    """Why a server and its models are not ready; "" where they are."""
+    """Return why a server and its models are not ready; "" where they are."""
     url = f"{addresses.http}/v2/health/ready"
     connection = http.client.HTTPConnection(addresses.http.removeprefix("http://"), timeout=timeout_s)
     try:

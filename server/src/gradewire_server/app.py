@@ -2,40 +2,35 @@
 
 import asyncio
 import logging
-import signal
-import sys
-from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final
 
 from grpc import aio
-from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 
 from gradewire_gateway.settings import LOOPBACK
 from gradewire_server.backends import Backends, opened_handlers
-from gradewire_server.concurrency import Stop
 from gradewire_server.domain.items import Failure
-from gradewire_server.housekeeping import (
-    collect_and_keep,
-    collect_when_idle,
-    guarded,
-    observe,
-    observe_once,
-    return_large_blocks,
-)
-from gradewire_server.processes.gateway import Endpoint, GatewaySupervisor, endpoint, gateway_settings, running_gateway
-from gradewire_server.processes.this_process import Position, ThisProcess
+from gradewire_server.garbage import collect_and_keep, collect_when_idle
+from gradewire_server.memory_guard import guarded, return_large_blocks
+from gradewire_server.process import Stop, unless
+from gradewire_server.processes.child import Child, run_to_exit
+from gradewire_server.processes.http_gateway import GatewaySupervisor, endpoint, running_gateway
+from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.handlers import Handlers, without_synonyms
-from gradewire_server.rpc.call import RpcTelemetry
-from gradewire_server.rpc.calls import Calls, Lifecycle
-from gradewire_server.rpc.http import open_http
-from gradewire_server.rpc.log import FloodFilter, RequestLog, configure_log
-from gradewire_server.rpc.server import Snapshots, listen, make_server, service_handlers
+from gradewire_server.rpc.dispatch import Calls
+from gradewire_server.rpc.grpc_server import listen, make_server, service_handlers
+from gradewire_server.rpc.health import Lifecycle
+from gradewire_server.rpc.log import FloodFilter, RequestLog
+from gradewire_server.rpc.operational_http import open_http
 from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
+from gradewire_server.rpc.telemetry import RpcTelemetry, Snapshots
+from gradewire_server.settings.limits import Capacity
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.transport import ShutdownConfig
 from gradewire_server.tenants.shared_levels import SharedLevels
-from gradewire_server.tenants.tenant import TokensFileError
 from gradewire_server.tenants.tokens import Authentication, TokensFile
 from gradewire_server.tracing import open_call_tracer
 
@@ -44,6 +39,10 @@ _log = logging.getLogger(__name__)
 _QUIET_S: Final = 0.2
 """Seconds without a call after which all callers are taken to know that the server stops."""
 _MAX_QUIET_WAIT_S: Final = 3.0
+_OBSERVE_EVERY_S: Final = 0.25
+"""Less than a judge's process takes to restart, so that health shows each restart."""
+_LASTING_S: Final = 5.0
+"""Seconds of overload from which on it is no burst, and health reports it."""
 _REMAINING_CALLS_S: Final = 0.5
 """Seconds for calls that are left when our own are done: a watcher of health would stay for ever."""
 
@@ -80,53 +79,32 @@ async def wind_down(
         shutdown.grace_s,
     )
     lifecycle.others_serve = stop.others_serve
-    await lifecycle.draining()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(shutdown.drain_s):
-            await stop.urgent.wait()
+    lifecycle.draining()
+    await unless(stop.urgent, asyncio.sleep(shutdown.drain_s))
     if stop.others_serve:
         await _hand_over(server, calls, shutdown.grace_s, stop)
         return
     # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
     # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
     lifecycle.stopping()
-    await _or_stop_now(_settle(calls, shutdown.grace_s), stop)
+    await _settle(calls, shutdown.grace_s, stop)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
 
 
-async def _or_stop_now(waiting: Coroutine[Any, Any, None], stop: Stop, timeout_s: float | None = None) -> None:
-    """Waits, for so long at most, unless it is to end at once."""
-    tasks = asyncio.create_task(waiting), asyncio.create_task(stop.urgent.wait())
-    try:
-        await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
 async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Stop) -> None:
-    """Waits until callers that understand have gone elsewhere, then has gRPC send the others away (GOAWAY)."""
-    await _or_stop_now(_wait_until_idle(calls), stop)
+    """Wait until callers that understand have gone elsewhere, then have gRPC send the others away (GOAWAY)."""
+    await unless(stop.urgent, calls.quiet(_QUIET_S), _MAX_QUIET_WAIT_S)
     ending = asyncio.create_task(server.stop(grace_s))
-    await _or_stop_now(calls.idle(), stop, grace_s)
+    await unless(stop.urgent, calls.idle(), grace_s)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
     await ending
 
 
-async def _wait_until_idle(calls: Calls) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_MAX_QUIET_WAIT_S):
-            await calls.quiet(_QUIET_S)
-
-
-async def _settle(calls: Calls, grace_s: float) -> None:
-    """Waits for the calls in flight, then for callers that have not noticed yet that the server stops."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(grace_s):
-            await calls.idle()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(min(grace_s, _MAX_QUIET_WAIT_S)):
-            await calls.quiet(_QUIET_S)
+async def _settle(calls: Calls, grace_s: float, stop: Stop) -> None:
+    """Wait for the calls in flight, then for callers that have not noticed yet that the server stops."""
+    await unless(stop.urgent, calls.idle(), grace_s)
+    if not stop.urgent.is_set():
+        await unless(stop.urgent, calls.quiet(_QUIET_S), min(grace_s, _MAX_QUIET_WAIT_S))
 
 
 async def serve(  # noqa: C901, PLR0915 - the one place that puts a server together
@@ -135,7 +113,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     started: Callable[[int], None] | None = None,
     stop: Stop | None = None,
     flood: FloodFilter | None = None,
-    member: ThisProcess | None = None,
+    child: Child | None = None,
 ) -> None:
     """Serves until `stop` is requested; cancelling it ends at once.
 
@@ -144,14 +122,14 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         started: Told the gRPC port once calls are taken.
         stop: How to ask for the end.
         flood: Of the log's handler, if it has one; counted and told from here.
-        member: This process as one of several; None: it serves alone.
+        child: This process as one of several; None: it serves alone.
 
     Raises:
         OSError: An address, a certificate or a directory cannot be used.
         TokensFileError: The tokens file cannot be used.
     """
     stop = stop or Stop()
-    position = None if member is None else member.position
+    position = None if child is None else child.position
     tokens_file = await _read_tokens(settings, None if position is None else SharedLevels(position.quotas))
     authentication = Authentication(settings.listen.auth_tokens, file=tokens_file)
     raise_descriptor_limit()
@@ -162,7 +140,6 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     flood = flood or FloodFilter()
     flood.on_left_out, flood.on_lost_call = telemetry.log_left_out.inc, telemetry.lost_replies.inc
     lifecycle = Lifecycle(telemetry)
-    await lifecycle.loading()
     request_log = RequestLog(
         share=settings.log.request_share,
         level=logging.getLevelNamesMapping()[settings.log.level.upper()],
@@ -178,8 +155,8 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             tracer=tracer,
             process="" if position is None else f"{position.index}/{position.count}",
         )
-        if member is not None:
-            await stack.enter_async_context(member.joined(registry, lifecycle))
+        if child is not None:
+            await stack.enter_async_context(child.joined(registry, lifecycle))
         stack.push_async_callback(request_log.close)
         if tokens_file is not None:
             stack.callback(asyncio.create_task(tokens_file.watch()).cancel)
@@ -194,8 +171,8 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
                 return
             lifecycle.loaded(loading.result()[0])
         server = make_server(
-            service_handlers(calls, Snapshots(registry, lifecycle, None if member is None else member.metrics)),
-            lifecycle.health,
+            service_handlers(calls, Snapshots(registry, lifecycle.report, None if child is None else child.metrics)),
+            lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
             connections=settings.connections,
             authentication=authentication if settings.listen.auth_health else None,
@@ -205,7 +182,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             server,
             _address(settings, settings.listen.port if position is None else position.port),
             tls=settings.listen.tls,
-            private=_private(handed, position),
+            private=position.private if position is not None else "" if handed is None else handed.private,
         )
         stack.push_async_callback(server.stop, None)
         memory = await stack.enter_async_context(
@@ -218,14 +195,9 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         )
         gateway = None
         if handed is not None:
-            gateway = GatewaySupervisor(
-                handed,
-                gateway_settings(settings, handed.private),
-                settings.log.level,
-                restarted=telemetry.gateway_restarts.inc,
+            gateway = await stack.enter_async_context(
+                running_gateway(handed, settings, handed.private, telemetry.gateway_restarts.inc)
             )
-            await stack.enter_async_context(running_gateway(gateway))
-            _log.info("HTTP API on port %d", handed.port)
         _warn_if_open(settings)
         loading = loading or asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await before_stop(loading, stop):
@@ -233,15 +205,13 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         handlers, backends = loading.result()
         # Entered last, left first: whatever happens, no call runs into closed backends.
         stack.push_async_callback(server.stop, None)
-        await observe_once(backends, lifecycle)
+        show = partial(_show_health, backends, lifecycle, handlers.context.admission, settings.capacity, gateway)
+        show()
         if missing := await without_synonyms(backends.ports.lexicon):
             _log.info("meteor cannot be computed: %s", missing)
         memory.loaded()
-        await lifecycle.serving(handlers)
-        observing = asyncio.create_task(
-            observe(backends, lifecycle, flood, handlers.context, settings.capacity.unready_overload_s, gateway=gateway)
-        )
-        stack.callback(observing.cancel)
+        lifecycle.serving(handlers)
+        stack.callback(asyncio.create_task(_observe(show, flood)).cancel)
         await stack.enter_async_context(collect_when_idle(calls.idle))
         if position is None:
             _log.info("serving on port %d", port)
@@ -257,7 +227,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
 
 
 def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> int:
-    """Serves until SIGTERM or SIGINT; a second signal ends at once.
+    """Serve until SIGTERM or SIGINT; a second signal ends at once.
 
     Args:
         settings: All of them.
@@ -266,55 +236,73 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
     Returns:
         The exit code: 0, or 1 where it cannot start.
     """
-    flood = configure_log(settings.log.level)
-    return _run(settings, Stop(), flood, started=started)
+    stop = Stop()
+    return _run(settings, stop, _cannot_reload, started=started)
 
 
-def run_member(settings: Settings, member: ThisProcess, stop: Stop) -> int:
-    """As `run`, for one of several processes.
+def run_child(settings: Settings, child: Child, stop: Stop) -> int:
+    """Serve as one of several processes; SIGHUP lets it leave while others go on.
 
     Args:
-        settings: Of this process: its share of what is set for all.
-        member: It.
+        settings: Settings of this process: its share of what is set for all.
+        child: This process.
         stop: Requests to stop, besides those by signals.
     """
-    return _run(settings, stop, configure_log(settings.log.level), member=member)
+    return _run(settings, stop, stop.leave, child=child)
 
 
 def _run(
     settings: Settings,
     stop: Stop,
-    flood: FloodFilter,
+    hangup: Callable[[], None],
     *,
     started: Callable[[int], None] | None = None,
-    member: ThisProcess | None = None,
+    child: Child | None = None,
 ) -> int:
     return_large_blocks()
-    # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
-    disable_created_metrics()  # type: ignore[no-untyped-call]
 
-    async def until_signal() -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.request)
-        if member is None:
-            with_terminal = sys.stdin is not None and sys.stdin.isatty()
-            loop.add_signal_handler(signal.SIGHUP, stop.request if with_terminal else _cannot_reload)
-        else:
-            loop.add_signal_handler(signal.SIGHUP, stop.leave)
-        await serve(settings, started=started, stop=stop, flood=flood, member=member)
+    async def until_signal(flood: FloodFilter) -> None:
+        stop.listen(hangup)
+        await serve(settings, started=started, stop=stop, flood=flood, child=child)
 
-    try:
-        asyncio.run(until_signal())
-    except TokensFileError as error:
-        _log.error("cannot serve: auth_tokens_file: %s", error)
-        return 1
-    except OSError as error:
-        _log.error("cannot serve: %s", error)
-        return 1
-    finally:
-        flood.report(at_once=True)
-    return 0
+    return run_to_exit(until_signal, settings.log.level)
+
+
+async def _observe(show: Callable[[], None], flood: FloodFilter) -> None:
+    while True:
+        show()
+        flood.report()
+        await asyncio.sleep(_OBSERVE_EVERY_S)
+
+
+def _show_health(
+    backends: Backends,
+    lifecycle: Lifecycle,
+    admission: Admission,
+    capacity: Capacity,
+    gateway: GatewaySupervisor | None,
+) -> None:
+    """Show the state of backends, overload and gateway in health and metrics."""
+    health, overload_s = backends.health(), admission.overload_s
+    degraded = [*health.degraded]
+    if not any(health.models.values()):
+        degraded.insert(0, "no model is loaded")
+    if gateway is not None and gateway.trouble:
+        degraded.append(gateway.trouble)
+    if health.judge.trouble:
+        degraded.append(f"judge: {health.judge.trouble}")
+    if overload_s > _LASTING_S:
+        degraded.append(f"overload: small requests have been refused for {overload_s:.0f} s")
+    lifecycle.observe(
+        degraded=degraded,
+        broken=[
+            health.troubles.get(name) or f"model {name} is not loaded"
+            for name, well in health.models.items()
+            if not well
+        ],
+        judging=health.judge.ready if health.judge.configured else None,
+        overloaded=0 < capacity.unready_overload_s <= overload_s,
+    )
 
 
 def _cannot_reload() -> None:
@@ -341,13 +329,6 @@ async def _read_tokens(settings: Settings, levels: SharedLevels | None) -> Token
     if path is None:
         return None
     return await asyncio.to_thread(TokensFile, path.expanduser(), settings.engine.cache.namespace, levels=levels)
-
-
-def _private(handed: Endpoint | None, position: Position | None) -> str:
-    """Where a gateway reaches this process; empty where there is none."""
-    if position is not None:
-        return position.private
-    return "" if handed is None else handed.private
 
 
 def _address(settings: Settings, port: int) -> str:

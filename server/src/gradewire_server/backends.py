@@ -20,7 +20,7 @@ from gradewire_server.lexicon import Thesaurus
 from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.context import RequestContext, open_prompts
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.call import RpcTelemetry
+from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.scoring import Scorer
 from gradewire_server.scoring.scorer import RememberedResults, RememberedTelemetry
 from gradewire_server.settings.engine import EngineConfig
@@ -32,7 +32,7 @@ from gradewire_server.storage.reference_sets import StoredReferenceSets
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What works.
+    """The state of models, stores and judge.
 
     Attributes:
         models: See `EncoderHealth.models`.
@@ -168,7 +168,7 @@ async def opened_handlers(
     backends = await Backends.open(settings.engine, registry)
     try:
         admission = Admission(settings.capacity)
-        telemetry.admission.expose(admission)
+        telemetry.expose_admission(admission)
         results = RememberedResults(settings.engine.cache.remembered_results_max_bytes)
         RememberedTelemetry(results, registry)
         context = RequestContext(
@@ -178,8 +178,8 @@ async def opened_handlers(
             limits=settings.limits,
             deadlines=settings.deadlines,
             admission=admission,
-            count_result=telemetry.results.count,
-            count_synthetic=telemetry.synthetic.count,
+            count_result=telemetry.count_result,
+            count_synthetic=telemetry.count_synthetic,
         )
         handlers = Handlers(context)
         try:

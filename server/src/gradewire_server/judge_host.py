@@ -6,7 +6,6 @@ in a worker process of its own, as those of a single server do.
 
 import asyncio
 import logging
-import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Coroutine
@@ -15,10 +14,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 from grpc import aio
-from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from gradewire_proto.tracing.spans import TRACEPARENT_KEY, TRACESTATE_KEY
-from gradewire_server.concurrency import Phase, Stop
 from gradewire_server.domain.caller import set_current_caller
 from gradewire_server.domain.items import Failure
 from gradewire_server.domain.judge import Choose
@@ -42,15 +40,16 @@ from gradewire_server.judges.shared import (
     path,
 )
 from gradewire_server.judges.wrappers import TIMED_OUT, CheckedJudge, QueueLimit, SingleFlightJudge
-from gradewire_server.processes.this_process import Reporting, StartMessage, ThisProcess
-from gradewire_server.rpc.log import configure_log
+from gradewire_server.process import Phase, Reporter, Stop, unless
+from gradewire_server.processes.child import Child, StartMessage, run_to_exit
+from gradewire_server.rpc.log import FloodFilter
 from gradewire_server.settings.server import Settings
-from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.setting import SettingsError
 from gradewire_server.tracing import CallTracer, TraceHeaders, open_call_tracer
 
 _log = logging.getLogger(__name__)
 
-_LOOK_EVERY_S: Final = 0.1
+_STATE_CHECK_EVERY_S: Final = 0.1
 """Less than a judge's worker takes to restart, so that health shows each restart."""
 _LAST_REPLIES_S: Final = 1.0
 """Seconds in which those who wait are told to ask the next host."""
@@ -79,7 +78,7 @@ class JudgeHost:
         self._library = service.JudgeLibrary(backend, default="", wrap=wrapped)
         self._tracer = tracer
         self._models: set[str] = set()
-        self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._stopping = asyncio.Event()
         self._state = HostState({}, {})
         self._changed = asyncio.Event()
         self._looking = asyncio.create_task(self._look())
@@ -100,25 +99,21 @@ class JudgeHost:
 
     async def stop(self) -> None:
         """Sends everybody to the next host, what is at work included, and closes the judges."""
-        if not self._stopping.done():
-            self._stopping.set_result(None)
+        self._stopping.set()
         await self._server.stop(_LAST_REPLIES_S)
         self._looking.cancel()
         await self._library.close()
 
     def _handlers(self) -> grpc.GenericRpcHandler:
-        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-            "Open": grpc.unary_unary_rpc_method_handler(
-                self._open, request_deserializer=NAME.decode, response_serializer=OPEN_REPLY.encode
-            ),
-            "Ask": grpc.unary_unary_rpc_method_handler(
-                self._ask, request_deserializer=ASK_REQUEST.decode, response_serializer=ASK_REPLY.encode
-            ),
-            "Watch": grpc.unary_stream_rpc_method_handler(
-                self._watch, request_deserializer=NAME.decode, response_serializer=STATE.encode
-            ),
-        }
-        return grpc.method_handlers_generic_handler(SERVICE, handlers)
+        unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "Open": unary(self._open, NAME.decode, OPEN_REPLY.encode),
+                "Ask": unary(self._ask, ASK_REQUEST.decode, ASK_REPLY.encode),
+                "Watch": stream(self._watch, NAME.decode, STATE.encode),
+            },
+        )
 
     async def _open(self, name: str, _: _Context) -> ModelStatus | Failure | Stopping:
         judge = await self._unless_stopping(self._judge(name))
@@ -129,20 +124,15 @@ class JudgeHost:
         return await self._unless_stopping(self._trace(request, context))
 
     async def _unless_stopping(self, work: Coroutine[Any, Any, R]) -> R | Stopping:
-        working = asyncio.ensure_future(work)
-        try:
-            await asyncio.wait((working, self._stopping), return_when=asyncio.FIRST_COMPLETED)
-            return working.result() if working.done() else Stopping.STOPPING
-        finally:
-            working.cancel()
+        result = await unless(self._stopping, work)
+        return Stopping.STOPPING if result is None else result
 
     async def _trace(self, request: HostRequest, context: _Context) -> HostReply:
         headers = dict(context.invocation_metadata() or ())
-        traceparent = headers.get(TRACEPARENT_KEY)
-        if self._tracer is None or not isinstance(traceparent, str):
-            return await self._reply_to(request)
-        trace = TraceHeaders(traceparent, str(headers.get(TRACESTATE_KEY, "")))
-        span = self._tracer.begin(path("Ask").removeprefix("/"), trace)
+        traceparent, span = headers.get(TRACEPARENT_KEY), None
+        if self._tracer is not None and isinstance(traceparent, str):
+            trace = TraceHeaders(traceparent, str(headers.get(TRACESTATE_KEY, "")))
+            span = self._tracer.begin(path("Ask").removeprefix("/"), trace)
         try:
             return await self._reply_to(request)
         finally:
@@ -170,17 +160,13 @@ class JudgeHost:
 
     async def _watch(self, _: str, __: _Context) -> AsyncIterator[HostState]:
         shown: HostState | None = None
-        while not self._stopping.done():
+        while not self._stopping.is_set():
             changed, state = self._changed, self._state
             if state != shown:
                 shown = state
                 yield state
                 continue
-            waiting = asyncio.ensure_future(changed.wait())
-            try:
-                await asyncio.wait((waiting, self._stopping), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                waiting.cancel()
+            await unless(self._stopping, changed.wait())
 
     async def _look(self) -> None:
         """Tells those who watch of each change."""
@@ -192,10 +178,10 @@ class JudgeHost:
                 self._state = state
                 self._changed.set()
                 self._changed = asyncio.Event()
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_STATE_CHECK_EVERY_S)
 
 
-class _Readiness(Reporting):
+class _Readiness(Reporter):
     def __init__(self) -> None:
         self.phase = Phase.LOADING
 
@@ -204,16 +190,16 @@ class _Readiness(Reporting):
         return self.phase is Phase.SERVING
 
     def report(self) -> dict[str, Any]:
-        """Whether judges can answer is said by those who ask them."""
+        """Return the phase alone: those who ask judges report whether they answer."""
         return {"phase": self.phase.value, "degraded": [], "judging": None}
 
 
-async def host_judges(settings: Settings, member: ThisProcess, stop: Stop) -> None:
+async def host_judges(settings: Settings, child: Child, stop: Stop) -> None:
     """Runs judges until `stop` is requested.
 
     Args:
         settings: All of them. Where these ask for no judges of this machine any more, there are none.
-        member: This process beside the server processes.
+        child: This process beside the server processes.
         stop: How to ask for the end.
 
     Raises:
@@ -225,12 +211,12 @@ async def host_judges(settings: Settings, member: ThisProcess, stop: Stop) -> No
     readiness = _Readiness()
     async with AsyncExitStack() as stack:
         tracer = await stack.enter_async_context(open_call_tracer(settings.tracing.settings(), registry))
-        await stack.enter_async_context(member.joined(registry, readiness))
+        await stack.enter_async_context(child.joined(registry, readiness))
         telemetry = JudgeTelemetry(registry)
         judges = NoJudges() if judge.embedded is None else EmbeddedJudges(judge.embedded, telemetry)
         host = JudgeHost(judges, max_queue_items=judge.max_queue_items, tracer=tracer)
         stack.push_async_callback(host.stop)
-        await host.start(member.position.judges)
+        await host.start(child.position.judges)
         readiness.phase = Phase.SERVING
         _log.info("the judge host takes questions")
         await stop.requested.wait()
@@ -245,22 +231,14 @@ def main() -> int:
     except SettingsError as error:
         sys.stderr.write(f"the judge host cannot start: {error}\n")
         return 2
-    flood = configure_log(settings.log.level)
-    disable_created_metrics()  # type: ignore[no-untyped-call]
     stop = Stop()
-    member = ThisProcess(start.position, socket.socket(fileno=int(sys.argv[1])), stop)
+    child = Child(start.position, socket.socket(fileno=int(sys.argv[1])), stop)
 
-    async def until_signal() -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.request)
-        await host_judges(settings, member, stop)
+    async def until_signal(_flood: FloodFilter) -> None:
+        stop.listen(stop.request)
+        await host_judges(settings, child, stop)
 
-    try:
-        asyncio.run(until_signal())
-    finally:
-        flood.report(at_once=True)
-    return 0
+    return run_to_exit(until_signal, settings.log.level)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ _ENDINGS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 }
 _REMEMBERED_WORDS: Final = 65_536
 _FIXED_FIELDS: Final = 6
-"""Of a line of the index: lemma, part of speech, synsets, pointers, senses, ranked senses."""
+"""Fields of a line of the index: lemma, part of speech, synsets, pointers, senses, ranked senses."""
 
 
 class WordNetError(ValueError):
@@ -173,7 +173,7 @@ _ADVICE: Final = (
 
 
 def usual_directory() -> Path:
-    """Where WordNet's own programs look: $WNSEARCHDIR, $WNHOME/dict; else where Debian puts the files."""
+    """Return the directory of WordNet's own programs ($WNSEARCHDIR, $WNHOME/dict), else that of Debian."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):

@@ -19,7 +19,7 @@ _DEFAULT_PORT: Final = "9464"
 
 
 def is_ready(port: int | str) -> bool:
-    """Whether the server whose HTTP is on this port of this machine takes calls.
+    """Return whether the server whose HTTP is on this port of this machine takes calls.
 
     Args:
         port: 1 to 65535.

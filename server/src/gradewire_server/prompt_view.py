@@ -68,7 +68,7 @@ class PromptView:
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[types_pb2.Item], PromptView]:
-    """What runs a judge metric on items, with answers that are made up; raises PromptViewError for one it cannot read.
+    """Return a function that runs a judge metric on items, with answers that are made up.
 
     Raises:
         PromptViewError: It is no metric of a judge, or a parameter is wrong.
@@ -267,12 +267,12 @@ class JudgeMeter:
 
     @property
     def exact(self) -> bool:
-        """Whether the tokens of prompts are counted, not estimated."""
+        """True if the tokens of prompts are counted, not estimated."""
         return self.remote is None and self.tokenizer.chat is not None
 
     @property
     def note(self) -> str:
-        """How tokens are counted."""
+        """The way in which tokens are counted."""
         return self.tokenizer.note if self.exact else _ESTIMATED
 
     def cost(self, asked: PromptRound) -> RoundCost | None:

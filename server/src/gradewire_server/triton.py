@@ -18,6 +18,21 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.ports import REPLACED
 from gradewire_server.settings.engine import TritonConfig
 
+_CONTROL_TIMEOUT_S: Final = 5.0
+_LOAD_TIMEOUT_S: Final = 120.0
+_CHANNEL: Final = (
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    # A server that comes back is found within a second, where gRPC's own patience grows to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.min_reconnect_backoff_ms", 5000),  # in fact the time that connecting may take
+    ("grpc.use_local_subchannel_pool", 1),
+    # A host that vanished without a word is noticed while calls are open.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 5000),
+)
+
 
 class Counts(NamedTuple):
     """Requests since the model was loaded.
@@ -32,7 +47,7 @@ class Counts(NamedTuple):
     failed: int
 
     def may_follow(self, earlier: "Counts") -> bool:
-        """Whether these can be later counts of the same load, which both only rise."""
+        """Return whether these can be later counts of the same load, which both only rise."""
         return self.succeeded >= earlier.succeeded and self.failed >= earlier.failed
 
 
@@ -53,7 +68,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a kind of error means.
+    """The meaning of a kind of error.
 
     Attributes:
         failure: What callers are told; says whether to try again, and nothing of the inside.
@@ -149,22 +164,6 @@ def kind_of_words(message: str) -> Fault:
     return next((kind for words, kind in _BY_WORDS if words in message), Fault.FAILED)
 
 
-_CONTROL_TIMEOUT_S: Final = 5.0
-_LOAD_TIMEOUT_S: Final = 120.0
-_CHANNEL: Final = (
-    ("grpc.max_send_message_length", -1),
-    ("grpc.max_receive_message_length", -1),
-    # A server that comes back is found within a second, where gRPC's own patience grows to two minutes.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.min_reconnect_backoff_ms", 5000),  # in fact the time that connecting may take
-    ("grpc.use_local_subchannel_pool", 1),
-    # A host that vanished without a word is noticed while calls are open.
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 5000),
-)
-
-
 class TritonClient:
     """One connection, for all models. Lives on the event loop it was made on; connects when it is used.
 
@@ -196,47 +195,40 @@ class TritonClient:
         await self._client.close()
 
     async def is_ready(self, model: str) -> bool:
-        """Whether Triton says that it can run a model; a process of the model's that died does not change that."""
-        with _translated():
-            ready: bool = await self._client.is_model_ready(
-                model, headers=self._headers, client_timeout=self._control_timeout_s
-            )
-            return ready
+        """Return whether Triton says that it can run a model; one of its processes that died does not change that."""
+        ready: bool = await self._control("is_model_ready", model)
+        return ready
 
     async def served(self, model: str) -> ServedModel:
-        """How Triton describes a model that it has loaded."""
-        with _translated():
-            reply = await self._client.get_model_config(
-                model, headers=self._headers, client_timeout=self._control_timeout_s
-            )
+        """Return how Triton describes a model that it has loaded."""
+        reply = await self._control("get_model_config", model)
         return served_from_wire(reply.config.SerializeToString())
 
     async def states(self, model: str) -> frozenset[str]:
-        """What Triton's index says of a model's versions: READY, LOADING, UNLOADING, UNAVAILABLE; empty: unknown."""
-        with _translated():
-            index = await self._client.get_model_repository_index(
-                headers=self._headers, client_timeout=self._control_timeout_s
-            )
+        """Return the states of a model's versions: READY, LOADING, UNLOADING, UNAVAILABLE; empty: unknown."""
+        index = await self._control("get_model_repository_index")
         return frozenset(each.state for each in index.models if each.name == model)
 
     async def counts(self, model: str) -> Counts:
-        """What a model has answered since it was loaded."""
-        with _translated():
-            reply = await self._client.get_inference_statistics(
-                model, headers=self._headers, client_timeout=self._control_timeout_s
-            )
+        """Return the numbers of requests that a model has answered since it was loaded."""
+        reply = await self._control("get_inference_statistics", model)
         statistics = [each.inference_stats for each in reply.model_stats]
         return Counts(sum(each.success.count for each in statistics), sum(each.fail.count for each in statistics))
 
     async def load(self, model: str) -> None:
-        """Has Triton load a model, or what has changed of it."""
-        with _translated():
-            await self._client.load_model(model, headers=self._headers, client_timeout=_LOAD_TIMEOUT_S)
+        """Have Triton load a model, or what has changed of it."""
+        await self._control("load_model", model, timeout_s=_LOAD_TIMEOUT_S)
 
     async def unload(self, model: str) -> None:
-        """Has Triton unload a model."""
+        """Have Triton unload a model."""
+        await self._control("unload_model", model, timeout_s=_LOAD_TIMEOUT_S)
+
+    async def _control(self, method: str, *arguments: str, timeout_s: float = 0.0) -> Any:
+        """Return the reply to a call of the client library that computes nothing."""
         with _translated():
-            await self._client.unload_model(model, headers=self._headers, client_timeout=_LOAD_TIMEOUT_S)
+            return await getattr(self._client, method)(
+                *arguments, headers=self._headers, client_timeout=timeout_s or self._control_timeout_s
+            )
 
     async def infer(
         self, model: str, inputs: Mapping[str, NDArray[np.int64]], outputs: Sequence[str], *, timeout_s: float
@@ -255,13 +247,10 @@ class TritonClient:
         Raises:
             TritonError: It failed, or an output is missing.
         """
-        tensors = [InferInput(name, list(value.shape), "INT64") for name, value in inputs.items()]
-        for tensor, value in zip(tensors, inputs.values(), strict=True):
-            tensor.set_data_from_numpy(value)
         with _translated():
             reply = await self._client.infer(
                 model,
-                tensors,
+                _tensors(inputs),
                 outputs=[InferRequestedOutput(name) for name in outputs],
                 timeout=max(1, int(timeout_s * 1e6)),
                 client_timeout=timeout_s,
@@ -292,15 +281,12 @@ class TritonClient:
         Raises:
             TritonError: It failed.
         """
-        tensors = [
-            InferInput(name, list(value.shape), np_to_triton_dtype(value.dtype)) for name, value in inputs.items()
-        ]
-        for tensor, value in zip(tensors, inputs.values(), strict=True):
-            tensor.set_data_from_numpy(value)
         answers = []
         with _translated():
             replies = self._client.stream_infer(
-                _once({"model_name": model, "inputs": tensors}), stream_timeout=timeout_s, headers=self._headers
+                _once({"model_name": model, "inputs": _tensors(inputs)}),
+                stream_timeout=timeout_s,
+                headers=self._headers,
             )
             try:
                 async for reply, error in replies:
@@ -311,6 +297,14 @@ class TritonClient:
             finally:
                 replies.cancel()
         return answers
+
+
+def _tensors(inputs: Mapping[str, NDArray[Any]]) -> list[InferInput]:
+    tensors = []
+    for name, value in inputs.items():
+        tensors.append(InferInput(name, list(value.shape), np_to_triton_dtype(value.dtype)))
+        tensors[-1].set_data_from_numpy(value)
+    return tensors
 
 
 async def _once(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:

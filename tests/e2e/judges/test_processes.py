@@ -127,7 +127,7 @@ async def test_a_server_process_that_is_killed_leaves_the_judge_as_it_is(server:
         await _scored(channel, _items("before", 1), _QUICK)
     host, worker = _hosts(server), _workers(server)
     assert len(worker) == 1
-    os.kill(_running("gradewire_server.child", server.pid)[0], signal.SIGKILL)
+    os.kill(_running("gradewire_server.server_child", server.pid)[0], signal.SIGKILL)
     wait_until(lambda: ready_processes(server) == 1)
     wait_until(lambda: ready_processes(server) == 2)
     channels = _channels(server, 8)
@@ -180,11 +180,11 @@ async def test_a_call_that_is_cancelled_frees_the_judge(server: ServerProcess) -
 
 
 async def test_a_restart_of_all_loses_no_verdict(server: ServerProcess) -> None:
-    hosts, servers = _hosts(server), _running("gradewire_server.child", server.pid)
+    hosts, servers = _hosts(server), _running("gradewire_server.server_child", server.pid)
     asked = 0
 
     def all_replaced() -> bool:
-        now = _running("gradewire_server.child", server.pid)
+        now = _running("gradewire_server.server_child", server.pid)
         return not set(hosts) & set(_hosts(server)) and not set(servers) & set(now) and ready_processes(server) == 2
 
     async with AsyncClient(server.address) as client:
@@ -265,7 +265,7 @@ sys.exit(run_server({"port": 0, "http_port": 0, "drain_s": 0}, ready=lambda addr
         try:
             assert serving.stdout is not None
             assert serving.stdout.readline()
-            assert len(_running("gradewire_server.child", serving.pid)) == 2
+            assert len(_running("gradewire_server.server_child", serving.pid)) == 2
             assert len(_running("gradewire_server.judge_host", serving.pid)) == 1
             serving.terminate()
             assert serving.wait(_WAIT_S) == 0

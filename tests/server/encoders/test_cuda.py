@@ -40,7 +40,7 @@ from gradewire_server.encoders.factory import open_encoders
 from gradewire_server.encoders.local import open_session
 from gradewire_server.settings.engine import CacheConfig, ComputeConfig, EngineConfig, GpuConfig
 from gradewire_server.settings.server import Settings
-from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.setting import SettingsError
 
 MAX_TOKENS = 200
 BUDGET = 4096

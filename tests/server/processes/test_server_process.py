@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from tests.support.fakes.server_processes import until
 
-from gradewire_server.concurrency import Backoff, SupervisedProcess
+from gradewire_server.process import SupervisedProcess
 from gradewire_server.processes import server_process
-from gradewire_server.processes.connection import MetricsJson
-from gradewire_server.processes.gateway import private_directory
-from gradewire_server.processes.server_process import JudgeHostProcess, RestartError, ServerProcess, Worker
-from gradewire_server.processes.this_process import Position
+from gradewire_server.processes.child import Position
+from gradewire_server.processes.http_gateway import private_directory
+from gradewire_server.processes.process_connection import MetricsJson
+from gradewire_server.processes.server_process import RestartError, ServerProcess, Worker
+from gradewire_server.resilience import Backoff
 
 
 async def _no_figures() -> MetricsJson:
@@ -36,7 +37,7 @@ def directory() -> Iterator[Path]:
 async def test_it_says_that_it_serves(directory: Path, tmp_path: Path) -> None:
     position = Position(2, 2, 0, directory, judge_host=True)
     values = {"judge_backend": "embedded", "disk_directory": str(tmp_path)}
-    host = await JudgeHostProcess.start(position, values, _no_figures)
+    host = await ServerProcess.start(position, values, _no_figures, hosts_judges=True)
     try:
         assert not host.serves
         await until(lambda: host.serves)
@@ -184,7 +185,7 @@ async def test_a_restart_replaces_once_and_lets_callers_go_elsewhere() -> None:
 
 
 async def test_a_loss_during_a_restart_is_replaced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradewire_server.concurrency.RESTART_BACKOFF", Backoff(base_s=0.01))
+    monkeypatch.setattr("gradewire_server.process.RESTART_BACKOFF", Backoff(base_s=0.01))
     starts = _Starts()
     async with _running(starts) as worker:
         starts.processes[0].losing.set()  # both are seen in the same turn of the loop

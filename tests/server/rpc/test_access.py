@@ -14,10 +14,11 @@ from tests.support.servers.wire import wire_server
 
 from gradewire_proto.v1 import models_pb2
 from gradewire_server import app
-from gradewire_server.rpc.call import RpcTelemetry
-from gradewire_server.rpc.calls import Lifecycle
-from gradewire_server.rpc.http import HttpSide
+from gradewire_server.processes import child
+from gradewire_server.rpc.health import Lifecycle
 from gradewire_server.rpc.log import FloodFilter
+from gradewire_server.rpc.operational_http import HttpSide
+from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.settings.server import Settings
 from gradewire_server.tenants.tokens import Authentication, TokensFile
 
@@ -111,7 +112,7 @@ def test_a_server_that_anybody_may_use_says_so(
 def test_a_broken_tokens_file_keeps_the_server_from_starting(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "configure_log", lambda _: FloodFilter())  # else the log is written past `caplog`
+    monkeypatch.setattr(child, "configure_log", lambda _: FloodFilter())  # else the log is written past `caplog`
     path = tmp_path / "tokens.toml"
     path.write_text('[a]\ntoken = ""\n')
     assert app.run(Settings.load(auth_tokens_file=path, port=0, http=False)) == 1

@@ -89,9 +89,9 @@ async def test_a_watcher_that_leaves_takes_nothing_from_the_others() -> None:
         with pytest.raises(asyncio.CancelledError):
             await first.read()
         await asyncio.sleep(0.1)  # the server hears of it
-        await wire.lifecycle.serving(wire.handlers)
+        wire.lifecycle.serving(wire.handlers)
         assert (await asyncio.wait_for(second.read(), 5)).status == _SERVING
-        await wire.lifecycle.draining()
+        wire.lifecycle.draining()
         assert (await asyncio.wait_for(second.read(), 5)).status == _NOT_SERVING
 
 

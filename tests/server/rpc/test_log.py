@@ -66,7 +66,7 @@ def test_a_reply_that_nobody_waits_for_is_counted_and_no_defect_is_hidden() -> N
     assert not flood.filter(record("grpc._cython.cygrpc", error=lost_error()))
     assert len(lost) == 1
     assert flood.filter(record("grpc._cython.cygrpc", error=ValueError("a defect")))
-    assert flood.filter(record("gradewire_server.rpc.calls", error=lost_error()))
+    assert flood.filter(record("gradewire_server.rpc.dispatch", error=lost_error()))
     assert len(lost) == 1
 
 

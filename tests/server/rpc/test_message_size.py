@@ -342,7 +342,7 @@ async def test_nothing_is_served_while_loading() -> None:
         with pytest.raises(aio.AioRpcError) as caught:
             await wire.scoring.Score(request(item()))
         assert error_of(caught)[0] is grpc.StatusCode.UNAVAILABLE
-        await wire.lifecycle.serving(wire.handlers)
+        wire.lifecycle.serving(wire.handlers)
         assert await wire.health("gradewire.v1.Scoring") == "SERVING"
         assert statuses(await wire.scoring.Score(request(item()))) == [["STATUS_OK"]]
 

@@ -8,7 +8,7 @@ from tests.support.servers.wire import EXACT, SBERT, Wire, error_of, item, reque
 
 from gradewire_proto.v1 import monitoring_pb2, monitoring_pb2_grpc
 from gradewire_server.domain.caller import Caller, Scope
-from gradewire_server.rpc.server import READ
+from gradewire_server.rpc.telemetry import SNAPSHOT_SAMPLES
 from gradewire_server.tenants.tokens import Authentication
 
 
@@ -20,7 +20,7 @@ async def snapshot(wire: Wire, **metadata: str) -> monitoring_pb2.SnapshotRespon
 def test_it_reads_figures_that_there_are() -> None:
     """The page of figures is held against a real server by a test of its own."""
     page = (Path(__file__).parents[3] / "docs/operate/prometheus.md").read_text(encoding="utf-8")
-    assert [name for name in READ if f"`{name.removesuffix('_bucket')}`" not in page] == []
+    assert [name for name in SNAPSHOT_SAMPLES if f"`{name.removesuffix('_bucket')}`" not in page] == []
 
 
 async def test_it_counts_what_was_called_but_not_itself() -> None:
@@ -44,7 +44,7 @@ async def test_it_counts_what_was_called_but_not_itself() -> None:
 
 async def test_it_says_what_is_degraded() -> None:
     async with wire_server() as wire:
-        await wire.lifecycle.observe(degraded=["Redis is away"], broken=[])
+        wire.lifecycle.observe(degraded=["Redis is away"], broken=[])
         found = await snapshot(wire)
     assert list(found.degraded) == ["Redis is away"]
 

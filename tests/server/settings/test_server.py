@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gradewire_server.settings.server import Settings, process_count
-from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.setting import SettingsError
 
 _GIB = 1 << 30
 

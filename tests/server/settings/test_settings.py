@@ -3,12 +3,11 @@
 import os
 import tomllib
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from gradewire_server.settings.server import Settings, setting_infos
-from gradewire_server.settings.surface import HIDDEN, SettingsError, all_setting_fields, mask_url
+from gradewire_server.settings.server import Settings, every_setting
+from gradewire_server.settings.setting import HIDDEN, SettingsError, all_setting_fields, mask_url
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 
@@ -33,7 +32,7 @@ def test_flag_over_variable_over_file_over_default(tmp_path: Path, monkeypatch: 
     assert Settings.load().shutdown.drain_s == 1
 
 
-@pytest.mark.parametrize("info", setting_infos(), ids=lambda info: info.name)
+@pytest.mark.parametrize("info", every_setting(), ids=lambda info: info.name)
 def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest.MonkeyPatch) -> None:
     samples = {
         "text": "x",
@@ -212,7 +211,7 @@ def test_secrets_print_as_stars_and_the_rest_reads_back(tmp_path: Path) -> None:
     assert values["redis_url"] == "redis://user:*****@h:1/0"
     assert values["auth_tokens"] == ["*****", "*****"]
     assert values["triton_token"] == "*****"  # noqa: S105 - the stars
-    assert set(values) == {info.name for info in setting_infos()}
+    assert set(values) == {info.name for info in every_setting()}
     path = tmp_path / "gradewire.toml"
     path.write_text("".join(f"{line}\n" for line in settings.to_toml().splitlines() if not line.startswith("config")))
     again = Settings.load(config=path)
@@ -239,7 +238,7 @@ def test_passwords_of_urls_are_masked(url: str, shown: str) -> None:
 
 def test_documentation_names_every_setting_with_its_default() -> None:
     text = DOCUMENT.read_text()
-    for info in setting_infos():
+    for info in every_setting():
         default = "" if info.name == "disk_directory" else info.default
         assert f"| `{info.name}` | {info.kind} | {f'`{default}`' if default else ''} | {info.help} |" in text, info.name
 
@@ -309,5 +308,4 @@ def test_a_judge_that_cannot_be_reached_so_is_refused_at_once(settings: dict[str
 
 def test_groups_show_no_secret_either() -> None:
     for field in all_setting_fields(Settings).values():
-        secret = any(mark is HIDDEN for mark in get_args(field.kind))
-        assert field.field.repr is not secret, field.setting.name
+        assert field.field.repr is not (HIDDEN in field.field.metadata), field.name

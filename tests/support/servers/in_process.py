@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gradewire_server.app import serve
-from gradewire_server.concurrency import Stop
+from gradewire_server.process import Stop
 from gradewire_server.settings.server import Settings
 
 

@@ -48,7 +48,7 @@ def channels_by_process(
 def process_ids(supervisor: int) -> list[int]:
     """Of the server processes that a supervisor runs, in the order of their start."""
     children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-    return [int(each) for each in children if b"gradewire_server.child" in _command(int(each))]
+    return [int(each) for each in children if b"gradewire_server.server_child" in _command(int(each))]
 
 
 def _command(pid: int) -> bytes:

@@ -25,10 +25,11 @@ from gradewire_proto.v1 import (
 )
 from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.call import RpcTelemetry
-from gradewire_server.rpc.calls import Calls, Lifecycle
+from gradewire_server.rpc.dispatch import Calls
+from gradewire_server.rpc.grpc_server import listen, make_server, service_handlers
+from gradewire_server.rpc.health import Lifecycle
 from gradewire_server.rpc.log import RequestLog
-from gradewire_server.rpc.server import Snapshots, listen, make_server, service_handlers
+from gradewire_server.rpc.telemetry import RpcTelemetry, Snapshots
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 from gradewire_server.tenants.tokens import Authentication
 
@@ -92,26 +93,25 @@ async def wire_server(
     registry = CollectorRegistry()
     telemetry = RpcTelemetry(registry)
     lifecycle = Lifecycle(telemetry)
-    await lifecycle.loading()
     log_text = io.StringIO()
     request_log = RequestLog(stream=log_text)
     authentication = authentication or Authentication(tokens)
     calls = Calls(lifecycle, telemetry, request_log, authentication=authentication)
     admission = Admission(capacity or Capacity())
-    telemetry.admission.expose(admission)
+    telemetry.expose_admission(admission)
     context = context_over(
         engine,
         limits=limits,
         deadlines=deadlines or Deadlines(),
         admission=admission,
-        count_result=telemetry.results.count,
-        count_synthetic=telemetry.synthetic.count,
+        count_result=telemetry.count_result,
+        count_synthetic=telemetry.count_synthetic,
     )
     handlers = make_handlers(context)
     async with AsyncExitStack() as stack:
         server = make_server(
-            service_handlers(calls, Snapshots(registry, lifecycle)),
-            lifecycle.health,
+            service_handlers(calls, Snapshots(registry, lifecycle.report)),
+            lifecycle,
             max_message_bytes=limits.max_message_bytes,
             authentication=authentication if guard_health else None,
         )
@@ -119,7 +119,7 @@ async def wire_server(
         stack.push_async_callback(request_log.close)
         stack.push_async_callback(server.stop, None)
         if serving:
-            await lifecycle.serving(handlers)
+            lifecycle.serving(handlers)
         channel = await stack.enter_async_context(
             aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.enable_retries", 0)])
         )

@@ -18,7 +18,7 @@ from gradewire_server.requests.errors import OverloadedError, RequestError
 from gradewire_server.requests.handlers import Handlers, without_synonyms
 from gradewire_server.rpc.errors import ERROR_TABLE
 from gradewire_server.settings.server import Settings
-from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.setting import SettingsError
 
 if TYPE_CHECKING:
     import click

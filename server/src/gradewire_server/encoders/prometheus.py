@@ -5,10 +5,10 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from gradewire_server.concurrency import BreakerState
 from gradewire_server.domain.items import Failure
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.encoders.pending import PendingText
+from gradewire_server.resilience import BreakerState
 
 _SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _TEXTS: Final = (1, 2, 4, 8, 16, 32, 64, 128)

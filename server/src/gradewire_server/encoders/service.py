@@ -14,7 +14,6 @@ from typing_extensions import override
 from gradewire_models.catalog.loading import default_model, grader_models, load_catalog
 from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltError
 from gradewire_models.repository.built import BuiltModel
-from gradewire_server.concurrency import SingleFlight
 from gradewire_server.domain.items import Failure, Status, quoted
 from gradewire_server.domain.needs import GradedTexts, Tier
 from gradewire_server.domain.ports import (
@@ -40,6 +39,7 @@ from gradewire_server.encoders.outputs import (
 from gradewire_server.encoders.pending import VectorCall
 from gradewire_server.encoders.prometheus import EncoderTelemetry
 from gradewire_server.encoders.tokenizer import joined
+from gradewire_server.resilience import SingleFlight
 from gradewire_server.storage.codec import SENTENCE, WORDS
 
 _log = logging.getLogger(__name__)

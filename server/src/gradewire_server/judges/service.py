@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from gradewire_server.concurrency import SingleFlight
 from gradewire_server.domain.items import Failure, Status, Timing, quoted
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import AnswerSource
@@ -27,6 +26,7 @@ from gradewire_server.judges.wrappers import (
     SingleFlightJudge,
     StoreCachedJudge,
 )
+from gradewire_server.resilience import SingleFlight
 from gradewire_server.settings.judge import JudgeConfig
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,6 @@ from pydantic import TypeAdapter
 from typing_extensions import override
 
 from gradewire_proto.tracing.spans import current_span
-from gradewire_server.concurrency import SingleFlight
 from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
@@ -22,6 +21,7 @@ from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
 from gradewire_server.judges.wrappers import TIMED_OUT
+from gradewire_server.resilience import SingleFlight
 
 _log = logging.getLogger(__name__)
 

@@ -7,24 +7,19 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
-from typing_extensions import override
-
-from gradewire_server.concurrency import Phase, SupervisedProcess, keep_running
-from gradewire_server.processes.connection import Collect, ProcessConnection
-from gradewire_server.processes.this_process import Position, StartMessage
-
-if TYPE_CHECKING:
-    from gradewire_server.processes.connection import MetricsJson
+from gradewire_server.process import Phase, SupervisedProcess, keep_running
+from gradewire_server.processes.child import Position, StartMessage
+from gradewire_server.processes.process_connection import Collect, MetricsJson, ProcessConnection
 
 _log = logging.getLogger(__name__)
 
-
+JUDGE_HOST: Final = "the judge host"
 SILENT_S: Final = 30.0
 """Seconds without a beat after which a process hangs."""
 START_S: Final = 120.0
-"""As `SILENT_S`, until its first beat: before that it reads Python's libraries, on a disk or a machine that is slow."""
+"""Seconds as `SILENT_S`, until its first beat: before that it reads Python's libraries, on a slow disk or machine."""
 _PAUSE_CHECK_EVERY_S: Final = 0.1
 _PAUSED_S: Final = 1.0
 """Seconds by which a look is late, from which on they do not count as silence."""
@@ -38,15 +33,12 @@ READY_S: Final = 120.0
 
 
 class ServerProcess:
-    """A process that serves; made by `start`.
+    """A process that serves, or runs the judges of those that do; made by `start`.
 
     Attributes:
-        MODULE: What it runs.
         report: What its last beat said; empty before the first one.
         metrics: The last that are known.
     """
-
-    MODULE: ClassVar[str] = "gradewire_server.child"
 
     def __init__(self, process: SupervisedProcess, name: str, end: socket.socket, totals: Collect) -> None:
         self._process = process
@@ -59,33 +51,33 @@ class ServerProcess:
         self._reading = asyncio.create_task(self._connection.run())
 
     @classmethod
-    async def start(cls, position: Position, values: Mapping[str, Any], totals: Collect) -> Self:
-        """Starts one; it is ready when it says so.
+    async def start(
+        cls, position: Position, values: Mapping[str, Any], totals: Collect, *, hosts_judges: bool = False
+    ) -> Self:
+        """Start one; it is ready when it says so.
 
         Args:
-            position: Where it stands.
+            position: Its position.
             values: Settings that were given as flags.
-            totals: Figures of all processes, which it may ask for.
+            totals: Gives the metrics of all processes, which it may ask for.
+            hosts_judges: Whether it runs the judges of all server processes, and takes no calls of callers.
 
         Raises:
             OSError: No process can be made.
         """
+        module = "gradewire_server.judge_host" if hosts_judges else "gradewire_server.server_child"
+        name = JUDGE_HOST if hosts_judges else f"process {position.index}"
         ours, theirs = socket.socketpair()
         ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
         with theirs:
             try:
-                process = await SupervisedProcess.start(cls.MODULE, theirs.fileno(), settings=True)
+                process = await SupervisedProcess.start(module, theirs.fileno(), settings=True)
             except OSError:
                 ours.close()
                 raise
         await process.send(StartMessage(position, values).encode())
         process.close_input()
-        return cls(process, cls.name_of(position), ours, totals)
-
-    @classmethod
-    def name_of(cls, position: Position) -> str:
-        """What it is called in the log and in health."""
-        return f"process {position.index}"
+        return cls(process, name, ours, totals)
 
     @property
     def pid(self) -> int:
@@ -94,12 +86,12 @@ class ServerProcess:
 
     @property
     def ready(self) -> bool:
-        """Whether it takes calls."""
+        """True if it takes calls."""
         return bool(self.report.get("ready"))
 
     @property
     def serves(self) -> bool:
-        """Whether it has come up and is not ending; unlike `ready`, also where its backend is down or overloaded."""
+        """True if it has come up and is not ending; unlike `ready`, also where its backend is down or overloaded."""
         return self.report.get("phase") == Phase.SERVING
 
     async def lost(self, silent_s: float = SILENT_S) -> str:
@@ -144,7 +136,7 @@ class ServerProcess:
         await self._end_connection()
 
     async def leave(self, timeout_s: float) -> None:
-        """As `stop`, while other processes go on: it takes no more connections and sends its callers to them."""
+        """Stop it while other processes go on: it takes no more connections and sends its callers to them."""
         await self._process.stop(timeout_s, by=signal.SIGHUP)
         await self._end_connection()
 
@@ -209,12 +201,12 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """Whether its process takes calls."""
+        """True if its process takes calls."""
         return self.process is not None and self.process.ready
 
     @property
     def serves(self) -> bool:
-        """Whether its process has come up and is not ending; it may lack something that a restart is to mend."""
+        """True if its process has come up and is not ending; it may lack something that a restart is to mend."""
         return self.process is not None and self.process.serves
 
     async def run(self) -> None:
@@ -230,7 +222,7 @@ class Worker:
         await self._until(lambda: self.serves, within_s, lambda: f"has been loading for {within_s:g} s")
 
     async def until_ready(self, within_s: float) -> None:
-        """As `until_serving`, until its process has all that it needs."""
+        """Wait as `until_serving` does, until its process has all that it needs."""
         await self._until(
             lambda: self.ready, within_s, lambda: f"serves and has not become ready in {within_s:g} s: {self._lacks}"
         )
@@ -299,7 +291,12 @@ class Worker:
             lost = losing.done()
             for task in (losing, replacing):
                 task.cancel()
-            await _finished(asyncio.create_task(self._end(process, end, lost=lost)))
+            ending = asyncio.create_task(self._end(process, end, lost=lost))
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError:  # the end is waited for all the same
+                await asyncio.wait((ending,))
+                raise
         return not lost
 
     def _note_loss(self, how: str) -> None:
@@ -310,28 +307,3 @@ class Worker:
         await end(self._stop_s)
         self.process = None
         self._on_exit(process, lost)
-
-
-async def _finished(task: asyncio.Task[None]) -> None:
-    """Waits until a task is done, also where the waiting is cancelled."""
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait((task,))
-        raise
-
-
-class JudgeHostProcess(ServerProcess):
-    """It beats, counts and ends as server processes do, and takes no calls of callers."""
-
-    MODULE: ClassVar[str] = "gradewire_server.judge_host"
-
-    @override
-    @classmethod
-    def name_of(cls, position: Position) -> str:
-        return "the judge host"
-
-    @override
-    async def leave(self, timeout_s: float) -> None:
-        """As `stop`: it has no callers that could be sent to another one."""
-        await self.stop(timeout_s)

@@ -5,33 +5,28 @@ import logging
 import shutil
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, ProcessCollector, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, ProcessCollector
 
-from gradewire_server.concurrency import Phase, Stop
-from gradewire_server.processes.gateway import (
-    GatewaySupervisor,
-    endpoint,
-    gateway_settings,
-    private_directory,
-    running_gateway,
-)
-from gradewire_server.processes.server_process import LOAD_S, JudgeHostProcess, RestartError, ServerProcess, Worker
-from gradewire_server.processes.state import SupervisorState, SupervisorTelemetry
-from gradewire_server.processes.this_process import Position
-from gradewire_server.rpc.http import open_http
-from gradewire_server.rpc.log import configure_log
-from gradewire_server.rpc.sockets import bind_error
+from gradewire_server.process import Phase, Stop, unless
+from gradewire_server.processes.child import Position, StartError, run_to_exit
+from gradewire_server.processes.http_gateway import endpoint, private_directory, running_gateway
+from gradewire_server.processes.server_process import JUDGE_HOST, LOAD_S, RestartError, ServerProcess, Worker
+from gradewire_server.processes.supervisor_state import SupervisorState, SupervisorTelemetry
+from gradewire_server.rpc.log import FloodFilter
+from gradewire_server.rpc.operational_http import open_http
+from gradewire_server.rpc.sockets import bound_socket
 from gradewire_server.settings.server import Settings
-from gradewire_server.tenants.tenant import TokensFileError
 from gradewire_server.tenants.tokens import Authentication, TokensFile
 
 _log = logging.getLogger(__name__)
+
+_STOP_MARGIN_S: Final = 15.0
+"""Seconds that a process gets to end beyond those that its calls get."""
 
 
 @contextmanager
@@ -48,19 +43,8 @@ def reserved_port(host: str, port: int) -> Iterator[int]:
     Raises:
         BindError: The port is taken, or the address is not ours.
     """
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        bound = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise bind_error(f"{host}:{port}", "port") from error
-    with bound:
-        try:
-            # Connections of a server that has just ended keep its port for a minute otherwise.
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(address)
-        except OSError as error:
-            raise bind_error(f"{host}:{port}", "port") from error
+    # Until it is bound, the option lets connections of a server that has just ended not keep its port for a minute.
+    with bound_socket(host, port, "port") as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         yield int(bound.getsockname()[1])
@@ -123,14 +107,6 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
     await asyncio.wait((task,))
 
 
-_STOP_MARGIN_S: Final = 15.0
-"""Seconds that a process gets to end beyond those that its calls get."""
-
-
-class StartError(Exception):
-    """A process ended before it served."""
-
-
 async def supervise(
     settings: Settings,
     values: Mapping[str, Any],
@@ -168,7 +144,7 @@ async def supervise(
         state.workers = [
             Worker(
                 position.index,
-                lambda position=position: ServerProcess.start(position, values, state.metrics),  # type: ignore[misc]
+                partial(ServerProcess.start, position, values, state.metrics),
                 stop_s=settings.shutdown.drain_s + settings.shutdown.grace_s + _STOP_MARGIN_S,
                 on_exit=partial(_count_exit, state, telemetry.restarts),
             )
@@ -177,25 +153,19 @@ async def supervise(
         if with_judges:
             state.judge_host = Worker(
                 count,
-                lambda: JudgeHostProcess.start(positions[0], values, state.metrics),
+                partial(ServerProcess.start, positions[0], values, state.metrics, hosts_judges=True),
                 stop_s=_STOP_MARGIN_S,
                 on_exit=partial(_count_exit, state, telemetry.judge_host_restarts),
-                name=JudgeHostProcess.name_of(positions[0]),
+                name=JUDGE_HOST,
             )
             # It has no calls to finish, and ends when the server processes are gone.
             stack.push_async_callback(_cancelled, asyncio.create_task(state.judge_host.run()))
         if settings.http_api.port is not None:
             handed = stack.enter_context(endpoint(settings))
             private = ",".join(position.private for position in positions)
-            gateway = GatewaySupervisor(
-                handed,
-                gateway_settings(settings, private),
-                settings.log.level,
-                restarted=telemetry.gateway_restarts.inc,
+            state.gateway = await stack.enter_async_context(
+                running_gateway(handed, settings, private, telemetry.gateway_restarts.inc)
             )
-            await stack.enter_async_context(running_gateway(gateway))
-            state.gateway = gateway
-            _log.info("HTTP API on port %d", handed.port)
         stack.callback(asyncio.create_task(state.watch()).cancel)
         running = [asyncio.create_task(worker.run()) for worker in state.workers]
         # From the start on: what is loading may have been told what it will never have.
@@ -217,40 +187,23 @@ async def supervise(
     _log.info("stopped")
 
 
-async def with_signals(
-    settings: Settings, values: Mapping[str, Any], *, started: Callable[[int], None] | None = None
-) -> None:
-    """As `supervise`, until a signal says so; see the module."""
-    stop, restart = Stop(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.request)
-    with_terminal = sys.stdin is not None and sys.stdin.isatty()
-    loop.add_signal_handler(signal.SIGHUP, stop.request if with_terminal else restart.set)
-    await supervise(settings, values, stop, restart, started=started)
-
-
 async def _all_serve(state: SupervisorState, stop: Stop) -> bool:
-    """Waits until each process has come up once, whatever it lacks; False where a request to stop came first.
+    """Wait until each process has come up once, whatever it lacks; False where a request to stop came first.
 
     Raises:
         StartError: One was lost before it came up.
     """
-    serving = asyncio.gather(*(worker.until_serving() for worker in state.all_workers))
-    stopping = asyncio.create_task(stop.requested.wait())
+
+    async def all_serve() -> bool:
+        async with asyncio.TaskGroup() as waiting:
+            for worker in state.all_workers:
+                waiting.create_task(worker.until_serving())
+        return True
+
     try:
-        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if stop.requested.is_set():
-            return False
-        await serving
-    except RestartError as error:
-        raise StartError(str(error)) from error
-    finally:
-        stopping.cancel()
-        serving.cancel()
-        with suppress(asyncio.CancelledError, RestartError):
-            await serving
-    return True
+        return await unless(stop.requested, all_serve()) or False
+    except ExceptionGroup as errors:  # of RestartErrors
+        raise StartError(str(errors.exceptions[0])) from errors
 
 
 async def _stop_now(state: SupervisorState, stop: Stop) -> None:
@@ -279,21 +232,15 @@ async def _http_side(stack: AsyncExitStack, settings: Settings, state: Superviso
 
 
 def run(settings: Settings, values: Mapping[str, Any], *, started: Callable[[int], None] | None = None) -> int:
-    """Serves with several processes until a signal stops it; arguments as `supervise`.
+    """Serve with several processes until a signal stops it; arguments as `supervise`.
 
     Returns:
         The exit code: 0, or 1 where it cannot start.
     """
-    flood = configure_log(settings.log.level)
-    disable_created_metrics()  # type: ignore[no-untyped-call]
-    try:
-        asyncio.run(with_signals(settings, values, started=started))
-    except TokensFileError as error:
-        _log.error("cannot serve: auth_tokens_file: %s", error)
-        return 1
-    except (OSError, StartError) as error:
-        _log.error("cannot serve: %s", error)
-        return 1
-    finally:
-        flood.report(at_once=True)
-    return 0
+
+    async def serve(_flood: FloodFilter) -> None:
+        stop, restart = Stop(), asyncio.Event()
+        stop.listen(restart.set)
+        await supervise(settings, values, stop, restart, started=started)
+
+    return run_to_exit(serve, settings.log.level)

@@ -58,7 +58,7 @@ class InternalError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
-    """How one kind of error looks on the wire.
+    """The wire's form of one kind of error.
 
     Attributes:
         code: Its gRPC status code.
@@ -88,7 +88,7 @@ ERROR_TABLE: Final[Mapping[type[RequestError], ErrorRow]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class WireStatus:
-    """What a failed call ends with."""
+    """The status that a failed call ends with."""
 
     code: grpc.StatusCode
     details: str

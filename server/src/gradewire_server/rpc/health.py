@@ -1,201 +1,212 @@
-"""gRPC's own services, health and reflection: bounded, and behind tokens."""
+"""Phases of the server with their health, and gRPC's own services (health, reflection): bounded, and behind tokens."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any, Final, TypeAlias
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from typing import Any, Final
 
 import grpc
-from google.protobuf.message import DecodeError
-from grpc import aio
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
-from typing_extensions import override
+from google.protobuf.message import DecodeError, Message
+from grpc_health.v1 import health_pb2
+from grpc_health.v1.health import SERVICE_NAME as HEALTH
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from gradewire_proto.wire_rules import AUTHORIZATION_KEY
-from gradewire_server.rpc.errors import UnauthenticatedError, abort
-from gradewire_server.rpc.messages import GrpcContext
+from gradewire_proto.wire_rules import AUTHORIZATION_KEY, JUDGING, MODELS, REFERENCES, SCORING
+from gradewire_server.process import Phase
+from gradewire_server.requests.handlers import Handlers
+from gradewire_server.rpc.errors import AnyContext, NotServingError, UnauthenticatedError, abort
+from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.tenants.tokens import Authentication
 
 _log = logging.getLogger(__name__)
 
-_Response = health_pb2.HealthCheckResponse
+COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
+"""Services that are of no use without the engine."""
+ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
+_MAX_MESSAGE_BYTES: Final = 4096
+"""Names of services and symbols are far shorter; a watcher of health holds its request for as long as it stays."""
+
+_Status = health_pb2.HealthCheckResponse
 
 
-class HealthService(health_pb2_grpc.HealthServicer):
-    """Statuses by service, "" being the whole server."""
+class Lifecycle:
+    """The phase, and the handlers while there are any.
 
-    def __init__(self) -> None:
-        self._statuses: dict[str, Any] = {"": _Response.SERVING}
+    Attributes:
+        others_serve: Whether this process stops while others of the server go on, which callers are told.
+    """
+
+    def __init__(self, telemetry: RpcTelemetry) -> None:
+        self.others_serve = False
+        self._telemetry = telemetry
+        self._phase = Phase.LOADING
+        self._handlers: Handlers | None = None
+        self._degraded: tuple[str, ...] = ()
+        self._broken: tuple[str, ...] = ()
+        self._overloaded = False
+        self._judging: bool | None = None
+        self._beat_s = time.monotonic()
         self._changed = asyncio.Event()
-        self._stopping = False
 
-    async def Check(  # noqa: N802 - gRPC's name
-        self, request: health_pb2.HealthCheckRequest, context: "aio.ServicerContext[Any, Any]"
-    ) -> health_pb2.HealthCheckResponse:
-        """The status now; NOT_FOUND for a service that nobody has named."""
-        status = self._statuses.get(request.service)
-        if status is None:
-            await abort(context, grpc.StatusCode.NOT_FOUND)
-        return _Response(status=status)
+    @property
+    def phase(self) -> Phase:
+        """The phase now."""
+        return self._phase
 
-    async def Watch(  # noqa: N802 - gRPC's name
-        self, request: health_pb2.HealthCheckRequest, context: "aio.ServicerContext[Any, Any]"
+    def loaded(self, handlers: Handlers) -> None:
+        """Take calls from now on, and do not say so yet."""
+        self._handlers = handlers
+
+    def serving(self, handlers: Handlers) -> None:
+        """Take calls from now on, and say so."""
+        self._handlers = handlers
+        self._become(Phase.SERVING)
+
+    def draining(self) -> None:
+        """Say NOT_SERVING, so that no new callers come, and still take calls."""
+        self._become(Phase.DRAINING)
+
+    def stopping(self) -> None:
+        """Take no more calls."""
+        self._become(Phase.STOPPING)
+
+    def observe(
+        self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None, overloaded: bool = False
     ) -> None:
-        """The status now and whenever it changes."""
-        reported = None
+        """Note the state of models, judges and stores, and show it.
+
+        Args:
+            degraded: What works less well; scoring goes on.
+            broken: What keeps the engine from computing; flips the services that need it.
+            judging: Whether judges can be asked, which flips the service of that name alone; None: there are none.
+            overloaded: Whether overload has lasted so long that other replicas are to be asked; health says SERVING.
+        """
+        self._beat_s = time.monotonic()
+        self._overloaded, self._judging = overloaded, judging
+        self._degraded, self._broken = tuple(degraded), tuple(broken)
+        self._telemetry.degraded.set(len(self._degraded) + len(self._broken))
+        self._become(self._phase)
+
+    def handlers(self) -> Handlers:
+        """Return what calls end in; raise NotServingError while loading and once stopping."""
+        if self._handlers is None:
+            raise NotServingError("the server is still loading its models; try again, or another replica")
+        if self._phase is Phase.STOPPING:
+            raise NotServingError("the server is shutting down; try another replica")
+        return self._handlers
+
+    def report(self) -> dict[str, Any]:
+        """Return the state for /healthz; for any thread."""
+        return {
+            "phase": self._phase.value,
+            "degraded": [*self._degraded, *self._broken],
+            "judging": self._judging,
+            "event_loop_silent_s": round(time.monotonic() - self._beat_s, 3),
+        }
+
+    @property
+    def ready(self) -> bool:
+        """True if new callers are welcome; for any thread."""
+        return self._phase is Phase.SERVING and not self._broken and not self._overloaded
+
+    def is_serving(self, service: str) -> bool | None:
+        """Return whether health says SERVING of a service, "" being the whole server; None for an unknown service."""
+        if service not in ALL_SERVICES and (service != JUDGING or self._judging is None):
+            return None
+        if self._phase is not Phase.SERVING:
+            return False
+        return bool(self._judging) if service == JUDGING else service == MODELS or not self._broken
+
+    async def changes(self) -> AsyncGenerator[None]:
+        """Yield at once, and whenever something may have changed."""
         while True:
             changed = self._changed
-            status = self._statuses.get(request.service, _Response.SERVICE_UNKNOWN)
-            if status != reported:
-                await context.write(_Response(status=status))
-                reported = status
+            yield
             await changed.wait()
 
-    async def set(self, service: str, status: Any) -> None:
-        """Says how a service is; nothing changes after `enter_graceful_shutdown`."""
-        if not self._stopping and self._statuses.get(service) != status:
-            self._statuses[service] = status
-            self._notify()
-
-    async def enter_graceful_shutdown(self) -> None:
-        """Says NOT_SERVING of all services, for good."""
-        self._stopping = True
-        self._statuses = dict.fromkeys(self._statuses, _Response.NOT_SERVING)
-        self._notify()
-
-    def _notify(self) -> None:
+    def _become(self, phase: Phase) -> None:
+        self._phase = phase
+        self._telemetry.serving.set(bool(self.is_serving("")))
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
 
-_GUARDED: Final = ("/grpc.health.", "/grpc.reflection.")
-
-
-class HealthGate(aio.ServerInterceptor):
-    """Lets calls of health and reflection through that carry a token of this server, whatever it is good for.
-
-    Our own methods ask for themselves.
+def standard_services(
+    lifecycle: Lifecycle, names: tuple[str, ...], authentication: Authentication | None
+) -> list[grpc.GenericRpcHandler]:
+    """Return handlers of health and reflection.
 
     Args:
-        authentication: Knows the tokens.
+        lifecycle: What health says.
+        names: Names of services that reflection shows.
+        authentication: Tokens, one of which each call needs, whatever it is good for; None: all may call.
     """
+    statuses = {None: _Status.SERVICE_UNKNOWN, False: _Status.NOT_SERVING, True: _Status.SERVING}
 
-    def __init__(self, authentication: Authentication) -> None:
-        self._authentication = authentication
+    async def check(
+        requests: AsyncIterator[health_pb2.HealthCheckRequest], context: AnyContext
+    ) -> AsyncGenerator[Message]:
+        async for request in requests:
+            serving = lifecycle.is_serving(request.service)
+            if serving is None:
+                await abort(context, grpc.StatusCode.NOT_FOUND)
+            yield _Status(status=statuses[serving])
+            return
 
-    @override
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable["grpc.RpcMethodHandler[Any, Any] | None"]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        handler = await continuation(handler_call_details)
-        if handler is None or not handler_call_details.method.startswith(_GUARDED):
-            return handler
-        given = ""
-        for key, value in handler_call_details.invocation_metadata:
-            if key == AUTHORIZATION_KEY and isinstance(value, str):
-                given = value
-        known = self._authentication.caller(given, "") is not None
-        return handler if known else _refusing(handler, str(UnauthenticatedError()))
+    async def watch(
+        requests: AsyncIterator[health_pb2.HealthCheckRequest], _context: AnyContext
+    ) -> AsyncGenerator[Message]:
+        async for request in requests:
+            reported = None
+            async for _ in lifecycle.changes():
+                status = statuses[lifecycle.is_serving(request.service)]
+                if status != reported:
+                    yield _Status(status=status)
+                    reported = status
 
-
-def _refusing(handler: "grpc.RpcMethodHandler[Any, Any]", details: str) -> "grpc.RpcMethodHandler[Any, Any]":
-    """A handler of the same shape that ends every call as unauthenticated, before a message of it is parsed."""
-
-    async def refuse(_request: Any, context: aio.ServicerContext[Any, Any]) -> None:
-        await abort(context, grpc.StatusCode.UNAUTHENTICATED, details)
-
-    make = {
-        (False, False): grpc.unary_unary_rpc_method_handler,
-        (False, True): grpc.unary_stream_rpc_method_handler,
-        (True, False): grpc.stream_unary_rpc_method_handler,
-        (True, True): grpc.stream_stream_rpc_method_handler,
-    }[bool(handler.request_streaming), bool(handler.response_streaming)]
-    return make(refuse)
-
-
-_MAX_MESSAGE_BYTES: Final = 4096
-"""Names of services and symbols are far shorter; a watcher of health holds its request for as long as it stays."""
-
-Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-
-
-def foreign_handlers(health: HealthService, services: tuple[str, ...]) -> list[grpc.GenericRpcHandler]:
-    """Handlers of health and reflection.
-
-    Args:
-        health: What health says.
-        services: Names that reflection shows.
-    """
-    taken: Any = _Registered()  # stands for a server as far as generated code asks it
-    health_pb2_grpc.add_HealthServicer_to_server(health, taken)
-    servicer = reflection.aio.ReflectionServicer(services)
-    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, taken)  # type: ignore[no-untyped-call]
+    reflect = reflection.aio.ReflectionServicer(names).ServerReflectionInfo
+    services: dict[str, dict[str, tuple[Any, type[Message]]]] = {
+        HEALTH: {"Check": (check, health_pb2.HealthCheckRequest), "Watch": (watch, health_pb2.HealthCheckRequest)},
+        reflection.SERVICE_NAME: {"ServerReflectionInfo": (reflect, reflection_pb2.ServerReflectionRequest)},
+    }
     return [
         grpc.method_handlers_generic_handler(
             service,
-            {name: _Guarded(f"{service}/{name}", each).as_handler() for name, each in methods.items()},
+            {
+                name: _guarded(f"{service}/{name}", request_type, answer, authentication)
+                for name, (answer, request_type) in methods.items()
+            },
         )
-        for service, methods in taken.services.items()
+        for service, methods in services.items()
     ]
 
 
-class _Registered:
-    """Takes the methods that generated code wants to give to a server."""
+def _guarded(
+    method: str,
+    request_type: type[Message],
+    answer: Callable[[AsyncIterator[Any], AnyContext], AsyncIterator[Message]],
+    authentication: Authentication | None,
+) -> "grpc.RpcMethodHandler[Any, Any]":
+    """Return the handler of a method: to gRPC a stream of bytes, whichever shape it has to its callers."""
 
-    def __init__(self) -> None:
-        self.services: dict[str, dict[str, Handler]] = {}
+    async def requests(messages: AsyncIterator[bytes], context: AnyContext) -> AsyncGenerator[Message]:
+        async for data in messages:
+            if len(data) > _MAX_MESSAGE_BYTES:
+                text = f"message: has {len(data)} bytes; a request of {method} has at most {_MAX_MESSAGE_BYTES}"
+                await abort(context, grpc.StatusCode.INVALID_ARGUMENT, text)
+            try:
+                yield request_type.FromString(data)
+            except DecodeError:
+                _log.warning("%s sent %s a message that cannot be parsed", context.peer(), method)
+                await abort(context, grpc.StatusCode.INVALID_ARGUMENT, f"message: is no request of {method}")
 
-    def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """The same methods once more."""
+    async def handle(messages: AsyncIterator[bytes], context: AnyContext) -> AsyncGenerator[bytes]:
+        if authentication is not None:
+            given = dict(context.invocation_metadata() or ()).get(AUTHORIZATION_KEY, "")
+            if authentication.caller(str(given), "") is None:
+                await abort(context, grpc.StatusCode.UNAUTHENTICATED, str(UnauthenticatedError()))
+        async for reply in answer(requests(messages, context), context):
+            yield reply.SerializeToString()
 
-    def add_registered_method_handlers(self, service: str, methods: dict[str, Handler]) -> None:
-        self.services[service] = methods
-
-
-class _Guarded:
-    """One method, taking bytes.
-
-    Args:
-        method: ``grpc.health.v1.Health/Check``.
-        handler: What generated code has made for it.
-    """
-
-    def __init__(self, method: str, handler: Any) -> None:
-        self._method = method
-        self._handler = handler
-
-    def as_handler(self) -> Handler:
-        """As gRPC wants it."""
-        serialize = self._handler.response_serializer
-        if self._handler.request_streaming:
-            return grpc.stream_stream_rpc_method_handler(self._bidirectional, response_serializer=serialize)
-        if self._handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(self._server_stream, response_serializer=serialize)
-        return grpc.unary_unary_rpc_method_handler(self._unary, response_serializer=serialize)
-
-    async def _unary(self, data: bytes, context: GrpcContext) -> Any:
-        return await self._handler.unary_unary(await self._parsed(data, context), context)
-
-    async def _server_stream(self, data: bytes, context: GrpcContext) -> None:
-        await self._handler.unary_stream(await self._parsed(data, context), context)
-
-    async def _bidirectional(self, messages: AsyncIterator[bytes], context: GrpcContext) -> AsyncGenerator[Any]:
-        async def requests() -> AsyncGenerator[Any]:
-            async for data in messages:
-                yield await self._parsed(data, context)
-
-        async for reply in self._handler.stream_stream(requests(), context):
-            yield reply
-
-    async def _parsed(self, data: bytes, context: GrpcContext) -> Any:
-        if len(data) > _MAX_MESSAGE_BYTES:
-            text = f"message: has {len(data)} bytes; a request of {self._method} has at most {_MAX_MESSAGE_BYTES}"
-            await abort(context, grpc.StatusCode.INVALID_ARGUMENT, text)
-        try:
-            return self._handler.request_deserializer(data)
-        except DecodeError:
-            _log.warning("%s sent %s a message that cannot be parsed", context.peer(), self._method)
-            await abort(context, grpc.StatusCode.INVALID_ARGUMENT, f"message: is no request of {self._method}")
+    return grpc.stream_stream_rpc_method_handler(handle)

@@ -19,13 +19,23 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 _log = logging.getLogger(__name__)
 MESSAGES_PER_S: Final = 5
-"""Of one place in the code."""
+"""Messages of one place in the code."""
 _WINDOW_S: Final = 1.0
+_FLUSH_AFTER_S: Final = 0.2
+_MAX_WAITING: Final = 10_000
+_FAILED_PER_S: Final = 50
+"""Failed calls of one method and code that are logged in a second; of the others one line tells the number."""
+_MAX_CHARACTERS: Final = 256
+"""Characters of each text of a record."""
+_MAX_LISTED: Final = 64
+_MAX_EVENT_CHARACTERS: Final = 4096
+_MAX_TRACEBACK_CHARACTERS: Final = 8192
+_CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
 _GRPC_LOGGER: Final = "grpc._cython.cygrpc"
 _LOST_CALL: Final = "ExecuteBatchError"
-"""What gRPC raises where a reply has nobody left to go to: the deadline is over, or the caller has gone."""
+"""The error that gRPC raises where a reply has nobody left to go to: the deadline is over, or the caller has gone."""
 _BROKEN_METADATA: Final = "Invalid encoding on "
-"""How gRPC begins what it logs of metadata that are not UTF-8, twice for each, with their value and a traceback."""
+"""The beginning of gRPC's two messages about metadata that are not UTF-8, with their value and a traceback."""
 
 
 class RateBound(Generic[KeyT]):
@@ -44,12 +54,12 @@ class RateBound(Generic[KeyT]):
 
     @property
     def waiting(self) -> bool:
-        """Whether something was left out that `left_out` has not told yet."""
+        """True if something was left out that `left_out` has not reported yet."""
         with self._lock:
             return any(window.left_out for window in self._windows.values())
 
     def admit(self, kind: KeyT) -> bool:
-        """Whether one more of this kind passes."""
+        """Return whether one more of this kind passes."""
         with self._lock:
             now_s = self._clock()
             window = self._windows.setdefault(kind, _Window(now_s, now_s))
@@ -62,7 +72,7 @@ class RateBound(Generic[KeyT]):
             return False
 
     def left_out(self, *, at_once: bool = False) -> dict[KeyT, int]:
-        """How many were left out since this was last told, of each kind at most once a second unless `at_once`."""
+        """Return how many were left out since the last call, of each kind at most once a second unless `at_once`."""
         with self._lock:
             now_s = self._clock()
             found = {}
@@ -77,7 +87,7 @@ class RateBound(Generic[KeyT]):
 
 @dataclass(slots=True)
 class _Window:
-    """What came of one kind: in the second that began at `started_s`, and left out since `told_s`."""
+    """The numbers of one kind: in the second that began at `started_s`, and left out since `told_s`."""
 
     started_s: float
     told_s: float
@@ -86,7 +96,7 @@ class _Window:
 
 
 class FloodFilter(logging.Filter):
-    """Of a log's handler: bounds what one place in the code says, and knows gRPC's lost calls.
+    """A filter of a log's handler that bounds the messages of one place in the code, and knows gRPC's lost calls.
 
     A reply that nobody waits for any more is no defect, whatever gRPC thinks: its traceback becomes a counted line of
     level DEBUG. Metadata that are not UTF-8 are no defect either, and their value may be a token. Any other exception
@@ -132,21 +142,10 @@ def _is_lost_call(record: logging.LogRecord) -> bool:
 request_id: Final[ContextVar[str]] = ContextVar("request_id", default="")
 """Id of the call that is being worked on; tasks that work starts inherit it."""
 
-_FLUSH_AFTER_S: Final = 0.2
-_MAX_WAITING: Final = 10_000
-_FAILED_PER_S: Final = 50
-"""Failed calls of one method and code that are logged in a second; of the others one line tells the number."""
-_MAX_CHARACTERS: Final = 256
-"""Of each text of a record."""
-_MAX_LISTED: Final = 64
-_MAX_EVENT_CHARACTERS: Final = 4096
-_MAX_TRACEBACK_CHARACTERS: Final = 8192
-_CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
-
 
 @dataclass(slots=True)
 class CallRecord:
-    """What is known of a call; filled while it runs.
+    """The line of a call in the log; filled while it runs.
 
     Attributes:
         request_id: Given by the caller or made here.
@@ -237,14 +236,11 @@ class RequestLog:
 
 
 def _omitted(method: str, code: str, count: int) -> dict[str, Any]:
-    return {
-        "time": _iso(time.time()),
-        "level": logging.getLevelName(_level(code)).lower(),
-        "event": "calls left out",
-        "method": method,
-        "code": code,
-        "calls": count,
-    }
+    return {**_beginning(time.time(), code, "calls left out"), "method": method, "code": code, "calls": count}
+
+
+def _beginning(time_s: float, code: str, event: str) -> dict[str, Any]:
+    return {"time": _iso(time_s), "level": logging.getLevelName(_level(code)).lower(), "event": event}
 
 
 def _level(code: str) -> int:
@@ -254,10 +250,8 @@ def _level(code: str) -> int:
 
 
 def _line(time_s: float, record: CallRecord) -> dict[str, Any]:
-    line: dict[str, Any] = {
-        "time": _iso(time_s),
-        "level": logging.getLevelName(_level(record.code)).lower(),
-        "event": "call",
+    line = {
+        **_beginning(time_s, record.code, "call"),
         "request_id": _cut(record.request_id),
         "method": record.method,
         "code": record.code,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -39,7 +39,7 @@ _PER_ITEM: Final = 1500
 _PER_RESULT: Final = 1200
 """A result with its parts, its timing and where they come from."""
 _MAX_STRINGS: Final = 500_000
-"""Of one message: far more than people send, and 60 MB."""
+"""Strings of one message: far more than people send, and 60 MB."""
 _SMALL_BYTES: Final = 4096
 _SLICE_BYTES: Final = 1 << 20
 _LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)
@@ -59,116 +59,114 @@ class MalformedError(ValueError):
     """The bytes are no protobuf message."""
 
 
-@dataclass(frozen=True, slots=True)
-class CountedFields:
-    """What of a message is counted.
+class CountedList(NamedTuple):
+    """A list of items, entries or metrics in a message.
 
     Attributes:
-        limits: By field number: which attribute of `Limits` bounds how often the field may stand there.
-        paths: Their names, for messages.
-        inner: By field number: messages in which something is counted too.
+        path: Name of the list, for messages.
+        limit: Attribute of `Limits` that bounds how often the field may stand there.
     """
 
-    limits: Mapping[int, str] = field(default_factory=dict)
-    paths: Mapping[int, str] = field(default_factory=dict)
+    path: str
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountedFields:
+    """Fields of a message that are counted, by their numbers.
+
+    Attributes:
+        lists: Lists.
+        inner: Messages in which something is counted too.
+    """
+
+    lists: Mapping[int, CountedList] = field(default_factory=dict)
     inner: Mapping[int, "CountedFields"] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Counts:
-    """How much a message holds.
+    """The content of a message.
 
     Attributes:
-        items: Items or entries.
-        metrics: Metrics asked for.
+        items: Number of items, pairs or entries.
+        metrics: Number of metrics.
     """
 
     items: int = 0
     metrics: int = 0
 
+    def memory_bytes(self, size_bytes: int, strings: int) -> int:
+        """Return about the most that the message and the answer to it take.
+
+        Args:
+            size_bytes: Size of the message as it came.
+            strings: Strings and pictures of lists, at most: each has at least two bytes.
+        """
+        results = self.items * (_PER_ITEM + _PER_RESULT * max(1, self.metrics))
+        return _PER_BYTE * size_bytes + _PER_STRING * strings + results
+
 
 @cache
 def counted_in(descriptor: Descriptor) -> CountedFields:
-    """What is counted of a message type: its items, entries and metrics, and those of messages in it."""
-    limits, paths, inner = {}, {}, {}
+    """Return what is counted of a message type: its items, entries and metrics, and those of messages in it."""
+    lists, inner = {}, {}
     for each in descriptor.fields:
         if each.type != FieldDescriptor.TYPE_MESSAGE:
             continue
         if each.is_repeated and each.name in _LIMIT_OF:
-            limits[each.number], paths[each.number] = _LIMIT_OF[each.name], each.name
+            lists[each.number] = CountedList(each.name, _LIMIT_OF[each.name])
         elif not each.is_repeated and each.message_type is not None:
             below = counted_in(each.message_type)
-            if below.limits or below.inner:
+            if below.lists or below.inner:
                 # A list in a message of its own has the same name twice, and once for people.
                 outer = {
-                    number: path if path == each.name else f"{each.name}.{path}" for number, path in below.paths.items()
+                    number: one if one.path == each.name else one._replace(path=f"{each.name}.{one.path}")
+                    for number, one in below.lists.items()
                 }
-                inner[each.number] = replace(below, paths=outer)
-    return CountedFields(limits, paths, inner)
+                inner[each.number] = replace(below, lists=outer)
+    return CountedFields(lists, inner)
 
 
 def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str = "") -> Counts:
-    """Counts items, entries and metrics; about 0.3 µs for each.
+    """Count items, entries and metrics; about 0.3 µs for each.
 
     Args:
         data: A message of the type, as it came.
         descriptor: Its type.
-        limits: How many are allowed.
-        path: What stands before the names of fields in errors.
+        limits: Numbers that are allowed.
+        path: Text before the names of fields in errors.
 
     Raises:
         InvalidRequestError: There are more than allowed, or more other fields than any message has.
         MalformedError: It cannot be parsed.
     """
-    counts = Counts()
-    _count(data, 0, len(data), _Run(counted_in(descriptor), limits, counts, path))
+    counts, others = Counts(), 0
+    for _, _, counted in _walk(data, 0, len(data), counted_in(descriptor)):
+        if counted is None:
+            others += 1
+            if others > _MAX_OTHER_FIELDS:
+                text = f"has more than {_MAX_OTHER_FIELDS} fields beside items and metrics"
+                raise InvalidRequestError("message", text)
+            continue
+        if counted.limit == _LIMIT_OF["metrics"]:
+            count = counts.metrics = counts.metrics + 1
+        else:
+            count = counts.items = counts.items + 1
+        most = getattr(limits, counted.limit)
+        if count > most:
+            text = f"more than {most} of them; at most {most} are allowed in one message"
+            raise InvalidRequestError(f"{path}{counted.path}", text)
     return counts
 
 
-def counts_in(message: Message) -> Counts:
-    """What a message holds that has been parsed already: a small one, which cannot hold much."""
-    counts = Counts()
-    _count_parsed(message, counts)
-    return counts
-
-
-def _count_parsed(message: Message, counts: Counts) -> None:
-    items, metrics, inner = _names_in(message.DESCRIPTOR)
-    for name in items:
-        counts.items += len(getattr(message, name))
-    for name in metrics:
-        counts.metrics += len(getattr(message, name))
-    for name in inner:
-        if message.HasField(name):
-            _count_parsed(getattr(message, name), counts)
-
-
-@cache
-def _names_in(descriptor: Descriptor) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Names of a message's lists of items or entries, of metrics, and of messages that have such."""
-    counted, names = counted_in(descriptor), descriptor.fields_by_number
-    limits = {names[number].name: limit for number, limit in counted.limits.items()}
-    metrics = tuple(name for name, limit in limits.items() if limit == _LIMIT_OF["metrics"])
-    return tuple(set(limits) - set(metrics)), metrics, tuple(names[number].name for number in counted.inner)
-
-
-@dataclass(slots=True)
-class _Run:
-    """One pass over a message.
-
-    Attributes:
-        counted: What is counted at this level.
-        limits: See `count_fields`.
-        counts: So far, over all levels.
-        path: See `count_fields`.
-        others: Other fields so far.
-    """
-
-    counted: CountedFields
-    limits: Limits
-    counts: Counts
-    path: str
-    others: int = 0
+def _walk(data: bytes, start: int, end: int, fields: CountedFields) -> Iterator[tuple[int, int, CountedList | None]]:
+    """Yield where each field of a message, and of messages in it, begins and ends, and its list where it is counted."""
+    for number, body, stop in fields_of(data, start, end):
+        counted = fields.lists.get(number) if body else None
+        yield body, stop, counted
+        if counted is None and body and number in fields.inner:
+            yield from _walk(data, body, stop, fields.inner[number])
 
 
 def fields_of(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
@@ -190,47 +188,6 @@ def fields_of(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int
             raise MalformedError
         yield tag >> 3, position, stop
         position = stop
-
-
-def elements(data: bytes, descriptor: Descriptor) -> Iterator[tuple[int, int, str]]:
-    """Where each item, entry and metric of a message begins and ends, and the path of their list."""
-    yield from _elements(data, 0, len(data), counted_in(descriptor))
-
-
-def _elements(data: bytes, start: int, end: int, counted: CountedFields) -> Iterator[tuple[int, int, str]]:
-    for number, body, stop in fields_of(data, start, end):
-        if body and number in counted.limits:
-            yield body, stop, counted.paths[number]
-        elif body and number in counted.inner:
-            yield from _elements(data, body, stop, counted.inner[number])
-
-
-def _count(data: bytes, start: int, end: int, run: _Run) -> None:
-    counted = run.counted
-    for number, body, stop in fields_of(data, start, end):
-        limit = counted.limits.get(number) if body else None
-        if limit is not None:
-            _count_element(run, number, limit)
-            continue
-        run.others += 1
-        if run.others > _MAX_OTHER_FIELDS:
-            raise InvalidRequestError("message", f"has more than {_MAX_OTHER_FIELDS} fields beside items and metrics")
-        below = counted.inner.get(number) if body else None
-        if below is not None:
-            inside = replace(run, counted=below)
-            _count(data, body, stop, inside)
-            run.others = inside.others
-
-
-def _count_element(run: _Run, number: int, limit: str) -> None:
-    if limit == "max_metrics_per_request":
-        count = run.counts.metrics = run.counts.metrics + 1
-    else:
-        count = run.counts.items = run.counts.items + 1
-    most = getattr(run.limits, limit)
-    if count > most:
-        path = f"{run.path}{run.counted.paths[number]}"
-        raise InvalidRequestError(path, f"more than {most} of them; at most {most} are allowed in one message")
 
 
 def _skip(data: bytes, position: int, end: int, kind: int) -> int:
@@ -264,11 +221,11 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> int:
-    """About the most that a message and the answer to it take.
+    """Return about the most that a message and the answer to it take.
 
     Args:
-        data: As it came, well-formed as far as `count_fields` looks.
-        counts: What it holds.
+        data: The message as it came, well-formed as far as `count_fields` looks.
+        counts: Its content.
         descriptor: Its type.
 
     Raises:
@@ -278,31 +235,13 @@ async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> i
     strings = await _strings_at_most(data)
     if strings > _MAX_STRINGS:
         strings = await _count_strings(data, descriptor)
-    return _memory(len(data), strings, counts)
-
-
-def small_memory_bytes(size_bytes: int, counts: Counts) -> int:
-    """The same of a message that is so small that nothing but its items need be counted.
-
-    Args:
-        size_bytes: As it came; at least two bytes for each string.
-        counts: What it holds.
-    """
-    return _memory(size_bytes, size_bytes // 2, counts)
-
-
-def _memory(size_bytes: int, strings: int, counts: Counts) -> int:
-    return (
-        _PER_BYTE * size_bytes
-        + _PER_STRING * strings
-        + counts.items * (_PER_ITEM + _PER_RESULT * max(1, counts.metrics))
-    )
+    return counts.memory_bytes(len(data), strings)
 
 
 async def _strings_at_most(data: bytes) -> int:
     """No list of strings is longer than the bytes that could begin one of its strings; texts hold a few of them too."""
     if len(data) <= _SMALL_BYTES:
-        return sum(map(data.count, map(_byte, _LIST_TAGS)))
+        return sum(map(data.count, _LIST_TAGS))
     found = 0
     for start in range(0, len(data), _SLICE_BYTES):
         if start:
@@ -315,20 +254,18 @@ async def _strings_at_most(data: bytes) -> int:
 async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
     """Fields of all items and entries, one by one: where texts are full of what could be tags."""
     found = 0
-    for start, end, path in elements(data, descriptor):
+    for start, end, counted in _walk(data, 0, len(data), counted_in(descriptor)):
+        if counted is None:
+            continue
         count = 0
         for count, _ in enumerate(fields_of(data, start, end), 1):
             if not count % _STRINGS_AT_ONCE:
                 await asyncio.sleep(0)
             if found + count > _MAX_STRINGS:
                 problem = f"more than {_MAX_STRINGS} texts and pictures in one message; send fewer items"
-                raise InvalidRequestError(path, problem)
+                raise InvalidRequestError(counted.path, problem)
         found += count
     return found
-
-
-def _byte(value: int) -> bytes:
-    return bytes((value,))
 
 
 async def parse(kind: type[M], data: bytes) -> M:
@@ -373,9 +310,9 @@ async def _merge(message: Message, data: bytes, start: int, end: int) -> None:
 
 @cache
 def _messages_in(descriptor: Descriptor) -> Mapping[int, FieldDescriptor]:
-    """Fields of a message that are messages themselves, by number; maps are none."""
-    return {field.number: field for field in descriptor.fields if _is_message(field.message_type)}
-
-
-def _is_message(kind: Descriptor | None) -> bool:
-    return kind is not None and not kind.GetOptions().map_entry
+    """Return the fields of a message that are messages themselves, by number; maps are none."""
+    return {
+        field.number: field
+        for field in descriptor.fields
+        if field.message_type is not None and not field.message_type.GetOptions().map_entry
+    }

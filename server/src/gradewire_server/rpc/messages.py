@@ -3,12 +3,11 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 from grpc import aio
 from typing_extensions import override
@@ -17,17 +16,9 @@ from gradewire_proto.v1 import judging_pb2, scoring_pb2
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, OverloadedError
 from gradewire_server.requests.permits import Permits
-from gradewire_server.rpc.call import Method, RequestT, RpcCall, charge_stream
-from gradewire_server.rpc.message_size import (
-    Counts,
-    MalformedError,
-    count_fields,
-    counts_in,
-    memory_bytes,
-    parse,
-    small_memory_bytes,
-)
-from gradewire_server.settings.limits import Limits
+from gradewire_server.rpc.message_size import Counts, MalformedError, count_fields, memory_bytes, parse
+from gradewire_server.rpc.method import Method, RequestT, RpcCall
+from gradewire_server.tenants.quota import charge, charge_stream
 
 _CALL_OVERHEAD_BYTES: Final = 128
 """Headers and frames around a message."""
@@ -43,10 +34,12 @@ _STREAM_SHARE: Final = 8
 
 _RESULTS_AT_ONCE: Final = 4096
 """Take a few milliseconds."""
-_ITEMS_TAG: Final = bytes((scoring_pb2.ScoreResponse.ITEMS_FIELD_NUMBER << 3 | 2,))
 
 _SMALL_MESSAGE_BYTES: Final = 2048
 """At most 1 024 fields, each of two bytes or more: about 0.1 MB parsed, whatever they are."""
+
+GrpcContext: TypeAlias = aio.ServicerContext[bytes, bytes]
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(slots=True, eq=False)
@@ -77,11 +70,6 @@ class _Expected:
         self.task.cancel()
 
 
-def nothing_else_running() -> bool:
-    """Nothing else is in work."""
-    return False
-
-
 class Receiver:
     """Lives on one event loop.
 
@@ -103,7 +91,7 @@ class Receiver:
         peer: str,
         *,
         within_s: float,
-        in_work: Callable[[], bool] = nothing_else_running,
+        in_work: Callable[[], bool] = lambda: False,
     ) -> bytes | None:
         """The next message of a call; None at the end of its messages.
 
@@ -192,7 +180,7 @@ def _memory_is_short() -> OverloadedError:
 
 
 class StreamMemory:
-    """What one stream holds of the memory of all streams. Lives on one event loop.
+    """The share of one stream in the memory of all streams. Lives on one event loop.
 
     Args:
         shared: Memory of all streams, in bytes.
@@ -207,7 +195,7 @@ class StreamMemory:
         self._done = 0
 
     def in_work(self) -> bool:
-        """Whether results of a message are still to come or to be taken."""
+        """Return whether results of a message are still to come or to be taken."""
         return bool(self._held)
 
     async def take(self, size_bytes: int, items: int) -> None:
@@ -252,8 +240,7 @@ async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> b
     written = bytearray()
     results = 0
     for item in reply.items:
-        body = item.SerializeToString()
-        written += _ITEMS_TAG + _varint(len(body)) + body
+        written += scoring_pb2.ScoreResponse(items=[item]).SerializeToString()
         results += metrics
         if len(written) > max_bytes:
             return bytes(written)
@@ -262,32 +249,6 @@ async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> b
             await asyncio.sleep(0)
     rest = scoring_pb2.ScoreResponse(provenance=reply.provenance, server_s=reply.server_s)
     return bytes(written) + rest.SerializeToString()
-
-
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-GrpcContext: TypeAlias = aio.ServicerContext[bytes, bytes]
-
-
-class Incoming(NamedTuple):
-    """What comes in on a stream.
-
-    Attributes:
-        messages: As gRPC hands them over.
-        receiver: Receives them.
-        held: What they hold of memory.
-    """
-
-    messages: AsyncIterator[bytes]
-    receiver: Receiver
-    held: StreamMemory
 
 
 class MessageReader(AsyncIterator[bytes]):
@@ -310,151 +271,159 @@ class MessageReader(AsyncIterator[bytes]):
         return data
 
 
-async def receive_only(receiver: Receiver, context: GrpcContext, call: RpcCall, within_s: float) -> bytes:
-    """The one message of a call.
+@dataclass(slots=True, eq=False)
+class Messages(Generic[RequestT]):
+    """Messages of one call.
 
-    Raises:
-        DeadlineExceededError: It was not there in time.
-        InvalidRequestError: There is none.
-        OverloadedError: Memory is short.
+    Attributes:
+        method: Method of the call.
+        call: The call, which counts them.
+        receiver: Receives them.
+        served: Limits, deadlines and permits of the server.
+        context: Context of gRPC.
     """
-    try:
-        data = await receiver.receive(MessageReader(context), call.record.peer, within_s=within_s)
-    except TimeoutError:
-        raise DeadlineExceededError(f"the request did not come within {within_s:g} s (stall_s)") from None
-    if data is None:
-        raise InvalidRequestError("message", "is missing: the call ended without one")
-    return data
 
+    method: Method[RequestT]
+    call: RpcCall
+    receiver: Receiver
+    served: RequestContext
+    context: GrpcContext
 
-async def look_at(method: Method[RequestT], data: bytes, limits: Limits, call: RpcCall) -> tuple[RequestT | None, int]:
-    """What a message counts for in memory, before it is parsed; a small one cannot hold much, and is parsed at once.
+    async def answer(self, respond: Callable[[RequestT], Awaitable[ResultT]]) -> ResultT:
+        """Receive the one request of the call, and respond to it while it holds its memory.
 
-    Returns:
-        The request if it is parsed already, and bytes of memory.
+        Raises:
+            DeadlineExceededError: It was not there in time.
+            InvalidRequestError: There is none, or it holds too much, or cannot be parsed.
+            OverloadedError: Memory is short.
+            QuotaExceededError: The tenant's quota has no room for it.
+        """
+        served, stall_s, bytes_of_all = self.served, self.served.deadlines.stall_s, self.served.admission.bytes
+        try:
+            data = await self.receiver.receive(MessageReader(self.context), self.call.record.peer, within_s=stall_s)
+        except TimeoutError:
+            raise DeadlineExceededError(f"the request did not come within {stall_s:g} s (stall_s)") from None
+        if data is None:
+            raise InvalidRequestError("message", "is missing: the call ended without one")
+        charge(self.call.caller, len(data))
+        request, size_bytes = await self._measured(data)
+        # A quarter of the memory of requests is left to others, however large this one is.
+        with bytes_of_all.hold(min(size_bytes, bytes_of_all.limit * 3 // 4)):
+            if request is None:
+                request = await self._parse(data)
+            del data
+            self.call.see(self.method, request, served)
+            return await respond(request)
 
-    Raises:
-        InvalidRequestError: It holds too much, or cannot be parsed.
-    """
-    if len(data) > _SMALL_MESSAGE_BYTES:
-        return None, await measure(method, data, count_message(method, data, limits, call))
-    call.saw_request(len(data))
-    request = await read_message(method, data)
-    return request, small_memory_bytes(len(data), counts_in(request))
+    async def requests(self, held: StreamMemory) -> AsyncGenerator[RequestT]:
+        """Yield requests of a stream; each holds memory from before it is parsed until its last result is taken.
 
+        Raises:
+            DeadlineExceededError: The stream is idle: nothing came of it and nothing of it was in work for
+                `idle_stream_s`.
+            InvalidRequestError: A message holds too much, or cannot be parsed.
+            OverloadedError: Memory is short, or too much waits for other streams to be done.
+        """
+        served = self.served
+        metrics = index = 0
+        while (data := await self._next(held)) is not None:
+            await charge_stream(self.call.caller, len(data), served.admission.slowed)
+            with served.admission.waiting_bytes.hold(len(data)):
+                counts = self._count(data, f"requests[{index}]." if index else "")
+                metrics = counts.metrics = counts.metrics or metrics
+                await held.take(await self._memory_bytes(data, counts), counts.items)
+            request = await self._parse(data)
+            del data
+            self.call.see(self.method, request, served)
+            yield request
+            del request  # which may be large, and the next one may be long in coming
+            index += 1
 
-def count_message(method: Method[RequestT], data: bytes, limits: Limits, call: RpcCall, path: str = "") -> Counts:
-    """What a message holds; raises InvalidRequestError where that is too much, or it cannot be parsed."""
-    call.saw_request(len(data))
-    try:
-        return count_fields(data, _descriptor(method), limits, path)
-    except MalformedError:
-        raise _unreadable(method) from None
+    async def write(self, reply: Message) -> bytes:
+        """Return the bytes of a reply; raise InvalidRequestError where they are more than `max_message_bytes`."""
+        max_bytes = self.served.limits.max_message_bytes
+        if isinstance(reply, scoring_pb2.ScoreResponse):
+            data = await serialize_score(reply, max_bytes)
+        else:
+            data = reply.SerializeToString()
+        if len(data) > max_bytes:
+            raise InvalidRequestError(
+                "items",
+                f"the reply would be {len(data)} bytes or more, at most {max_bytes} are allowed; send fewer at a time",
+            )
+        self.call.saw_reply(len(data))
+        return data
 
+    async def send(self, replies: AsyncGenerator[Message], held: StreamMemory | None = None) -> None:
+        """Send replies as they come; raise DeadlineExceededError where one is not read within `stall_s`."""
+        # On their own: gRPC can send no status to a call that stalls while its headers leave with its first reply.
+        await self.context.send_initial_metadata(())
+        stall_s = self.served.deadlines.stall_s
+        async with aclosing(replies):
+            async for reply in replies:
+                data = await self.write(reply)
+                try:
+                    async with asyncio.timeout(stall_s):
+                        await self.context.write(data)
+                except TimeoutError:
+                    raise DeadlineExceededError(f"none of the replies was read for {stall_s:g} s (stall_s)") from None
+                if held is not None:
+                    held.done(_done_rows(reply))
 
-async def measure(method: Method[RequestT], data: bytes, counts: Counts) -> int:
-    """Bytes of memory that a message counts for; raises InvalidRequestError where it has too many texts."""
-    try:
-        return await memory_bytes(data, counts, _descriptor(method))
-    except MalformedError:
-        raise _unreadable(method) from None
+    @property
+    def descriptor(self) -> Any:
+        """Type of its requests."""
+        return self.method.request_type.DESCRIPTOR
 
+    async def _next(self, held: StreamMemory) -> bytes | None:
+        """Return the next message of a stream; None at its end."""
+        idle_s = self.served.deadlines.idle_stream_s
+        try:
+            return await self.receiver.receive(
+                MessageReader(self.context), self.call.record.peer, within_s=idle_s, in_work=held.in_work
+            )
+        except TimeoutError:
+            raise DeadlineExceededError(
+                f"nothing came on the stream for {idle_s:g} s (idle_stream_s); open another when there is more to score"
+            ) from None
 
-async def read_message(method: Method[RequestT], data: bytes) -> RequestT:
-    """A request; raises InvalidRequestError where it cannot be parsed."""
-    try:
-        return await parse(method.request_type, data)
-    except DecodeError:
-        raise _unreadable(method) from None
+    async def _measured(self, data: bytes) -> tuple[RequestT | None, int]:
+        """Return the request if it is parsed already, and bytes of memory that it counts for.
 
+        A small one cannot hold much, and is parsed at once.
+        """
+        if len(data) > _SMALL_MESSAGE_BYTES:
+            return None, await self._memory_bytes(data, self._count(data))
+        self.call.saw_request(len(data))
+        request = await self._parse(data)
+        counts = Counts(self.method.row_count(request), len(self.method.specs(request)))
+        return request, counts.memory_bytes(len(data), len(data) // 2)
 
-async def read_messages(
-    context: RequestContext, method: Method[RequestT], incoming: Incoming, call: RpcCall
-) -> AsyncGenerator[RequestT]:
-    """Messages of a stream; each holds memory from before it is parsed until its last result is taken.
+    def _count(self, data: bytes, path: str = "") -> Counts:
+        self.call.saw_request(len(data))
+        try:
+            return count_fields(data, self.descriptor, self.served.limits, path)
+        except MalformedError:
+            raise self._unreadable() from None
 
-    Raises:
-        DeadlineExceededError: The stream is idle: nothing came of it and nothing of it was in work for `idle_stream_s`.
-        InvalidRequestError: A message holds too much, or cannot be parsed.
-        OverloadedError: Memory is short, or too much waits for other streams to be done.
-    """
-    metrics = index = 0
-    while (data := await _receive_next(incoming, call, context.deadlines.idle_stream_s)) is not None:
-        await charge_stream(call.caller, len(data), context.admission.slowed)
-        with context.admission.waiting_bytes.hold(len(data)):
-            counts = count_message(method, data, context.limits, call, f"requests[{index}]." if index else "")
-            metrics = counts.metrics = counts.metrics or metrics
-            await incoming.held.take(await measure(method, data, counts), counts.items)
-        request = await read_message(method, data)
-        del data
-        call.see(method, request, context)
-        yield request
-        del request  # which may be large, and the next one may be long in coming
-        index += 1
+    async def _memory_bytes(self, data: bytes, counts: Counts) -> int:
+        try:
+            return await memory_bytes(data, counts, self.descriptor)
+        except MalformedError:
+            raise self._unreadable() from None
 
+    async def _parse(self, data: bytes) -> RequestT:
+        try:
+            return await parse(self.method.request_type, data)
+        except DecodeError:
+            raise self._unreadable() from None
 
-async def write_message(reply: Message, max_bytes: int, call: RpcCall) -> bytes:
-    """A reply; raises InvalidRequestError where it is larger than `max_bytes`."""
-    if isinstance(reply, scoring_pb2.ScoreResponse):
-        data = await serialize_score(reply, max_bytes)
-    else:
-        data = reply.SerializeToString()
-    if len(data) > max_bytes:
-        raise InvalidRequestError(
-            "items",
-            f"the reply would be {len(data)} bytes or more, at most {max_bytes} are allowed; send fewer at a time",
-        )
-    call.saw_reply(len(data))
-    return data
-
-
-async def send_replies(
-    context: RequestContext,
-    replies: AsyncGenerator[Message],
-    call: RpcCall,
-    grpc_context: GrpcContext,
-    held: StreamMemory | None = None,
-) -> None:
-    """Sends replies as they come; raises DeadlineExceededError where one is not read within `stall_s`."""
-    # On their own: gRPC can send no status to a call that stalls while its headers leave with its first reply.
-    await grpc_context.send_initial_metadata(())
-    stall_s = context.deadlines.stall_s
-    async with aclosing(replies):
-        async for reply in replies:
-            data = await write_message(reply, context.limits.max_message_bytes, call)
-            try:
-                async with asyncio.timeout(stall_s):
-                    await grpc_context.write(data)
-            except TimeoutError:
-                raise DeadlineExceededError(f"none of the replies was read for {stall_s:g} s (stall_s)") from None
-            if held is not None:
-                held.done(_done_rows(reply))
+    def _unreadable(self) -> InvalidRequestError:
+        return InvalidRequestError("message", f"is no {self.descriptor.full_name}, or a text in it is not UTF-8")
 
 
 def _done_rows(reply: Message) -> int:
-    """Items or pairs whose last result a reply of a stream has."""
+    """Return the number of items or pairs whose last result a reply of a stream has."""
     if isinstance(reply, judging_pb2.CompareStreamResponse):
         return len(reply.pairs)
     return sum(item.complete for item in reply.items) if isinstance(reply, scoring_pb2.ScoreStreamResponse) else 0
-
-
-async def _receive_next(incoming: Incoming, call: RpcCall, idle_s: float) -> bytes | None:
-    """The next message of a stream; None at its end."""
-    try:
-        return await incoming.receiver.receive(
-            incoming.messages, call.record.peer, within_s=idle_s, in_work=incoming.held.in_work
-        )
-    except TimeoutError:
-        raise DeadlineExceededError(
-            f"nothing came on the stream for {idle_s:g} s (idle_stream_s); open another when there is more to score"
-        ) from None
-
-
-def _descriptor(method: Method[RequestT]) -> Descriptor:
-    descriptor: Descriptor = method.request_type.DESCRIPTOR  # type: ignore[assignment] # the same class, by two names
-    return descriptor
-
-
-def _unreadable(method: Method[RequestT]) -> InvalidRequestError:
-    name = method.request_type.DESCRIPTOR.full_name
-    return InvalidRequestError("message", f"is no {name}, or a text in it is not UTF-8")

@@ -15,13 +15,23 @@ from typing import Final, NamedTuple
 
 _log = logging.getLogger(__name__)
 
+_KEPT_FOR_OTHERS: Final = 128
+"""Stores, models, HTTP, threads and the event loop need fewer."""
+_BYTES: Final = struct.Struct("=Q")
+_BYTES_AT: Final = 128
+"""Place of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
+_TCP_INFO_BYTES: Final = 256
+_ADDRESS_BYTES: Final = 128
+_PORT: Final = struct.Struct(">H")
+_NO_ADDRESS: Final = struct.pack("=H14x", socket.AF_UNSPEC)
+
 
 class BindError(OSError):
     """The address cannot be listened on."""
 
 
 def bind_error(address: str, flag: str) -> BindError:
-    """Says what is wrong with an address (HOST:PORT) that could not be bound, and the flag that changes its port."""
+    """Return an error that says why an address (HOST:PORT) could not be bound, and which flag changes its port."""
     return BindError(f"cannot listen on {address}: {_bind_problem(address, flag)}")
 
 
@@ -45,33 +55,30 @@ def _bind_problem(address: str, flag: str) -> str:
     return f"port {port} was taken a moment ago: try again, or choose another port with --{flag}"
 
 
-def bound_socket(host: str, port: int, flag: str, *, backlog: int) -> socket.socket:
-    """Return a socket that listens; raise BindError where the address cannot be had.
+def bound_socket(host: str, port: int, flag: str, *, backlog: int = 0) -> socket.socket:
+    """Return a socket with an address of its own; raise BindError where the address cannot be had.
 
     Args:
         host: Name or address; of several addresses of a name, the first of IPv4 is taken.
         port: 0 takes a free one.
         flag: Changes the port, for the message.
-        backlog: Connections that may wait to be accepted.
+        backlog: Connections that may wait to be accepted; 0: it does not listen.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
-        listening = socket.socket(family, kind)
+        bound = socket.socket(family, kind)
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-            listening.listen(backlog)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+            if backlog:
+                bound.listen(backlog)
         except OSError:
-            listening.close()
+            bound.close()
             raise
     except OSError as error:
         raise bind_error(f"{host}:{port}", flag) from error
-    return listening
-
-
-_KEPT_FOR_OTHERS: Final = 128
-"""Stores, models, HTTP, threads and the event loop need fewer."""
+    return bound
 
 
 def raise_descriptor_limit() -> None:
@@ -86,7 +93,7 @@ def raise_descriptor_limit() -> None:
 
 
 def most_connections(wanted: int) -> int:
-    """As many connections as are wanted, or as there are descriptors for."""
+    """Return the number of connections that is wanted, or that there are descriptors for."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
@@ -133,17 +140,6 @@ def _duplicate(descriptor: int) -> socket.socket:
         return socket.socket(fileno=os.dup(descriptor))
     except OSError as error:  # closed meanwhile
         raise FileNotFoundError from error
-
-
-_BYTES: Final = struct.Struct("=Q")
-_BYTES_AT: Final = 128
-"""Place of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
-_TCP_INFO_BYTES: Final = 256
-_ADDRESS_BYTES: Final = 128
-_PORT: Final = struct.Struct(">H")
-
-
-_NO_ADDRESS: Final = struct.pack("=H14x", socket.AF_UNSPEC)
 
 
 class Received(NamedTuple):

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_proto.wire_rules import corpus_digest, entry_name, entry_payload
-from gradewire_server.concurrency import SingleFlight
 from gradewire_server.domain.items import Failure, Item, Status, quoted
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
 from gradewire_server.domain.ports import Ports, ReferenceSets
 from gradewire_server.metrics.common import check_question, check_references
 from gradewire_server.metrics.encoder.bertscore import behind_question
 from gradewire_server.metrics.overlap.cider import document_frequencies
+from gradewire_server.resilience import SingleFlight
 
 _DIGEST_BYTES = 6
 _WITH_QUESTION = b"with_question"

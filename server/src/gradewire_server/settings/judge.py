@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
-from gradewire_server.settings.surface import (
+from gradewire_server.settings.setting import (
     GROUP,
     MIB,
     Bytes,
@@ -37,19 +37,18 @@ def _hosts(names: tuple[str, ...]) -> tuple[str, ...]:
 class ImageConfig:
     """Limits of pictures. What is over one fails the metrics that show it, and no other."""
 
-    max_count: Annotated[Count, Setting("max_images_per_item", "Pictures of one item.")] = 8
-    max_bytes: Annotated[Bytes, Setting("max_image_bytes", "File of one picture.")] = 4 * MIB
-    max_pixels: Annotated[Count, Setting("max_image_pixels", "Width times height of one picture.")] = 25_000_000
-    """One picture at a time is decoded, which takes four bytes a pixel."""
-    hosts: Annotated[
-        Names,
-        AfterValidator(_hosts),
-        Setting(
-            "judge_image_hosts",
-            "Hosts (HOST or HOST:PORT) whose https addresses of pictures are handed on to the judge; none: data only.",
-        ),
-    ] = ()
-    """The judge's own server fetches them; this one fetches nothing."""
+    max_count: Annotated[Count, Setting("max_images_per_item")] = 8
+    """Pictures of one item."""
+    max_bytes: Annotated[Bytes, Setting("max_image_bytes")] = 4 * MIB
+    """File of one picture."""
+    max_pixels: Annotated[Count, Setting("max_image_pixels")] = 25_000_000
+    """Width times height of one picture.
+
+    One picture at a time is decoded, which takes four bytes a pixel."""
+    hosts: Annotated[Names, AfterValidator(_hosts), Setting("judge_image_hosts")] = ()
+    """Hosts (HOST or HOST:PORT) whose https addresses of pictures are handed on to the judge; none: data only.
+
+    The judge's own server fetches them; this one fetches nothing."""
 
 
 Backend = Literal["none", "embedded", "triton", "openai", "decisions"]
@@ -62,31 +61,20 @@ SeesImages = Literal["auto", "yes", "no"]
 class EmbeddedJudgeConfig:
     """Judges in a worker process on this machine."""
 
-    repository: Annotated[
-        Directory, Setting("judge_repository", "Directory of built judges; unset: where they are built.")
-    ]
-    form: Annotated[
-        Form,
-        Setting(
-            "judge_form",
-            "Format of the judge that runs; auto: int8 where it is built and exact on this processor.",
-        ),
-    ] = "auto"
-    """int8 runs in ONNX Runtime, gguf in llama.cpp."""
-    threads: Annotated[Count, Setting("judge_threads", "Threads of the judge's process.")] = 1
-    nice: Annotated[
-        int,
-        Field(ge=0, le=19),
-        Setting("judge_nice", "Nice level of the judge's process, so that encoders go first."),
-    ] = 10
-    max_item_tokens: Annotated[
-        Count,
-        Setting(
-            "judge_max_item_tokens",
-            "Tokens of an item that the judge reads; longer ones are cut at the prediction.",
-        ),
-    ] = 2048
-    """Its fixed prompt is not counted."""
+    repository: Annotated[Directory, Setting("judge_repository")]
+    """Directory of built judges; unset: where they are built."""
+    form: Annotated[Form, Setting("judge_form")] = "auto"
+    """Format of the judge that runs; auto: int8 where it is built and exact on this processor.
+
+    int8 runs in ONNX Runtime, gguf in llama.cpp."""
+    threads: Annotated[Count, Setting("judge_threads")] = 1
+    """Threads of the judge's process."""
+    nice: Annotated[int, Field(ge=0, le=19), Setting("judge_nice")] = 10
+    """Nice level of the judge's process, so that encoders go first."""
+    max_item_tokens: Annotated[Count, Setting("judge_max_item_tokens")] = 2048
+    """Tokens of an item that the judge reads; longer ones are cut at the prediction.
+
+    Its fixed prompt is not counted."""
     max_batch_tokens: int = 192
     """Tokens of the items of one run, beside the kept prompt."""
     start_timeout_s: float = 120.0
@@ -94,7 +82,7 @@ class EmbeddedJudgeConfig:
     max_prefix_states: int = 8
     """Fixed prompts whose state is kept, each about 60 KiB a token for a model of 1.5 B parameters."""
     max_prefix_tokens: int = 8192
-    """Of all kept fixed prompts together."""
+    """Tokens of all kept fixed prompts together."""
     max_context_tokens: int = 4096
     """Longest prompt with its answer; never more than the model reads."""
     max_sequences: int = 8
@@ -109,70 +97,42 @@ class EmbeddedJudgeConfig:
 class RemoteJudgeConfig:
     """A judge behind a server of its own."""
 
-    url: Annotated[
-        str, Setting("judge_url", "Base URL (http://host/v1) of the judge's server, or HOST:PORT of Triton's.")
-    ] = ""
-    tls: Annotated[bool, Setting("judge_tls", "Speak TLS with the judge's Triton.")] = field(
-        default=False, kw_only=True
-    )
-    token: Annotated[Secret, Setting("judge_token", "API key or bearer token for the judge's server.")] = field(
-        default="", kw_only=True, repr=False
-    )
-    model: Annotated[str, Setting("judge_remote_model", "Name of the model on the judge's server.")] = ""
-    assistant_prefill: Annotated[
-        Prefill,
-        Setting(
-            "judge_assistant_prefill",
-            "Whether the judge's server goes on from a begun answer; auto: find out.",
-        ),
-    ] = "auto"
-    """Of OpenAI-compatible servers: vLLM and llama.cpp go on from an assistant's turn that the request begins."""
-    reasoning_tokens: Annotated[
-        CountOrAuto,
-        Setting(
-            "judge_reasoning_tokens",
-            "Tokens that a judge on a server may think before its answer; 0: it does not think.",
-        ),
-    ] = 0
-    """Beside those of the answer. A judge that thinks is neither begun for nor held to the labels."""
-    sees_images: Annotated[
-        SeesImages,
-        Setting(
-            "judge_sees_images",
-            "Whether the model on the judge's server sees pictures; auto: what its list of models says, else no.",
-        ),
-    ] = "auto"
-    image_placeholder: Annotated[
-        str,
-        Setting(
-            "judge_image_placeholder",
-            "What stands for a picture in the prompt of Triton's vLLM backend, which reads no chats; empty: Qwen's.",
-        ),
-    ] = ""
-    """Servers of chats put in their own model's."""
-    timeout_s: Annotated[
-        PositiveSeconds, Setting("judge_timeout_s", "Longest wait for one answer of the judge's server.")
-    ] = 60.0
-    max_in_flight: Annotated[Count, Setting("judge_max_in_flight", "Requests in flight to the judge's server.")] = 16
-    questions_per_request: Annotated[
-        int,
-        Field(ge=1, le=8),
-        Setting(
-            "judge_questions_per_request",
-            "Questions about one item in one request, for a decision model that answers each as it does alone.",
-        ),
-    ] = 1
-    """A model that reads all questions of a request at once would give other scores."""
-    input_price: Annotated[
-        OptionalPrice,
-        Setting("judge_input_price", "Price of a million tokens that the judge's server reads; unset: not known."),
-    ] = None
-    output_price: Annotated[
-        OptionalPrice,
-        Setting("judge_output_price", "Price of a million tokens that the judge's server writes; unset: not known."),
-    ] = None
+    url: Annotated[str, Setting("judge_url")] = ""
+    """Base URL (http://host/v1) of the judge's server, or HOST:PORT of Triton's."""
+    tls: Annotated[bool, Setting("judge_tls")] = field(default=False, kw_only=True)
+    """Speak TLS with the judge's Triton."""
+    token: Annotated[Secret, Setting("judge_token")] = field(default="", kw_only=True, repr=False)
+    """API key or bearer token for the judge's server."""
+    model: Annotated[str, Setting("judge_remote_model")] = ""
+    """Name of the model on the judge's server."""
+    assistant_prefill: Annotated[Prefill, Setting("judge_assistant_prefill")] = "auto"
+    """Whether the judge's server goes on from a begun answer; auto: find out.
+
+    Of OpenAI-compatible servers: vLLM and llama.cpp go on from an assistant's turn that the request begins."""
+    reasoning_tokens: Annotated[CountOrAuto, Setting("judge_reasoning_tokens")] = 0
+    """Tokens that a judge on a server may think before its answer; 0: it does not think.
+
+    Beside those of the answer. A judge that thinks is neither begun for nor held to the labels."""
+    sees_images: Annotated[SeesImages, Setting("judge_sees_images")] = "auto"
+    """Whether the model on the judge's server sees pictures; auto: what its list of models says, else no."""
+    image_placeholder: Annotated[str, Setting("judge_image_placeholder")] = ""
+    """What stands for a picture in the prompt of Triton's vLLM backend, which reads no chats; empty: Qwen's.
+
+    Servers of chats put in their own model's."""
+    timeout_s: Annotated[PositiveSeconds, Setting("judge_timeout_s")] = 60.0
+    """Longest wait for one answer of the judge's server."""
+    max_in_flight: Annotated[Count, Setting("judge_max_in_flight")] = 16
+    """Requests in flight to the judge's server."""
+    questions_per_request: Annotated[int, Field(ge=1, le=8), Setting("judge_questions_per_request")] = 1
+    """Questions about one item in one request, for a decision model that answers each as it does alone.
+
+    A model that reads all questions of a request at once would give other scores."""
+    input_price: Annotated[OptionalPrice, Setting("judge_input_price")] = None
+    """Price of a million tokens that the judge's server reads; unset: not known."""
+    output_price: Annotated[OptionalPrice, Setting("judge_output_price")] = None
+    """Price of a million tokens that the judge's server writes; unset: not known."""
     attempts: int = 4
-    """How often one request is tried."""
+    """Attempts of one request."""
     max_prompt_characters: int = 24_000
     """Longer prompts are cut at the prediction, since only the server counts tokens."""
 
@@ -183,29 +143,17 @@ def _embedded() -> Backend:
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class JudgeConfig:
-    """Where judges run, and which one is meant."""
+    """The place where judges run, and the default judge."""
 
-    backend: Annotated[
-        Backend,
-        Setting(
-            "judge_backend",
-            "Where judges run: nowhere, in a process of this machine, in Triton's vLLM backend, behind an "
-            "OpenAI-compatible server, or behind a server of decision models.",
-            default=_embedded,
-        ),
-    ] = "none"
-    default: Annotated[
-        str,
-        Setting("judge_model", "Judge of requests that name none; empty: the catalog's default, or the remote model."),
-    ] = ""
-    preload: Annotated[bool, Setting("judge_preload", "Load the judge at start, not at its first use.")] = False
-    max_queue_items: Annotated[
-        Count,
-        Setting(
-            "judge_max_queue_items",
-            "Questions that may wait for a judge; further ones fail and are told when to try again.",
-        ),
-    ] = 4096
+    backend: Annotated[Backend, Setting("judge_backend", default=_embedded)] = "none"
+    """Where judges run: nowhere, in a process of this machine, in Triton's vLLM backend, behind an OpenAI-compatible
+    server, or behind a server of decision models."""
+    default: Annotated[str, Setting("judge_model")] = ""
+    """Judge of requests that name none; empty: the catalog's default, or the remote model."""
+    preload: Annotated[bool, Setting("judge_preload")] = False
+    """Load the judge at start, not at its first use."""
+    max_queue_items: Annotated[Count, Setting("judge_max_queue_items")] = 4096
+    """Questions that may wait for a judge; further ones fail and are told when to try again."""
     embedded: EmbeddedJudgeConfig | None = None
     """For backend embedded."""
     host: str = ""

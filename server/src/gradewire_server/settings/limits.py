@@ -8,122 +8,118 @@ from typing import Annotated, Any, Final
 
 from pydantic.dataclasses import dataclass
 
-from gradewire_server.settings.surface import GROUP, MIB, Bytes, BytesOrAuto, Count, PositiveSeconds, Seconds, Setting
+from gradewire_server.settings.setting import GROUP, MIB, Bytes, BytesOrAuto, Count, PositiveSeconds, Seconds, Setting
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class Deadlines:
     """Seconds a call may take."""
 
-    default_s: Annotated[PositiveSeconds, Setting("default_deadline_s", "Deadline of a call that names none.")] = 60.0
-    """In a stream, for each message's items."""
-    max_s: Annotated[PositiveSeconds, Setting("max_deadline_s", "Longest deadline that a call may ask for.")] = 600.0
-    """A longer wish is cut to this. Streams and Prepare may run longer, their parts may not."""
-    stall_s: Annotated[
-        PositiveSeconds,
-        Setting(
-            "stall_s",
-            "Time that a reply of a stream or of Prepare may wait for its reader; then the call is ended.",
-        ),
-    ] = 60.0
-    idle_stream_s: Annotated[
-        PositiveSeconds,
-        Setting("idle_stream_s", "Time after which a stream ends that sends nothing and has nothing in work."),
-    ] = 600.0
-    judge_s: Annotated[
-        PositiveSeconds,
-        Setting("judge_deadline_s", "Longest wait for a judge's answers in a stream that has no deadline of its own."),
-    ] = 3600.0
-    """A judge takes seconds where an encoder takes milliseconds, and a whole window of items may wait for it."""
+    default_s: Annotated[PositiveSeconds, Setting("default_deadline_s")] = 60.0
+    """Deadline of a call that names none.
+
+    In a stream, for each message's items."""
+    max_s: Annotated[PositiveSeconds, Setting("max_deadline_s")] = 600.0
+    """Longest deadline that a call may ask for.
+
+    A longer wish is cut to this. Streams and Prepare may run longer, their parts may not."""
+    stall_s: Annotated[PositiveSeconds, Setting("stall_s")] = 60.0
+    """Time that a reply of a stream or of Prepare may wait for its reader; then the call is ended."""
+    idle_stream_s: Annotated[PositiveSeconds, Setting("idle_stream_s")] = 600.0
+    """Time after which a stream ends that sends nothing and has nothing in work."""
+    judge_s: Annotated[PositiveSeconds, Setting("judge_deadline_s")] = 3600.0
+    """Longest wait for a judge's answers in a stream that has no deadline of its own.
+
+    A judge takes seconds where an encoder takes milliseconds, and a whole window of items may wait for it."""
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class Limits:
     """Limits of one request; `Models.List` tells them to clients, which cut their work accordingly."""
 
-    max_items_per_request: Annotated[Count, Setting("max_items_per_request", "Items of one message.")] = 4096
-    """Items of a Score, entries of a Prepare, items of one stream message."""
-    max_metrics_per_request: Annotated[Count, Setting("max_metrics_per_request", "Metrics of one request.")] = 32
-    max_references_per_item: Annotated[Count, Setting("max_references_per_item", "References of one item.")] = 1024
-    """More make that item INVALID_INPUT."""
-    max_item_bytes: Annotated[Bytes, Setting("max_item_bytes", "Text of one item.")] = 3 * MIB // 2
-    """Sum of its strings in UTF-8; a larger item is INVALID_INPUT."""
-    max_message_bytes: Annotated[Bytes, Setting("max_message_bytes", "One message, either way.")] = 32 * MIB
-    stream_window_items: Annotated[Count, Setting("stream_window_items", "Items of one stream in work.")] = 512
-    """Their unsent results are counted."""
+    max_items_per_request: Annotated[Count, Setting("max_items_per_request")] = 4096
+    """Items of one message.
+
+    Items of a Score, entries of a Prepare, items of one stream message."""
+    max_metrics_per_request: Annotated[Count, Setting("max_metrics_per_request")] = 32
+    """Metrics of one request."""
+    max_references_per_item: Annotated[Count, Setting("max_references_per_item")] = 1024
+    """References of one item.
+
+    More make that item INVALID_INPUT."""
+    max_item_bytes: Annotated[Bytes, Setting("max_item_bytes")] = 3 * MIB // 2
+    """Text of one item.
+
+    Sum of its strings in UTF-8; a larger item is INVALID_INPUT."""
+    max_message_bytes: Annotated[Bytes, Setting("max_message_bytes")] = 32 * MIB
+    """One message, either way."""
+    stream_window_items: Annotated[Count, Setting("stream_window_items")] = 512
+    """Items of one stream in work.
+
+    Their unsent results are counted."""
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class Capacity:
-    """How much may be in flight in the whole server."""
+    """Bounds of what is in flight in the whole server."""
 
-    max_items: Annotated[Count, Setting("max_items_in_flight", "Items in work in the whole server.")] = 16384
-    """Entries that are being prepared are counted."""
-    max_bytes: Annotated[
-        BytesOrAuto,
-        Setting(
-            "max_bytes_in_flight",
-            "Memory of requests in the whole server, without streams; 0: a share of memory_limit.",
-            default=int,
-        ),
-    ] = 256 * MIB
-    """What a request takes is told from its bytes before it is parsed: six times as much, and more for many items,
-    metrics and references."""
-    max_stream_bytes: Annotated[
-        BytesOrAuto,
-        Setting(
-            "max_stream_bytes",
-            "Memory of what all streams together have in work; 0: a share of memory_limit.",
-            default=int,
-        ),
-    ] = 256 * MIB
-    """One stream gets an eighth of it at the most. A message counts until the last of its results is taken."""
-    max_streams: Annotated[Count, Setting("max_streams", "Streams that are open at a time.")] = 1024
-    """Further ones are refused with RESOURCE_EXHAUSTED."""
-    max_wait_s: Annotated[
-        PositiveSeconds,
-        Setting("max_wait_s", "A small request that would wait longer than this for the work of others is refused."),
-    ] = 1.0
-    """So is one that would wait beyond its deadline: at once, with RESOURCE_EXHAUSTED."""
+    max_items: Annotated[Count, Setting("max_items_in_flight")] = 16384
+    """Items in work in the whole server.
 
-    unready_overload_s: Annotated[
-        Seconds,
-        Setting("unready_overload_s", "Overload of so many seconds makes /readyz say no; 0: never."),
-    ] = 0.0
-    """Where all replicas say no, no call gets through: only for a service with replicas to spare."""
+    Entries that are being prepared are counted."""
+    max_bytes: Annotated[BytesOrAuto, Setting("max_bytes_in_flight", default=int)] = 256 * MIB
+    """Memory of requests in the whole server, without streams; 0: a share of memory_limit.
+
+    What a request takes is told from its bytes before it is parsed: six times as much, and more for many items, metrics
+    and references."""
+    max_stream_bytes: Annotated[BytesOrAuto, Setting("max_stream_bytes", default=int)] = 256 * MIB
+    """Memory of what all streams together have in work; 0: a share of memory_limit.
+
+    One stream gets an eighth of it at the most. A message counts until the last of its results is taken."""
+    max_streams: Annotated[Count, Setting("max_streams")] = 1024
+    """Streams that are open at a time.
+
+    Further ones are refused with RESOURCE_EXHAUSTED."""
+    max_wait_s: Annotated[PositiveSeconds, Setting("max_wait_s")] = 1.0
+    """A small request that would wait longer than this for the work of others is refused.
+
+    So is one that would wait beyond its deadline: at once, with RESOURCE_EXHAUSTED."""
+
+    unready_overload_s: Annotated[Seconds, Setting("unready_overload_s")] = 0.0
+    """Overload of so many seconds makes /readyz say no; 0: never.
+
+    Where all replicas say no, no call gets through: only for a service with replicas to spare."""
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class Connections:
-    """How many connections there are, and how long."""
+    """Number and life of connections."""
 
-    max_count: Annotated[Count, Setting("max_connections", "Connections to the gRPC port that are open at a time.")] = (
-        1000
-    )
-    """Further ones are closed at once. No more than there are file descriptors for."""
-    idle_s: Annotated[
-        PositiveSeconds, Setting("idle_connection_s", "Time after which a connection without calls is closed.")
-    ] = 900.0
-    """Clients open another by themselves when they call again."""
+    max_count: Annotated[Count, Setting("max_connections")] = 1000
+    """Connections to the gRPC port that are open at a time.
+
+    Further ones are closed at once. No more than there are file descriptors for."""
+    idle_s: Annotated[PositiveSeconds, Setting("idle_connection_s")] = 900.0
+    """Time after which a connection without calls is closed.
+
+    Clients open another by themselves when they call again."""
 
 
 _CGROUP_FILES: Final = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""Of a container: what version 2 and version 1 of control groups say."""
+"""Memory of a container, as version 2 and version 1 of control groups say."""
 _MACHINE_SHARE: Final = 0.75
-"""Where no container sets a limit: the rest is for the system, the disk's cache and the judge's worker."""
+"""The share where no container sets a limit: the rest is for the system, the disk's cache and the judge's worker."""
 
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class MemoryConfig:
-    """What everything together may take."""
+    """Memory of everything together."""
 
-    limit_bytes: Annotated[
-        BytesOrAuto,
-        Setting("memory_limit", "Memory of the whole process; 0: what its container has, else 3/4 of the machine's."),
-    ] = 0
+    limit_bytes: Annotated[BytesOrAuto, Setting("memory_limit")] = 0
+    """Memory of the whole process; 0: what its container has, else 3/4 of the machine's."""
 
 
 @plain_dataclass(frozen=True, slots=True)
@@ -146,7 +142,7 @@ _SHARES: Final[Mapping[str, _Share]] = {
 }
 _LEAST_SHARE_BYTES: Final = 16 * MIB
 _PROCESS_BYTES: Final = 384 * MIB
-"""Of a server with the default encoder, before anybody calls."""
+"""Memory of a server with the default encoder, before anybody calls."""
 
 
 def usable_memory(files: tuple[Path, ...] = _CGROUP_FILES) -> int:

@@ -1,12 +1,12 @@
 """Every setting of the server, in groups, with the number of processes and the share of each."""
 
 import json
+import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic.dataclasses import dataclass
@@ -15,16 +15,11 @@ from gradewire_models.judges import default_judge_repository
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.tracing.settings import endpoint_problem
 from gradewire_server.settings.engine import (
-    CacheConfig,
-    ComputeConfig,
-    DiskConfig,
     EngineConfig,
-    GpuConfig,
-    RedisConfig,
     TritonConfig,
     usable_cores,
 )
-from gradewire_server.settings.judge import EmbeddedJudgeConfig, ImageConfig, JudgeConfig, RemoteJudgeConfig
+from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import (
     Capacity,
     Connections,
@@ -34,7 +29,7 @@ from gradewire_server.settings.limits import (
     usable_memory,
     with_shares,
 )
-from gradewire_server.settings.surface import (
+from gradewire_server.settings.setting import (
     ENV_PREFIX,
     GIB,
     GROUP,
@@ -43,21 +38,18 @@ from gradewire_server.settings.surface import (
     OptionalDirectory,
     OptionalPath,
     Setting,
-    SettingInfo,
+    SettingField,
     SettingsError,
-    Values,
     all_setting_fields,
+    make_group,
     printable,
     read_values,
-    setting_info,
 )
 from gradewire_server.settings.transport import (
     HttpApiConfig,
     ListenConfig,
     LogConfig,
-    RewardsConfig,
     ShutdownConfig,
-    Tls,
     TracingConfig,
 )
 
@@ -68,8 +60,8 @@ _MOST_BY_DEFAULT: Final = 8
 _LEAST_BYTES: Final = 16 * MIB
 _SUPERVISOR_BYTES: Final = 64 * MIB
 _JUDGE_HOST_BYTES: Final = 96 * MIB
-"""Of the process that runs the judges, without their workers: those are no part of memory_limit, nor is that of a
-server alone."""
+"""Memory of the process that runs the judges, without their workers: those are no part of memory_limit, nor is that of
+a server alone."""
 _DIVIDED_BYTES: Final = (
     "memory_max_bytes",
     "remembered_results_max_bytes",
@@ -82,21 +74,17 @@ _DIVIDED_COUNTS: Final = ("max_items_in_flight", "max_streams", "max_connections
 
 @dataclass(frozen=True, slots=True, config=GROUP)
 class ProcessesConfig:
-    """How many processes share the port of gRPC."""
+    """Number of processes that share the port of gRPC."""
 
-    count: Annotated[
-        CountOrAuto,
-        Setting(
-            "processes",
-            "Server processes that share the port of gRPC; 0: one for every two cores and GiB of memory_limit, 8 at "
-            "most, and one where device is a GPU.",
-        ),
-    ] = 0
-    """With one the server runs in the process that was started, without a supervisor."""
+    count: Annotated[CountOrAuto, Setting("processes")] = 0
+    """Server processes that share the port of gRPC; 0: one for every two cores and GiB of memory_limit, 8 at most, and
+    one where device is a GPU.
+
+    With one the server runs in the process that was started, without a supervisor."""
 
 
 def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
-    """How many processes are to serve.
+    """Return the number of processes that are to serve.
 
     Args:
         given: The value of every setting by its name, shares of memory resolved.
@@ -118,7 +106,7 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
 
 
 def _single_process_reason(given: Mapping[str, Any]) -> str:
-    """Why several processes cannot serve together with these settings; empty where they can."""
+    """Return why several processes cannot serve together with these settings; empty where they can."""
     if sys.platform != "linux":
         return "needs Linux, which alone spreads connections over processes that share a port"
     if given["disk_directory"] is None and given["redis_url"] is None:
@@ -135,29 +123,27 @@ def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
     """
     beside = _SUPERVISOR_BYTES + (_JUDGE_HOST_BYTES if given["judge_backend"] == "embedded" else 0)
     cores = usable_cores()
-    workers = given["workers"] or max(1, cores // given["intra_op_threads"])
-    lone_threads = given["lone_run_threads"] or cores
+    counts = {
+        **{name: given[name] for name in _DIVIDED_COUNTS},
+        "workers": given["workers"] or max(1, cores // given["intra_op_threads"]),
+        "lone_run_threads": given["lone_run_threads"] or cores,
+    }
     divided = {
         "memory_limit": ((given["memory_limit"] or usable_memory()) - beside) // count,
         **{name: max(_LEAST_BYTES, given[name] // count) for name in _DIVIDED_BYTES if given[name]},
-        **{name: _divided(given[name], count) for name in _DIVIDED_COUNTS},
-        "workers": _divided(workers, count),
-        "lone_run_threads": _divided(lone_threads, count),
+        **{name: math.ceil(whole / count) for name, whole in counts.items()},
         "http": False,
         "http_api_port": None,
     }
     return {**given, **divided}
 
 
-def _divided(whole: int, count: int) -> int:
-    return int(-(-whole // count))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, config=GROUP)
 class Settings:
     """All settings; made by `load`."""
 
-    config: Annotated[OptionalPath, Setting("config", "TOML file with settings.")] = None
+    config: Annotated[OptionalPath, Setting("config")] = None
+    """TOML file with settings."""
     processes: ProcessesConfig
     listen: ListenConfig
     http_api: HttpApiConfig
@@ -170,143 +156,106 @@ class Settings:
     capacity: Capacity
     connections: Connections
     engine: EngineConfig
-    backend: Annotated[
-        Literal["embedded", "triton"],
-        Setting("backend", "Where encoders run: in this process, or in NVIDIA Triton."),
-    ] = "embedded"
-    judge_prompt_directory: Annotated[
-        OptionalDirectory,
-        Setting(
-            "judge_prompt_directory",
-            "Directory of further prompt files (*.toml), which requests may name; read at start.",
-        ),
-    ] = None
+    backend: Annotated[Literal["embedded", "triton"], Setting("backend")] = "embedded"
+    """Where encoders run: in this process, or in NVIDIA Triton."""
+    judge_prompt_directory: Annotated[OptionalDirectory, Setting("judge_prompt_directory")] = None
+    """Directory of further prompt files (*.toml), which requests may name; read at start."""
     given: Mapping[str, Any] = field(repr=False)
     """The value of every setting by its name, secrets in the clear."""
 
     @classmethod
     def load(cls, **values: Any) -> Self:
-        """Reads all sources; `values` are the flags (None: not given), as text or typed.
+        """Read all sources; `values` are the flags (None: not given), as text or typed.
 
         Raises:
             SettingsError: One line that names the setting.
         """
-        _check_protection(values)
-        given = read_values(cls, values)
-        _check(given)
-        return cls._of(given)
+        return cls._of(_read(values))
 
     @classmethod
     def load_share(cls, count: int, **values: Any) -> Self:
-        """As `load`, for one of `count` processes that serve together."""
-        _check_protection(values)
-        given = read_values(cls, values)
-        _check(given)
-        return cls._of(share_of(given, count))
+        """Read all sources as `load` does, for one of `count` processes that serve together."""
+        return cls._of(share_of(_read(values), count))
 
     @classmethod
     def _of(cls, values: Mapping[str, Any]) -> Self:
         given = with_shares(values)
-        made = Values(given)
-        return made.group(
+        repository = given["model_repository"]
+        repository = repository.expanduser() if repository else default_repository()
+        judges = given["judge_repository"] or default_judge_repository(repository)
+        here = given["judge_backend"] == "embedded"
+        unused = {
+            TritonConfig: given["backend"] != "triton",
+            EmbeddedJudgeConfig: not here,
+            RemoteJudgeConfig: here or given["judge_backend"] == "none",
+        }
+        return make_group(
             cls,
-            listen=made.group(ListenConfig, tls=made.group(Tls) if given["tls_cert"] else None),
-            http_api=made.group(HttpApiConfig, rewards=made.group(RewardsConfig)),
-            log=made.group(LogConfig),
-            tracing=made.group(TracingConfig),
-            deadlines=made.group(Deadlines),
-            shutdown=made.group(ShutdownConfig),
-            limits=made.group(Limits),
-            memory=made.group(MemoryConfig),
-            processes=made.group(ProcessesConfig),
-            capacity=made.group(Capacity),
-            connections=made.group(Connections),
-            engine=_engine(made),
+            {**given, "model_repository": repository, "judge_repository": judges},
+            without=[group for group, is_unused in unused.items() if is_unused],
             given=given,
         )
 
     @property
     def process_count(self) -> int:
-        """How many processes are to serve, with 0 resolved; raises SettingsError where so many cannot."""
+        """Number of processes that are to serve, with 0 resolved; raises SettingsError where so many cannot."""
         return process_count(self.given)
 
     def printable(self) -> dict[str, Any]:
-        """Every setting as a plain value of TOML, secrets as stars; unset ones are empty texts."""
-        return {info.name: printable(self.given[info.name], secret=info.secret) for info in setting_infos()}
+        """Return every setting as a plain value of TOML, secrets as stars; unset ones are empty texts."""
+        return {each.name: printable(self.given[each.name], secret=each.secret) for each in every_setting()}
 
     def to_toml(self) -> str:
-        """What `--print-settings` prints: a file that `--config` reads, but for the stars."""
+        """Return what `--print-settings` prints: a file that `--config` reads, but for the stars."""
         return "".join(
             f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in self.printable().items()
         )
 
 
-def setting_infos() -> tuple[SettingInfo, ...]:
-    """All settings, in the order in which they are documented."""
-    return tuple(setting_info(each) for each in all_setting_fields(Settings).values())
+def every_setting() -> tuple[SettingField, ...]:
+    """Return all settings, in the order in which they are documented."""
+    return tuple(all_setting_fields(Settings).values())
 
 
-def _engine(made: Values) -> EngineConfig:
-    repository = made["model_repository"]
-    repository = repository.expanduser() if repository else default_repository()
-    disk = made.group(DiskConfig) if made["disk_directory"] else None
-    redis = made.group(RedisConfig) if made["redis_url"] is not None else None
-    return made.group(
-        EngineConfig,
-        model_repository=repository,
-        compute=made.group(ComputeConfig),
-        gpu=made.group(GpuConfig),
-        cache=made.group(CacheConfig, disk=disk, redis=redis),
-        triton=made.group(TritonConfig) if made["backend"] == "triton" else None,
-        judge=_judge(made, made["judge_repository"] or default_judge_repository(repository)),
-    )
-
-
-def _judge(made: Values, repository: Path) -> JudgeConfig:
-    embedded = remote = None
-    if made["judge_backend"] == "embedded":
-        embedded = made.group(EmbeddedJudgeConfig, repository=repository)
-    elif made["judge_backend"] != "none":
-        remote = made.group(RemoteJudgeConfig)
-    return made.group(JudgeConfig, embedded=embedded, remote=remote, images=made.group(ImageConfig))
-
-
-def _check_protection(values: Mapping[str, Any]) -> None:
-    """Raises SettingsError where a flag or a variable is blank that would switch a protection on: an empty Secret."""
+def _read(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the checked values of all settings by name; raise SettingsError."""
     for name in ("redis_mac_key", "redis_mac_key_file"):
         for value in (values.get(name), os.environ.get(f"{ENV_PREFIX}{name.upper()}")):
             if isinstance(value, str) and not value.strip():
                 raise SettingsError(
                     f"{name} is blank, which would switch the MAC off: give it a value, or leave it out"
                 )
+    given = read_values(Settings, values)
+    if problem := next(_problems(given), ""):
+        raise SettingsError(problem)
+    return given
 
 
-def _check(given: Mapping[str, Any]) -> None:
-    """Raises SettingsError where groups do not go together, or need what is not installed."""
-    if (given["tls_cert"] is None) != (given["tls_key"] is None):
-        raise SettingsError("tls_cert and tls_key go together: set both or neither")
-    if given["tls_client_ca"] is not None and given["tls_cert"] is None:
-        raise SettingsError("tls_client_ca needs tls_cert and tls_key")
-    if given["http_tls"] and given["tls_cert"] is None:
-        raise SettingsError("http_tls needs tls_cert and tls_key")
+def _problems(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how settings of several groups contradict each other, then what they need that is not installed."""
+    has_cert = given["tls_cert"] is not None
+    if has_cert != (given["tls_key"] is not None):
+        yield "tls_cert and tls_key go together: set both or neither"
+    for name in ("tls_client_ca", "http_tls"):
+        if given[name] and not has_cert:
+            yield f"{name} needs tls_cert and tls_key"
     for name in ("auth_health", "auth_http"):
         if given[name] and not given["auth_tokens"] and given["auth_tokens_file"] is None:
-            raise SettingsError(f"{name} needs tokens: set auth_tokens or auth_tokens_file")
+            yield f"{name} needs tokens: set auth_tokens or auth_tokens_file"
     if problem := endpoint_problem(given["otlp_endpoint"]):
-        raise SettingsError(f"otlp_endpoint {problem}")
+        yield f"otlp_endpoint {problem}"
     if given["default_deadline_s"] > given["max_deadline_s"]:
-        raise SettingsError("default_deadline_s must not be longer than max_deadline_s")
+        yield "default_deadline_s must not be longer than max_deadline_s"
     if given["backend"] == "triton" and given["device"].startswith("cuda"):
-        raise SettingsError("device is for encoders of this process; with backend triton its models say what they use")
-    _check_installed(given)
+        yield "device is for encoders of this process; with backend triton its models say what they use"
+    yield from _missing_libraries(given)
 
 
-def _check_installed(given: Mapping[str, Any]) -> None:
-    """Raises SettingsError where a setting needs what is not installed."""
-    if given["otlp_endpoint"].strip() and find_spec("opentelemetry") is None:
-        raise SettingsError("otlp_endpoint needs OpenTelemetry's libraries: pip install 'gradewire[otel]'")
-    if "triton" in {given["backend"], given["judge_backend"]} and find_spec("tritonclient") is None:
-        raise SettingsError("backend triton needs its client library: pip install 'gradewire[triton]'")
+def _missing_libraries(given: Mapping[str, Any]) -> Iterator[str]:
     judges = given["judge_backend"]
+    if given["otlp_endpoint"].strip() and find_spec("opentelemetry") is None:
+        yield "otlp_endpoint needs OpenTelemetry's libraries: pip install 'gradewire[otel]'"
+    if "triton" in {given["backend"], judges} and find_spec("tritonclient") is None:
+        yield "backend triton needs its client library: pip install 'gradewire[triton]'"
     if judges in {"openai", "decisions"} and find_spec("httpx2") is None:
-        raise SettingsError(f"judge_backend {judges} needs its client library: pip install 'gradewire[judge]'")
+        yield f"judge_backend {judges} needs its client library: pip install 'gradewire[judge]'"

@@ -14,8 +14,8 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from gradewire_server.concurrency import BreakerState
 from gradewire_server.domain.needs import AnswerSource, Tier
+from gradewire_server.resilience import BreakerState
 from gradewire_server.storage.codec import EntryKind, pack
 
 _log = logging.getLogger(__name__)

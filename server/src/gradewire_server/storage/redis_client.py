@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ClusterDownError, RedisError, ResponseError
 from redis.maint_notifications import MaintNotificationsConfig
 
-from gradewire_server.concurrency import Breaker, BreakerState
+from gradewire_server.resilience import Breaker, BreakerState
 from gradewire_server.settings.engine import RedisConfig
 from gradewire_server.storage.cache import StorageTelemetry
 

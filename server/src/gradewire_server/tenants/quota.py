@@ -1,4 +1,4 @@
-"""Quotas of text: a bucket that fills as time goes by, and that its calls draw from."""
+"""Quotas of text: a bucket that fills as time goes by, and the charges of messages that draw from it."""
 
 import asyncio
 import time
@@ -9,7 +9,9 @@ from typing import Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.caller import Quota
+from gradewire_server.domain.caller import Caller, Quota
+from gradewire_server.requests.errors import OverloadedError, QuotaExceededError
+from gradewire_server.requests.permits import SlowedMessages
 
 _BYTES_PER_TOKEN: Final = 4
 _MINUTE_S: Final = 60.0
@@ -104,3 +106,40 @@ class TokenBucket(Quota):
         async with self._turn:
             while (pause_s := self.take(tokens)) > 0:  # noqa: ASYNC110 - time is what it waits for
                 await asyncio.sleep(pause_s)
+
+
+def charge(caller: Caller, size_bytes: int) -> None:
+    """Draw a message from the tenant's quota; raise QuotaExceededError where too little of it is left."""
+    if caller.quota is not None:
+        pause_s = caller.quota.take(text_tokens(size_bytes))
+        if pause_s > 0:
+            raise QuotaExceededError(
+                f"tenant {caller.key} has used up its quota of text (quota_tokens_per_minute); this message counts for "
+                f"{text_tokens(size_bytes)} tokens",
+                retry_after_s=pause_s,
+            )
+
+
+async def charge_stream(caller: Caller, size_bytes: int, slowed: SlowedMessages) -> None:
+    """Draw a message of a stream from the tenant's quota, as soon as that has room for it.
+
+    Args:
+        caller: The caller, who may have a quota.
+        size_bytes: Bytes of the message.
+        slowed: Room for messages that wait here: while they do, they take nothing of what others need.
+
+    Raises:
+        QuotaExceededError: Too many of the tenant's messages wait already, or of all tenants'.
+    """
+    quota, tokens = caller.quota, text_tokens(size_bytes)
+    if quota is None or quota.take_in_turn(tokens):
+        return
+    try:
+        with slowed.hold(caller.key, size_bytes):
+            await quota.wait(tokens)
+    except OverloadedError as error:
+        raise QuotaExceededError(
+            f"tenant {caller.key} has used up its quota of text (quota_tokens_per_minute), and too many messages of "
+            "streams wait for it; send on fewer streams, or come back later",
+            retry_after_s=error.retry_after_s,
+        ) from None

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.server.judges.remote.remote import eventually, prompt
 from tests.support.examples import example_count
 
-from gradewire_server.concurrency import Backoff
 from gradewire_server.domain.items import Timing
 from gradewire_server.judges.remote.http_client import HttpClient
 from gradewire_server.judges.remote.requests import Answered, BatchReplies, RequestQueue, ServerAvailability
 from gradewire_server.judges.remote.server import Answer, Question, RemoteError, server_error, unreachable
+from gradewire_server.resilience import Backoff
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 

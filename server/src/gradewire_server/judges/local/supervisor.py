@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
-from gradewire_server.concurrency import RESTART_BACKOFF, STEADY_AFTER_S, SupervisedProcess
 from gradewire_server.judges.worker.messages import (
     CoreLimits,
     FrameError,
@@ -20,6 +19,7 @@ from gradewire_server.judges.worker.messages import (
     read_results,
     to_frame,
 )
+from gradewire_server.process import RESTART_BACKOFF, STEADY_AFTER_S, SupervisedProcess
 
 _log = logging.getLogger(__name__)
 _CHUNK_BYTES: Final = 1 << 16

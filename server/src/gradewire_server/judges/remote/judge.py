@@ -9,7 +9,6 @@ from typing import Final
 
 from typing_extensions import override
 
-from gradewire_server.concurrency import Backoff
 from gradewire_server.domain.items import Failure, Status, Timing, quoted
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
 from gradewire_server.domain.needs import AnswerSource
@@ -29,6 +28,7 @@ from gradewire_server.judges.remote.server import (
     too_long,
 )
 from gradewire_server.judges.texts import first_stop, fitted, halved
+from gradewire_server.resilience import Backoff
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _THINKS: Final = (

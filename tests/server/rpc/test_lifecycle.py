@@ -4,7 +4,7 @@ import pytest
 from tests.support.servers.wire import Wire, wire_server
 
 from gradewire_proto.wire_rules import JUDGING
-from gradewire_server.concurrency import Phase
+from gradewire_server.process import Phase
 from gradewire_server.rpc.errors import NotServingError
 
 SERVICES = ("", "gradewire.v1.Scoring", "gradewire.v1.References", "gradewire.v1.Models")
@@ -18,9 +18,9 @@ async def test_health_follows_the_phases() -> None:
     async with wire_server(serving=False) as wire:
         lifecycle = wire.lifecycle
         assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([False] * 4, Phase.LOADING, False)
-        await lifecycle.serving(wire.handlers)
+        lifecycle.serving(wire.handlers)
         assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([True] * 4, Phase.SERVING, True)
-        await lifecycle.draining()
+        lifecycle.draining()
         assert (await health(wire), lifecycle.phase, lifecycle.ready) == ([False] * 4, Phase.DRAINING, False)
         assert lifecycle.handlers() is wire.handlers, "calls are still taken"
         lifecycle.stopping()
@@ -38,27 +38,27 @@ async def test_calls_are_taken_once_all_is_loaded_before_health_says_so() -> Non
 
 
 async def test_degraded_is_told_and_scoring_stays_up(wire: Wire) -> None:
-    await wire.lifecycle.observe(degraded=["redis: breaker open"], broken=[])
+    wire.lifecycle.observe(degraded=["redis: breaker open"], broken=[])
     assert await health(wire) == [True] * 4
     assert wire.lifecycle.report()["degraded"] == ["redis: breaker open"]
     assert wire.registry.get_sample_value("gradewire_degraded") == 1
-    await wire.lifecycle.observe(degraded=[], broken=[])
+    wire.lifecycle.observe(degraded=[], broken=[])
     assert wire.lifecycle.report()["degraded"] == []
 
 
 async def test_overload_that_lasts_makes_it_unready_while_health_says_serving(wire: Wire) -> None:
-    await wire.lifecycle.observe(degraded=["overload: …"], broken=[], overloaded=True)
+    wire.lifecycle.observe(degraded=["overload: …"], broken=[], overloaded=True)
     assert (await health(wire), wire.lifecycle.ready) == ([True] * 4, False)
-    await wire.lifecycle.observe(degraded=[], broken=[])
+    wire.lifecycle.observe(degraded=[], broken=[])
     assert wire.lifecycle.ready
 
 
 async def test_a_broken_engine_takes_down_what_needs_it_and_comes_back(wire: Wire) -> None:
-    await wire.lifecycle.observe(degraded=[], broken=["model m is not loaded"])
+    wire.lifecycle.observe(degraded=[], broken=["model m is not loaded"])
     assert await health(wire) == [False, False, False, True]
     assert not wire.lifecycle.ready
     assert wire.registry.get_sample_value("gradewire_serving") == 0
-    await wire.lifecycle.observe(degraded=[], broken=[])
+    wire.lifecycle.observe(degraded=[], broken=[])
     assert await health(wire) == [True] * 4
 
 
@@ -72,12 +72,12 @@ async def test_judging_has_health_of_its_own_and_takes_nothing_along(wire: Wire)
         await wire.health(JUDGING)
     assert wire.lifecycle.report()["judging"] is None
     for judging in (True, False, True):
-        await wire.lifecycle.observe(degraded=[] if judging else ["judge: its worker died"], broken=[], judging=judging)
+        wire.lifecycle.observe(degraded=[] if judging else ["judge: its worker died"], broken=[], judging=judging)
         assert (await wire.health(JUDGING) == "SERVING") == judging
         assert await health(wire) == [True] * 4
         assert wire.lifecycle.ready
         assert wire.lifecycle.report()["judging"] is judging
-    await wire.lifecycle.observe(degraded=[], broken=["model m is not loaded"], judging=True)
+    wire.lifecycle.observe(degraded=[], broken=["model m is not loaded"], judging=True)
     assert await wire.health(JUDGING) == "SERVING", "a judge needs no encoder"
-    await wire.lifecycle.draining()
+    wire.lifecycle.draining()
     assert await wire.health(JUDGING) == "NOT_SERVING"

@@ -9,7 +9,7 @@ from gradewire_gateway.observing import GatewayTelemetry
 from gradewire_gateway.rewards import reward_counter
 from gradewire_proto.tracing.factory import prometheus_counts
 from gradewire_server.backends import open_handlers
-from gradewire_server.processes.state import SupervisorTelemetry
+from gradewire_server.processes.supervisor_state import SupervisorTelemetry
 from gradewire_server.settings.server import Settings
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "operate" / "prometheus.md"

@@ -1,15 +1,15 @@
-"""One of several server processes: `python -m gradewire_server.child FD`; FD is its end of the supervisor's link."""
+"""One of several server processes: `python -m gradewire_server.server_child FD`; FD: its end of the connection."""
 
 import socket
 import sys
 from dataclasses import replace
 
-from gradewire_server.app import run_member
-from gradewire_server.concurrency import Stop
+from gradewire_server.app import run_child
 from gradewire_server.encoders.factory import check_installed
-from gradewire_server.processes.this_process import Position, StartMessage, ThisProcess
+from gradewire_server.process import Stop
+from gradewire_server.processes.child import Child, Position, StartMessage
 from gradewire_server.settings.server import Settings
-from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.setting import SettingsError
 
 
 def main() -> int:
@@ -23,7 +23,7 @@ def main() -> int:
         sys.stderr.write(f"process {position.index} cannot start: {error}\n")
         return 2
     stop = Stop()
-    return run_member(settings, ThisProcess(position, socket.socket(fileno=int(sys.argv[1])), stop), stop)
+    return run_child(settings, Child(position, socket.socket(fileno=int(sys.argv[1])), stop), stop)
 
 
 def _with_judge_host(settings: Settings, position: Position) -> Settings:

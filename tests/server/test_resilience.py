@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.concurrency import Backoff, Breaker, BreakerState, SingleFlight
+from gradewire_server.resilience import Backoff, Breaker, BreakerState, SingleFlight
 
 
 def longest(low: float, high: float) -> float:

@@ -3,12 +3,12 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge
 from tests.support.fakes.server_processes import FakeServerProcess
 
-from gradewire_server.concurrency import Phase
-from gradewire_server.processes.connection import to_json
-from gradewire_server.processes.state import SupervisorState
+from gradewire_server.process import Phase
+from gradewire_server.processes.process_connection import to_json
+from gradewire_server.processes.supervisor_state import SupervisorState
 
 
 def _slot(process: FakeServerProcess | None) -> Any:
@@ -25,6 +25,33 @@ def _finished(*processes: FakeServerProcess | None) -> SupervisorState:
     state.workers = [_slot(process) for process in processes]
     state.phase = Phase.SERVING
     return state
+
+
+def _counts(calls: int, waiting: float) -> list[Any]:
+    registry = CollectorRegistry()
+    if calls:
+        Counter("gradewire_calls", "Calls.", ("code",), registry=registry).labels("OK").inc(calls)
+    else:
+        Counter("gradewire_calls", "Calls.", ("code",), registry=registry)
+    Gauge("gradewire_calls_in_flight", "Calls.", registry=registry).set(waiting)
+    return to_json(registry.collect())
+
+
+async def _shown(state: SupervisorState) -> dict[str, float]:
+    return {name: value for family in await state.metrics() for name, _, value in family[4]}
+
+
+async def test_what_an_ended_process_has_counted_stays() -> None:
+    first, second = FakeServerProcess(), FakeServerProcess()
+    state = _finished(first, second)
+    for ended in (_counts(0, 0), _counts(3, 9)):
+        process = FakeServerProcess()
+        process.metrics = ended
+        state.process_exited(cast("Any", process))
+    assert (await _shown(state))["gradewire_calls_total"] == 3
+    first.metrics, second.metrics = _counts(1, 2), _counts(4, 0)
+    shown = await _shown(state)
+    assert (shown["gradewire_calls_total"], shown["gradewire_calls_in_flight"]) == (8, 2)
 
 
 async def test_a_gateway_that_is_down_is_shown() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -10,48 +11,45 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from gradewire_server.concurrency import Phase
-from gradewire_server.processes.connection import MetricsJson, Totals, to_json
+from gradewire_server.process import Phase
+from gradewire_server.processes.process_connection import MetricsJson, add_up, to_json
 from gradewire_server.processes.server_process import ServerProcess
 
 if TYPE_CHECKING:
-    from gradewire_server.processes.gateway import GatewaySupervisor
+    from gradewire_server.processes.http_gateway import GatewaySupervisor
     from gradewire_server.processes.server_process import Worker
-
-
-class SupervisorTelemetry:
-    """Registers them.
-
-    Args:
-        registry: Where.
-        ready: How many processes take calls now.
-    """
-
-    def __init__(self, registry: CollectorRegistry, ready: Callable[[], int]) -> None:
-        self.judge_host_restarts = Counter(
-            "gradewire_judge_host_restarts",
-            "Processes that run the judges of all server processes, lost and started again.",
-            registry=registry,
-        )
-        self.restarts = Counter(
-            "gradewire_process_restarts", "Server processes that were lost and started again.", registry=registry
-        )
-        self.gateway_restarts = Counter(
-            "gradewire_gateway_restarts", "HTTP gateways that were lost and started again.", registry=registry
-        )
-        Gauge("gradewire_processes_ready", "Server processes that take calls.", registry=registry).set_function(ready)
 
 
 _BEAT_EVERY_S: Final = 0.25
 _REFRESH_EVERY_S: Final = 5.0
 _COLLECT_S: Final = 5.0
+_COUNTED_KINDS: Final = frozenset({"counter", "histogram", "summary"})
+
+
+class SupervisorTelemetry:
+    """Metrics of the supervisor itself.
+
+    Args:
+        registry: Registry for them.
+        ready: Gives the number of processes that take calls now.
+    """
+
+    def __init__(self, registry: CollectorRegistry, ready: Callable[[], int]) -> None:
+        counter = partial(Counter, registry=registry)
+        self.judge_host_restarts = counter(
+            "gradewire_judge_host_restarts",
+            "Processes that run the judges of all server processes, lost and started again.",
+        )
+        self.restarts = counter("gradewire_process_restarts", "Server processes that were lost and started again.")
+        self.gateway_restarts = counter("gradewire_gateway_restarts", "HTTP gateways that were lost and started again.")
+        Gauge("gradewire_processes_ready", "Server processes that take calls.", registry=registry).set_function(ready)
 
 
 class SupervisorState(Collector):
-    """Health and figures of all processes; `report`, `ready`, `phase` and `collect` may be asked from any thread.
+    """Health and metrics of all processes; `report`, `ready`, `phase` and `collect` may be asked from any thread.
 
     Args:
-        own: Figures of the supervisor itself.
+        own: Metrics of the supervisor itself.
 
     Attributes:
         workers: Of the processes.
@@ -66,22 +64,22 @@ class SupervisorState(Collector):
         self.phase = Phase.LOADING
         self.gateway: GatewaySupervisor | None = None
         self._own = own
-        self._totals = Totals()
+        self._ended: MetricsJson = []
         self._loop = asyncio.get_running_loop()
         self._beat_s = time.monotonic()
 
     @property
     def ready(self) -> bool:
-        """Whether new callers are welcome: all processes have come up once, and one of them is ready."""
+        """True if new callers are welcome: all processes have come up once, and one of them is ready."""
         return self.phase is Phase.SERVING and any(worker.ready for worker in self.workers)
 
     @property
     def all_workers(self) -> "tuple[Worker, ...]":
-        """Of the server processes, then of the judge host."""
+        """Workers of the server processes, then that of the judge host."""
         return (*self.workers,) if self.judge_host is None else (*self.workers, self.judge_host)
 
     def report(self) -> dict[str, Any]:
-        """For /healthz."""
+        """Return the state for /healthz."""
         reports = [
             worker.process.report for worker in self.workers if worker.process is not None and worker.process.report
         ]
@@ -101,28 +99,28 @@ class SupervisorState(Collector):
 
     @override
     def collect(self) -> Iterable[Metric]:
-        """The figures of all processes; from another thread than the event loop's."""
+        """Return the metrics of all processes; from another thread than the event loop's."""
         metrics_json = asyncio.run_coroutine_threadsafe(self.metrics(), self._loop).result(_COLLECT_S)
-        return Totals().of([metrics_json])
+        return add_up([metrics_json])
 
     async def metrics(self) -> MetricsJson:
-        """The figures of all processes, those that have ended, and the supervisor."""
+        """Return the metrics of all processes, those that have ended, and the supervisor."""
         await self._refresh()
         running = [worker.process.metrics for worker in self.all_workers if worker.process is not None]
         shown = {"gradewire_serving": float(self.ready), "gradewire_degraded": float(len(self.report()["degraded"]))}
-        total = self._totals.of([*running, to_json(self._own.collect())])
-        metrics_json = to_json(total)
+        metrics_json = to_json(add_up([self._ended, *running, to_json(self._own.collect())]))
         for name, _, _, _, samples in metrics_json:
             if name in shown:
                 samples[:] = [[name, {}, shown[name]]]
         return metrics_json
 
     def process_exited(self, process: ServerProcess) -> None:
-        """Keeps what a process has counted that is gone."""
-        self._totals.process_exited(process.metrics)
+        """Keep what a process has counted that is gone: a counter never goes back."""
+        counted = [family for family in process.metrics if family[2] in _COUNTED_KINDS]
+        self._ended = to_json(add_up([self._ended, counted]))
 
     async def watch(self) -> None:
-        """Shows that the event loop lives, and looks at the figures now and then, for a process may be lost."""
+        """Show that the event loop lives, and look at the metrics now and then, for a process may be lost."""
         looked_s = 0.0
         while True:
             self._beat_s = time.monotonic()

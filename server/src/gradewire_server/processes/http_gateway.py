@@ -6,22 +6,28 @@ import logging
 import shutil
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
 from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, RewardPostSettings, UpstreamSettings
-from gradewire_server.concurrency import SupervisedProcess, keep_running
+from gradewire_server.process import SupervisedProcess, keep_running
 from gradewire_server.rpc.sockets import bound_socket
 from gradewire_server.settings.server import Settings
 
 _log = logging.getLogger(__name__)
 
 _MAX_PATH_BYTES: Final = 96
-"""Of a socket's name; the system takes a few more."""
+"""Bytes of a socket's name; the system takes a few more."""
 _BACKLOG: Final = 512
+_MODULE: Final = "gradewire_gateway.serving"
+_START_S: Final = 60.0
+_SILENT_S: Final = 30.0
+_STOP_S: Final = 15.0
+"""Longer than a gateway gives the requests that it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +44,14 @@ class Endpoint:
 
     @property
     def port(self) -> int:
-        """Where callers connect."""
+        """Port to which callers connect."""
         port: int = self.listening.getsockname()[1]
         return port
 
 
 @contextmanager
 def endpoint(settings: Settings) -> Iterator[Endpoint]:
-    """Binds the port of the HTTP API and makes a directory that only this user can enter; raises BindError."""
+    """Bind the port of the HTTP API and make a directory that only this user can enter; raise BindError."""
     listening = bound_socket(settings.http_api.host, settings.http_api.port or 0, "http-api-port", backlog=_BACKLOG)
     directory = private_directory()
     try:
@@ -56,7 +62,7 @@ def endpoint(settings: Settings) -> Iterator[Endpoint]:
 
 
 def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
-    """What the gateway is told."""
+    """Return the settings of the gateway, whose gRPC servers listen on `private`."""
     api, tls = settings.http_api, settings.listen.tls
     names = ("", "", "") if tls is None else (str(tls.cert), str(tls.key), str(tls.client_ca or ""))
     cert, key, client_ca = names
@@ -75,19 +81,12 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
 
 
 def private_directory() -> Path:
-    """Makes a directory that only this user can enter, with a name short enough for sockets in it."""
+    """Make a directory that only this user can enter, with a name short enough for sockets in it."""
     made = Path(tempfile.mkdtemp(prefix="gradewire-"))
     if len(bytes(made / "grpc")) <= _MAX_PATH_BYTES:
         return made
     made.rmdir()
     return Path(tempfile.mkdtemp(prefix="gradewire-", dir="/tmp"))
-
-
-_MODULE: Final = "gradewire_gateway.serving"
-_START_S: Final = 60.0
-_SILENT_S: Final = 30.0
-_STOP_S: Final = 15.0
-"""Longer than a gateway gives the requests that it answers."""
 
 
 class GatewayLostError(Exception):
@@ -115,14 +114,14 @@ class GatewayProcess(SupervisedProcess):
             raise
         return gateway
 
-    async def lost(self) -> GatewayLostError:
+    async def lost(self) -> str:
         """Wait until it ends or hangs; return how. It is gone by then."""
         try:
             while True:
                 await self.wait_for_beat(_SILENT_S)
         except GatewayLostError as error:
             await self.kill()
-            return error
+            return str(error)
 
     async def wait_for_beat(self, timeout_s: float) -> None:
         """Wait for a sign of life; raise GatewayLostError."""
@@ -139,54 +138,54 @@ class GatewaySupervisor:
     """One gateway at a time. Lives on one event loop.
 
     Args:
-        endpoint: What gateways are handed.
-        settings: What they are told.
-        log_level: Of their log.
+        start: Starts one.
         restarted: Called whenever one was lost and another one is about to be started.
 
     Attributes:
         trouble: Why there is no gateway now; empty when there is one.
-        pid: Process id of the gateway; None while there is none.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, settings: GatewaySettings, log_level: str, *, restarted: Callable[[], None]
-    ) -> None:
-        self._endpoint = endpoint
-        self._settings = settings
-        self._log_level = log_level
+    def __init__(self, start: Callable[[], Awaitable[GatewayProcess]], restarted: Callable[[], None]) -> None:
+        self._start = start
         self._restarted = restarted
         self.trouble = "the HTTP gateway is starting"
-        self.pid: int | None = None
 
     async def run(self) -> None:
-        """Keeps one running until cancelled, which lets it answer what it has taken."""
+        """Keep one running until cancelled, which lets it answer what it has taken."""
         await keep_running(self._run_until_lost)
 
     async def _run_until_lost(self) -> None:
-        why = await self._run_one()
-        self.pid, self.trouble = None, why
-        _log.error("%s; starting another one", why)
-        self._restarted()
-
-    async def _run_one(self) -> str:
-        """Runs one until it is lost; returns how."""
         try:
-            gateway = await GatewayProcess.open(self._endpoint, self._settings, self._log_level)
+            gateway = await self._start()
         except (GatewayLostError, OSError) as error:
-            return str(error)
-        try:
-            self.pid, self.trouble = gateway.pid, ""
+            self.trouble = str(error)
+        else:
+            self.trouble = ""
             _log.info("the HTTP gateway runs as process %d", gateway.pid)
-            return str(await gateway.lost())
-        finally:
-            await asyncio.shield(gateway.stop(_STOP_S))
+            try:
+                self.trouble = await gateway.lost()
+            finally:
+                await asyncio.shield(gateway.stop(_STOP_S))
+        _log.error("%s; starting another one", self.trouble)
+        self._restarted()
 
 
 @asynccontextmanager
-async def running_gateway(supervisor: GatewaySupervisor) -> AsyncIterator[GatewaySupervisor]:
-    """Keeps a gateway running for as long as the context lasts."""
+async def running_gateway(
+    endpoint: Endpoint, settings: Settings, private: str, restarted: Callable[[], None]
+) -> AsyncIterator[GatewaySupervisor]:
+    """Keep a gateway running for as long as the context lasts.
+
+    Args:
+        endpoint: Where callers connect.
+        settings: Settings of the server.
+        private: Addresses of gRPC for the gateway alone, ``unix:PATH``, separated by commas.
+        restarted: Called whenever a gateway was lost and another one is about to be started.
+    """
+    start = partial(GatewayProcess.open, endpoint, gateway_settings(settings, private), settings.log.level)
+    supervisor = GatewaySupervisor(start, restarted)
     running = asyncio.create_task(supervisor.run())
+    _log.info("HTTP API on port %d", endpoint.port)
     try:
         yield supervisor
     finally:

@@ -1,136 +1,45 @@
-"""The gRPC server: the methods of our services with snapshots of load, health and reflection, on one port."""
+"""The gRPC server: the methods of our services, health and reflection, on one port."""
 
-import math
-import time
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 import grpc
-from google.protobuf.message import Message
 from grpc import aio
 from grpc_health.v1.health import SERVICE_NAME
 from grpc_reflection.v1alpha import reflection
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.metrics_core import Metric
-from prometheus_client.samples import Sample
 
 from gradewire_proto.v1 import judging_pb2, models_pb2, monitoring_pb2, references_pb2, scoring_pb2
 from gradewire_proto.wire_rules import JUDGING, MODELS, MONITORING, REFERENCES, SCORING
 from gradewire_server.domain.caller import Scope
-from gradewire_server.requests.handlers import Handlers
-from gradewire_server.rpc.call import Method, RpcCall, run_sized, run_stream
-from gradewire_server.rpc.calls import ALL_SERVICES, Calls, Lifecycle
-from gradewire_server.rpc.health import HealthGate, HealthService, foreign_handlers
+from gradewire_server.rpc.dispatch import Calls
+from gradewire_server.rpc.health import ALL_SERVICES, Lifecycle, standard_services
+from gradewire_server.rpc.method import Method, run_sized, run_stream
 from gradewire_server.rpc.sockets import bind_error, most_connections
+from gradewire_server.rpc.telemetry import Snapshots
 from gradewire_server.settings.limits import Connections
 from gradewire_server.settings.transport import Tls
 from gradewire_server.tenants.tokens import Authentication
 
-_CALLS: Final = "gradewire_calls_total"
-_IN_FLIGHT: Final = "gradewire_calls_in_flight"
-_BUCKETS: Final = "gradewire_call_duration_seconds_bucket"
-_ITEMS: Final = "gradewire_items_total"
-_ITEMS_IN_FLIGHT: Final = "gradewire_items_in_flight"
-_TEXTS: Final = "gradewire_engine_texts_total"
-_WAIT: Final = "gradewire_admission_wait_seconds"
-_OVERLOAD: Final = "gradewire_overload_seconds"
-_JUDGE_QUEUE: Final = "gradewire_judge_queue_items"
-_CACHE: Final = "gradewire_engine_memory_bytes"
-_RESIDENT: Final = "process_resident_memory_bytes"
-READ: Final = (
-    _CALLS,
-    _IN_FLIGHT,
-    _BUCKETS,
-    _ITEMS,
-    _ITEMS_IN_FLIGHT,
-    _TEXTS,
-    _WAIT,
-    _OVERLOAD,
-    _JUDGE_QUEUE,
-    _CACHE,
-)
-"""Names of the samples that are read; tests hold them against the page of figures, and that against the server."""
+_MIN_PING_INTERVAL_MS: Final = 10_000
+"""Clients may ping this often to find out whether the connection still stands."""
 
+_PING_EVERY_MS: Final = 60_000
+_PING_TIMEOUT_MS: Final = 20_000
+_HANDSHAKE_TIMEOUT_MS: Final = 20_000
+_MAX_STREAMS: Final = 128
+"""Calls that one connection may have open; further ones wait in the client."""
+_MAX_PENDING: Final = 512
+"""Calls of one method that wait to be taken in; from here on gRPC drops some as CANCELLED, and half as many again all.
 
-class Snapshots:
-    """Takes them; made once, and used on the server's event loop.
-
-    Args:
-        registry: Of all figures.
-        lifecycle: Knows the phase, and what is degraded.
-        together: Gives the figures of all processes, where several serve; None: `registry` has them all.
-    """
-
-    def __init__(
-        self,
-        registry: CollectorRegistry,
-        lifecycle: Lifecycle,
-        together: Callable[[], Awaitable[list[Metric]]] | None = None,
-    ) -> None:
-        self._together = together
-        self._registry = registry.restricted_registry(READ)
-        self._process = ProcessCollector(registry=None)
-        self._lifecycle = lifecycle
-
-    async def take(self) -> monitoring_pb2.SnapshotResponse:
-        """One of now; figures of a part that is not there (no judge, no cache) are 0."""
-        if self._together is None:
-            samples = _by_name([*self._registry.collect(), *self._process.collect()])
-        else:
-            samples = _by_name(await self._together())
-        calls = samples[_CALLS]
-        bounds, counts = _buckets(samples[_BUCKETS])
-        report = self._lifecycle.report()
-        return monitoring_pb2.SnapshotResponse(
-            at_s=time.monotonic(),
-            phase=report["phase"],
-            degraded=report["degraded"],
-            calls=_sum(calls),
-            failed_calls=_sum(one for one in calls if one.labels["code"] != "OK"),
-            calls_in_flight=_sum(samples[_IN_FLIGHT]),
-            items=_sum(samples[_ITEMS]),
-            items_in_flight=_sum(samples[_ITEMS_IN_FLIGHT]),
-            latency_bounds_s=bounds,
-            latency_counts=counts,
-            texts_by_source={one.labels["source"]: int(one.value) for one in samples[_TEXTS]},
-            admission_wait_s=_number(samples[_WAIT]),
-            overload_s=_number(samples[_OVERLOAD]),
-            judge_queue_items=_sum(samples[_JUDGE_QUEUE]),
-            cache_bytes=_sum(samples[_CACHE]),
-            resident_bytes=_sum(samples[_RESIDENT]),
-        )
-
-
-def _by_name(metrics: Iterable[Metric]) -> defaultdict[str, list[Sample]]:
-    """Samples by name, without those of the calls that ask for them."""
-    found: defaultdict[str, list[Sample]] = defaultdict(list)
-    for metric in metrics:
-        for sample in metric.samples:
-            if not sample.labels.get("method", "").startswith(f"{MONITORING}/"):
-                found[sample.name].append(sample)
-    return found
-
-
-def _number(samples: Iterable[Sample]) -> float:
-    return sum(sample.value for sample in samples if math.isfinite(sample.value))
-
-
-def _sum(samples: Iterable[Sample]) -> int:
-    return max(0, int(_number(samples)))
-
-
-def _buckets(samples: Iterable[Sample]) -> tuple[list[float], list[int]]:
-    """Bounds without the infinite one, and the calls of each bucket of all methods together."""
-    up_to: defaultdict[float, float] = defaultdict(float)
-    for sample in samples:
-        up_to[float(sample.labels["le"])] += sample.value
-    bounds = sorted(up_to)
-    counts = [
-        int(up_to[bound] - up_to.get(before, 0.0)) for before, bound in zip([-1.0, *bounds], bounds, strict=False)
-    ]
-    return [bound for bound in bounds if math.isfinite(bound)], counts
-
+Taken in they are refused in due form, so this many are what a stall of a fraction of a second leaves waiting."""
+_MAX_PENDING_S: Final = 2
+"""Seconds, whole ones, after which gRPC ends a call as CANCELLED that it could not hand over: clients take that for
+overload and come back, before their deadlines are over."""
+_UNCOMPRESSED: Final = 1
+"""Bit 0 is "identity". Nobody knows before what a compressed message takes once it is unpacked: 30 kB of gzip make
+30 MB, and what guards memory counts bytes as they come in."""
+_STREAM_WINDOW_BYTES: Final = 64 * 1024
+"""Bytes of a message that nobody reads yet."""
 
 Services: TypeAlias = Mapping[str, Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]]
 """Handlers by service and method."""
@@ -138,13 +47,6 @@ Services: TypeAlias = Mapping[str, Mapping[str, "grpc.RpcMethodHandler[Any, Any]
 
 def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
     """Return the method handlers of all our services."""
-
-    def list_models(handlers: Handlers, _request: object, _call: RpcCall) -> Awaitable[Message]:
-        return handlers.list_models()
-
-    def snapshot(_handlers: Handlers, _request: object, _call: RpcCall) -> Awaitable[Message]:
-        return snapshots.take()
-
     score = Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest, Scope.SCORE, rows="items", metrics="metrics")
     score_stream = Method(
         f"{SCORING}/ScoreStream",
@@ -179,6 +81,8 @@ def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
         metrics="metrics",
         may_judge="generate",
     )
+    models = Method(f"{MODELS}/List", models_pb2.ListModelsRequest)
+    snapshot = Method(f"{MONITORING}/Snapshot", monitoring_pb2.SnapshotRequest, Scope.ADMIN)
     return {
         SCORING: {
             "Score": calls.unary(score, run_sized("score")),
@@ -191,40 +95,14 @@ def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
             "Complete": calls.unary(complete, run_sized("complete")),
         },
         REFERENCES: {"Prepare": calls.server_stream(prepare, run_stream("prepare"))},
-        MODELS: {"List": calls.unary(Method(f"{MODELS}/List", models_pb2.ListModelsRequest), list_models)},
-        MONITORING: {
-            "Snapshot": calls.unary(
-                Method(f"{MONITORING}/Snapshot", monitoring_pb2.SnapshotRequest, Scope.ADMIN), snapshot
-            )
-        },
+        MODELS: {"List": calls.unary(models, lambda handlers, *_: handlers.list_models())},
+        MONITORING: {"Snapshot": calls.unary(snapshot, lambda *_: snapshots.take())},
     }
-
-
-_MIN_PING_INTERVAL_MS: Final = 10_000
-"""Clients may ping this often to find out whether the connection still stands."""
-
-_PING_EVERY_MS: Final = 60_000
-_PING_TIMEOUT_MS: Final = 20_000
-_HANDSHAKE_TIMEOUT_MS: Final = 20_000
-_MAX_STREAMS: Final = 128
-"""Calls that one connection may have open; further ones wait in the client."""
-_MAX_PENDING: Final = 512
-"""Calls of one method that wait to be taken in; from here on gRPC drops some as CANCELLED, and half as many again all.
-
-Taken in they are refused in due form, so this many are what a stall of a fraction of a second leaves waiting."""
-_MAX_PENDING_S: Final = 2
-"""Seconds, whole ones, after which gRPC ends a call as CANCELLED that it could not hand over: clients take that for
-overload and come back, before their deadlines are over."""
-_UNCOMPRESSED: Final = 1
-"""Bit 0 is "identity". Nobody knows before what a compressed message takes once it is unpacked: 30 kB of gzip make
-30 MB, and what guards memory counts bytes as they come in."""
-_STREAM_WINDOW_BYTES: Final = 64 * 1024
-"""Of a message that nobody reads yet."""
 
 
 def make_server(  # noqa: PLR0913 - the last four by name
     services: Services,
-    health: HealthService,
+    lifecycle: Lifecycle,
     *,
     max_message_bytes: int,
     connections: Connections | None = None,
@@ -235,14 +113,13 @@ def make_server(  # noqa: PLR0913 - the last four by name
 
     Args:
         services: Ours.
-        health: Answers calls of health.
+        lifecycle: What health says.
         max_message_bytes: Of requests and replies.
         connections: How many there may be, and how long; None: the settings' defaults.
         authentication: Asked about calls of health and reflection; None: these are open to all.
         shared: Whether other processes of this server listen on its address too.
     """
     server = aio.server(
-        interceptors=() if authentication is None else (HealthGate(authentication),),
         options=[
             *_connection_options(connections or Connections()),
             ("grpc.max_receive_message_length", max_message_bytes),
@@ -263,7 +140,7 @@ def make_server(  # noqa: PLR0913 - the last four by name
     )
     names = (*(name for name in ALL_SERVICES if name), JUDGING, SERVICE_NAME, reflection.SERVICE_NAME)
     generic = [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
-    server.add_generic_rpc_handlers((*generic, *foreign_handlers(health, names)))
+    server.add_generic_rpc_handlers((*generic, *standard_services(lifecycle, names, authentication)))
     # Taken in apart from the others, which wait for each other.
     server.add_registered_method_handlers(SCORING, {"Score": services[SCORING]["Score"]})
     return server
@@ -293,7 +170,7 @@ async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, pr
 
 
 def _connection_options(connections: Connections) -> list[tuple[str, int]]:
-    """What bounds the memory and the descriptors that connections take."""
+    """Return the options that bound the memory and the descriptors of connections."""
     return [
         ("grpc.max_allowed_incoming_connections", most_connections(connections.max_count)),
         ("grpc.max_connection_idle_ms", round(connections.idle_s * 1000)),

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gradewire_server.child import _with_judge_host
-from gradewire_server.processes.this_process import Position
+from gradewire_server.processes.child import Position
+from gradewire_server.server_child import _with_judge_host
 from gradewire_server.settings.server import Settings
-from gradewire_server.settings.surface import SettingsError
+from gradewire_server.settings.setting import SettingsError
 
 
 def _place(directory: Path, *, judge_host: bool) -> Position:

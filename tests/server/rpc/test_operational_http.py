@@ -1,6 +1,5 @@
 """/metrics, /healthz and /readyz over a real socket."""
 
-import asyncio
 import contextlib
 import json
 import socket
@@ -19,10 +18,10 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.parser import text_string_to_metric_families
 
-from gradewire_server.rpc import http as http_side
-from gradewire_server.rpc.call import RpcTelemetry
-from gradewire_server.rpc.calls import Lifecycle
-from gradewire_server.rpc.http import MAX_CONNECTIONS, HttpSide, server_tls
+from gradewire_server.rpc import operational_http as http_side
+from gradewire_server.rpc.health import Lifecycle
+from gradewire_server.rpc.operational_http import MAX_CONNECTIONS, HttpSide, server_tls
+from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.settings.transport import Tls
 from gradewire_server.tenants.tokens import Authentication
 
@@ -67,14 +66,14 @@ def test_health_and_readiness_differ_while_loading(http: HttpSide) -> None:
 
 
 def test_degraded_reasons_are_shown(http: HttpSide, lifecycle: Lifecycle) -> None:
-    asyncio.run(lifecycle.observe(degraded=["redis: breaker open"], broken=[]))
+    lifecycle.observe(degraded=["redis: breaker open"], broken=[])
     assert json.loads(get(http, "/healthz")[1])["degraded"] == ["redis: breaker open"]
 
 
 def test_a_silent_event_loop_is_not_alive(http: HttpSide, lifecycle: Lifecycle) -> None:
     lifecycle._beat_s -= 31
     assert get(http, "/healthz")[0] == 503
-    asyncio.run(lifecycle.observe(degraded=[], broken=[]))
+    lifecycle.observe(degraded=[], broken=[])
     assert get(http, "/healthz")[0] == 200
 
 

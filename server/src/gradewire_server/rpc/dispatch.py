@@ -1,4 +1,4 @@
-"""Every call from socket to handler: token, permit, parsing, deadline, errors, log; and phases of serving."""
+"""The dispatch of every call from socket to handler: token, permit, parsing, deadline, errors, trace, log."""
 
 import asyncio
 import itertools
@@ -7,13 +7,12 @@ import re
 import secrets
 import time
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
 from google.protobuf.message import Message
-from grpc_health.v1 import health_pb2
 
 from gradewire_proto.tracing.spans import (
     BY_CALLER,
@@ -29,18 +28,12 @@ from gradewire_proto.tracing.spans import (
 )
 from gradewire_proto.wire_rules import (
     AUTHORIZATION_KEY,
-    JUDGING,
-    MODELS,
     PEER_KEY,
     PROCESS_KEY,
-    REFERENCES,
     REQUEST_ID_KEY,
-    SCORING,
     STOPPING_KEY,
 )
-from gradewire_server.concurrency import Phase
 from gradewire_server.domain.caller import Caller, Scope, anonymous_caller, set_current_caller
-from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import (
     DeadlineExceededError,
     InvalidRequestError,
@@ -49,38 +42,18 @@ from gradewire_server.requests.errors import (
 )
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.load import LoopRounds
-from gradewire_server.rpc.call import (
-    Method,
-    MethodTelemetry,
-    RequestT,
-    RpcCall,
-    RpcTelemetry,
-    charge,
-    check_scope,
-)
 from gradewire_server.rpc.errors import (
     InternalError,
-    NotServingError,
     UnauthenticatedError,
     WireStatus,
     end_with,
     to_wire,
 )
-from gradewire_server.rpc.health import HealthService
+from gradewire_server.rpc.health import Lifecycle
 from gradewire_server.rpc.log import CallRecord, RequestLog, request_id
-from gradewire_server.rpc.messages import (
-    GrpcContext,
-    Incoming,
-    MessageReader,
-    Receiver,
-    StreamMemory,
-    look_at,
-    read_message,
-    read_messages,
-    receive_only,
-    send_replies,
-    write_message,
-)
+from gradewire_server.rpc.messages import GrpcContext, Messages, Receiver, StreamMemory
+from gradewire_server.rpc.method import Method, RequestT, RpcCall
+from gradewire_server.rpc.telemetry import MethodTelemetry, RpcTelemetry
 from gradewire_server.tenants.tokens import Authentication
 from gradewire_server.tracing import CallTracer, TraceHeaders
 
@@ -88,10 +61,6 @@ if TYPE_CHECKING:
     from gradewire_proto.tracing.otel import OtelSpan
 
 _log = logging.getLogger(__name__)
-
-COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
-"""Services that are of no use without the engine."""
-ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
 
 _KEYS: Final = frozenset({TRACEPARENT_KEY, TRACESTATE_KEY, EVENTS_KEY, EVALUATED_KEY})
 _FAULTS: Final = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
@@ -101,108 +70,6 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _PRIVATE: Final = "unix:"
 """Peers on a socket that only the server's own gateway can reach."""
 _CHECKS: Final = 10
-
-
-class Lifecycle:
-    """The phase, and the handlers while there are any.
-
-    Attributes:
-        health: What gRPC health says.
-        others_serve: Whether this process stops while others of the server go on, which callers are told.
-    """
-
-    def __init__(self, telemetry: "RpcTelemetry") -> None:
-        self.health = HealthService()
-        self.others_serve = False
-        self._telemetry = telemetry
-        self._phase = Phase.LOADING
-        self._handlers: Handlers | None = None
-        self._degraded: tuple[str, ...] = ()
-        self._broken: tuple[str, ...] = ()
-        self._overloaded = False
-        self._judging: bool | None = None
-        self._beat_s = time.monotonic()
-
-    @property
-    def phase(self) -> Phase:
-        """The phase now."""
-        return self._phase
-
-    async def loading(self) -> None:
-        """Says NOT_SERVING for all services."""
-        for service in ALL_SERVICES:
-            await self.health.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
-
-    def loaded(self, handlers: "Handlers") -> None:
-        """Takes calls from now on, and does not say so yet."""
-        self._handlers = handlers
-
-    async def serving(self, handlers: "Handlers") -> None:
-        """Takes calls from now on, and says so."""
-        self._handlers = handlers
-        self._phase = Phase.SERVING
-        await self._publish()
-
-    async def draining(self) -> None:
-        """Says NOT_SERVING, so that no new callers come, and still takes calls."""
-        self._phase = Phase.DRAINING
-        self._telemetry.serving.set(0)
-        await self.health.enter_graceful_shutdown()
-
-    def stopping(self) -> None:
-        """Takes no more calls."""
-        self._phase = Phase.STOPPING
-
-    async def observe(
-        self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None, overloaded: bool = False
-    ) -> None:
-        """Notes the state of models, judges and stores, and shows it.
-
-        Args:
-            degraded: What works less well; scoring goes on.
-            broken: What keeps the engine from computing; flips the services that need it.
-            judging: Whether judges can be asked, which flips the service of that name alone; None: there are none.
-            overloaded: Whether overload has lasted so long that other replicas are to be asked; health says SERVING.
-        """
-        self._beat_s = time.monotonic()
-        self._overloaded = overloaded
-        changed = (tuple(broken), judging) != (self._broken, self._judging)
-        self._judging = judging
-        self._degraded, self._broken = tuple(degraded), tuple(broken)
-        self._telemetry.degraded.set(len(self._degraded) + len(self._broken))
-        if changed and self._phase is Phase.SERVING:
-            await self._publish()
-
-    def handlers(self) -> "Handlers":
-        """What calls end in; raises NotServingError while loading and once stopping."""
-        if self._handlers is None:
-            raise NotServingError("the server is still loading its models; try again, or another replica")
-        if self._phase is Phase.STOPPING:
-            raise NotServingError("the server is shutting down; try another replica")
-        return self._handlers
-
-    def report(self) -> dict[str, Any]:
-        """For /healthz; may be called from any thread."""
-        return {
-            "phase": self._phase.value,
-            "degraded": [*self._degraded, *self._broken],
-            "judging": self._judging,
-            "event_loop_silent_s": round(time.monotonic() - self._beat_s, 3),
-        }
-
-    @property
-    def ready(self) -> bool:
-        """Whether new callers are welcome; may be asked from any thread."""
-        return self._phase is Phase.SERVING and not self._broken and not self._overloaded
-
-    async def _publish(self) -> None:
-        status = health_pb2.HealthCheckResponse
-        for service in ALL_SERVICES:
-            down = bool(self._broken) and service in {"", *COMPUTING_SERVICES}
-            await self.health.set(service, status.NOT_SERVING if down else status.SERVING)
-        if self._judging is not None:
-            await self.health.set(JUDGING, status.SERVING if self._judging else status.NOT_SERVING)
-        self._telemetry.serving.set(0 if self._broken else 1)
 
 
 def trace_headers(context: GrpcContext) -> TraceHeaders:
@@ -294,33 +161,25 @@ class Calls:
     def unary(
         self, method: Method[RequestT], run: Callable[[Handlers, RequestT, RpcCall], Awaitable[Message]]
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        """Handler of a call with one request and one reply."""
+        """Return the handler of a call with one request and one reply."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
                 handlers = self._handlers(method, call)
+                messages = Messages(method, call, self.receiver, handlers.context, context)
+
+                async def respond(request: RequestT) -> bytes:
+                    return await messages.write(await run(handlers, request, call))
+
                 if method.scope is not Scope.SCORE:
-                    return await answer(handlers, call)
+                    return await messages.answer(respond)
                 admission = handlers.context.admission
                 admission.arrive(call.caller, call.deadline_s, call.waited_s)
                 try:
-                    return await answer(handlers, call)
+                    return await messages.answer(respond)
                 finally:
                     admission.depart(call.caller)
-
-            async def answer(handlers: Handlers, call: RpcCall) -> bytes:
-                served = handlers.context
-                data = await receive_only(self.receiver, context, call, served.deadlines.stall_s)
-                charge(call.caller, len(data))
-                request, size_bytes = await look_at(method, data, served.limits, call)
-                with served.admission.bytes.hold(_leaving_room(served, size_bytes)):
-                    if request is None:
-                        request = await read_message(method, data)
-                    del data
-                    call.see(method, request, served)
-                    reply = await run(handlers, request, call)
-                    return await write_message(reply, served.limits.max_message_bytes, call)
 
             return await self._around(method.name, telemetry, context, body)
 
@@ -330,22 +189,14 @@ class Calls:
     def server_stream(
         self, method: Method[RequestT], run: Callable[[Handlers, RequestT, RpcCall], AsyncGenerator[Message]]
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        """Handler of a call with one request and many replies."""
+        """Return the handler of a call with one request and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
                 handlers = self._handlers(method, call)
-                served = handlers.context
-                data = await receive_only(self.receiver, context, call, served.deadlines.stall_s)
-                charge(call.caller, len(data))
-                request, size_bytes = await look_at(method, data, served.limits, call)
-                with served.admission.bytes.hold(_leaving_room(served, size_bytes)):
-                    if request is None:
-                        request = await read_message(method, data)
-                    del data
-                    call.see(method, request, served)
-                    await send_replies(served, run(handlers, request, call), call, context)
+                messages = Messages(method, call, self.receiver, handlers.context, context)
+                await messages.answer(lambda request: messages.send(run(handlers, request, call)))
 
             await self._around(method.name, telemetry, context, body)
 
@@ -356,19 +207,19 @@ class Calls:
         method: Method[RequestT],
         run: Callable[[Handlers, AsyncIterator[RequestT], RpcCall], AsyncGenerator[Message]],
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        """Handler of a call with many requests and many replies."""
+        """Return the handler of a call with many requests and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
                 handlers = self._handlers(method, call)
-                served = handlers.context
-                with served.admission.streams.hold(1):
-                    held = StreamMemory(served.admission.stream_bytes, served.admission.stream_bytes.limit)
+                admission = handlers.context.admission
+                messages = Messages(method, call, self.receiver, handlers.context, context)
+                with admission.streams.hold(1):
+                    held = StreamMemory(admission.stream_bytes, admission.stream_bytes.limit)
                     try:
-                        incoming = Incoming(MessageReader(context), self.receiver, held)
-                        async with aclosing(read_messages(served, method, incoming, call)) as requests:
-                            await send_replies(served, run(handlers, requests, call), call, context, held)
+                        async with aclosing(messages.requests(held)) as requests:
+                            await messages.send(run(handlers, requests, call), held)
                     finally:
                         held.close()
 
@@ -377,14 +228,22 @@ class Calls:
         return grpc.stream_stream_rpc_method_handler(handle)
 
     def _handlers(self, method: Method[Any], call: RpcCall) -> Handlers:
-        """What a call ends in: the handlers of its caller's namespace, where its token is good for the method."""
-        check_scope(call.caller, method)
+        """Return the handlers of the caller's namespace.
+
+        Raises:
+            DeadlineExceededError: The call waited inside gRPC for longer than its caller does.
+            PermissionDeniedError: The caller's token is not good for the method.
+            NotServingError: The server is loading or shutting down.
+        """
+        if call.deadline_s == 0:
+            raise DeadlineExceededError("the deadline passed before the call was taken up")
+        method.check_scope(call.caller)
         handlers = self._lifecycle.handlers()
         return handlers.within(call.caller.namespace) if call.caller.namespace else handlers
 
     @property
     def _of_process(self) -> tuple[tuple[str, str], ...]:
-        """What tells callers which process this is, and whether they are to go to another one."""
+        """Trailing metadata that say which process this is, and whether callers are to go to another one."""
         return self._stopping if self._lifecycle.others_serve else self._process
 
     async def _around(
@@ -407,7 +266,6 @@ class Calls:
             call.caller = self._caller(authorization, call.record.peer)
             set_current_caller(call.caller.key)  # each call is a task of its own
             call.record.tenant = call.caller.tenant
-            _check_deadline(call)
             result = await body(call)
             if self._process:
                 context.set_trailing_metadata(self._of_process)
@@ -431,7 +289,8 @@ class Calls:
         finally:
             duration_s = time.perf_counter() - started
             telemetry.in_flight.dec()
-            telemetry.finished(code, duration_s, None if span is None else span.exemplar())
+            telemetry.calls(code).inc()
+            telemetry.duration.observe(duration_s, None if span is None else span.exemplar())
             self._telemetry.tenants.finished(call.caller, code)
             call.record.code, call.record.duration_s = code, duration_s
             self._request_log.add(call.record)
@@ -464,17 +323,6 @@ class Calls:
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
         request_id.set(call_id)  # each call is a task of its own
         return call_id, authorization, peer
-
-
-def _check_deadline(call: RpcCall) -> None:
-    """Raises DeadlineExceededError where a call waited inside gRPC for longer than its caller does."""
-    if call.deadline_s == 0:
-        raise DeadlineExceededError("the deadline passed before the call was taken up")
-
-
-def _leaving_room(context: RequestContext, size_bytes: int) -> int:
-    """What a request counts for: a quarter of the memory of requests is left to others, however large it is."""
-    return min(size_bytes, context.admission.bytes.limit * 3 // 4)
 
 
 def _failed(error: Exception, call: RpcCall) -> WireStatus:

@@ -1,25 +1,19 @@
-"""Housekeeping while the server serves: memory, garbage, health of the backends, and overload that lasts."""
+"""The guard of memory: messages on their way are ended where they take too much, and freed blocks are returned."""
 
 import asyncio
 import ctypes
-import gc
 import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from gradewire_server.backends import Backends
-from gradewire_server.processes.gateway import GatewaySupervisor
-from gradewire_server.requests.context import RequestContext
-from gradewire_server.rpc.call import RpcTelemetry
-from gradewire_server.rpc.calls import Lifecycle
-from gradewire_server.rpc.log import FloodFilter
 from gradewire_server.rpc.messages import Receiver
 from gradewire_server.rpc.sockets import Sockets
+from gradewire_server.rpc.telemetry import RpcTelemetry, watch_lateness
 
 _log = logging.getLogger(__name__)
 
@@ -27,12 +21,11 @@ _FORGOTTEN_S: Final = 60.0
 """Seconds after which no message is on its way that was so before."""
 _NO_LOOK_S: Final = 1.0
 """Without a look for so long, nobody knows what was thrown away meanwhile."""
-
 _CHECK_EVERY_S: Final = 0.025
 _CHECK_OFTEN_EVERY_S: Final = 0.005
 """While messages may be on their way that take too much."""
 _WATCHED_SHARE: Final = 0.1
-"""Of the memory beside what the server itself takes; below it nothing but the resident size is looked at."""
+"""A share of the memory beside what the server itself takes; below it nothing but the resident size is looked at."""
 _CUT_SHARE: Final = 0.25
 """Above it connections are cut, which waits for nobody."""
 _FULL_SHARE: Final = 0.45
@@ -47,18 +40,6 @@ _LEAST_BLAMED_BYTES: Final = 256 * 1024
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _STATM: Final = "/proc/self/statm"
 _STATM_BYTES: Final = 256
-
-_OBSERVE_EVERY_S: Final = 0.25
-"""Less than a judge's process takes to restart, so that health shows each restart."""
-_LASTING_S: Final = 5.0
-"""Seconds of overload from which on it is no burst, and health tells of it."""
-
-_COLLECT_OLD_AFTER: Final = 100
-"""Looks at younger objects until old ones are looked at in any case, in place of 10: some 700 000 new objects."""
-_COLLECT_EVERY_S: Final = 10.0
-_COLLECT_ALL_EVERY_S: Final = 3600.0
-"""Then everything is looked at once more: what is in use now may be garbage by then."""
-
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 """Numbers of glibc's malloc.h."""
@@ -149,7 +130,7 @@ class MemoryGuard:
         self._thread.join()
 
     def loaded(self) -> None:
-        """What the process has now is its own, its models above all; requests get the rest of the limit."""
+        """Note that what the process has now is its own, its models above all; requests get the rest of the limit."""
         self._own = resident_bytes()
         left = self._limit - self._own
         if left < _LEAST_ROOM_BYTES:
@@ -220,31 +201,6 @@ class MemoryGuard:
                 _trim()
 
 
-async def watch_lateness(late: Callable[[float], None]) -> None:
-    """Tells how late the event loop comes to what is due, every 25 ms, in seconds."""
-    loop = asyncio.get_running_loop()
-    timer: asyncio.TimerHandle
-
-    def look(wanted_s: float) -> None:
-        nonlocal timer
-        now_s = loop.time()
-        late(max(0.0, now_s - wanted_s))
-        timer = loop.call_at(now_s + _CHECK_EVERY_S, look, now_s + _CHECK_EVERY_S)
-
-    timer = loop.call_later(_CHECK_EVERY_S, look, loop.time() + _CHECK_EVERY_S)
-    try:
-        await loop.create_future()
-    finally:
-        timer.cancel()
-
-
-def _trim() -> None:
-    """Gives memory that was freed back to the system, which C libraries put off."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
 @asynccontextmanager
 async def guarded(
     port: int, receiver: Receiver, telemetry: RpcTelemetry, *, memory_limit_bytes: int
@@ -267,99 +223,11 @@ async def guarded(
         memory.close()
 
 
-async def observe(  # noqa: PLR0913 - whose state is shown, and where; the last by name
-    backends: Backends,
-    lifecycle: Lifecycle,
-    flood: FloodFilter,
-    context: RequestContext,
-    unready_overload_s: float,
-    *,
-    gateway: GatewaySupervisor | None = None,
-) -> None:
-    """Shows the state of backends and gateway in health and metrics, again and again."""
-    while True:
-        trouble = "" if gateway is None else gateway.trouble
-        await observe_once(
-            backends, lifecycle, context.admission.overload_s, unready_overload_s, gateway_trouble=trouble
-        )
-        flood.report()
-        await asyncio.sleep(_OBSERVE_EVERY_S)
-
-
-async def observe_once(
-    backends: Backends,
-    lifecycle: Lifecycle,
-    overload_s: float = 0.0,
-    unready_overload_s: float = 0.0,
-    *,
-    gateway_trouble: str = "",
-) -> None:
-    """Shows it once.
-
-    Args:
-        backends: Of the server.
-        lifecycle: Where it is shown.
-        overload_s: How long small requests have been refused.
-        unready_overload_s: As in the settings; 0: overload never takes the server out of rotation.
-        gateway_trouble: Of the HTTP gateway; empty: none.
-    """
-    health = backends.health()
-    broken = [
-        health.troubles.get(name) or f"model {name} is not loaded" for name, well in health.models.items() if not well
-    ]
-    unloaded = () if any(health.models.values()) else ("no model is loaded",)
-    judge = health.judge
-    overload = [f"overload: small requests have been refused for {overload_s:.0f} s"] if overload_s > _LASTING_S else []
-    down = [trouble for trouble in (gateway_trouble, judge.trouble and f"judge: {judge.trouble}") if trouble]
-    degraded = (*unloaded, *health.degraded, *down, *overload)
-    await lifecycle.observe(
-        degraded=degraded,
-        broken=broken,
-        judging=judge.ready if judge.configured else None,
-        overloaded=0 < unready_overload_s <= overload_s,
-    )
-
-
-def collect_and_keep() -> None:
-    """Frees what is garbage. What is in use is not looked at again, and freed as ever when it is let go.
-
-    To be called while no call is answered: what a call holds would be kept for long if it ended up in a cycle.
-    """
-    gc.collect()
-    gc.freeze()
-
-
-@asynccontextmanager
-async def collect_when_idle(idle: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Has garbage looked for again and again, only when no call is in flight; afterwards all is as Python has it.
-
-    Where a call is in flight at any time, old objects are looked at after many new ones alone. For one server in a
-    process: the collector is the process's.
-
-    Args:
-        idle: Waits until no call is in flight.
-    """
-    thresholds = gc.get_threshold()
-    gc.set_threshold(*thresholds[:2], _COLLECT_OLD_AFTER)
-    looking = asyncio.create_task(_look(idle))
-    try:
-        yield
-    finally:
-        looking.cancel()
-        gc.unfreeze()
-        gc.set_threshold(*thresholds)
-
-
-async def _look(idle: Callable[[], Awaitable[None]]) -> None:
-    clock = asyncio.get_running_loop().time
-    all_due_s = clock() + _COLLECT_ALL_EVERY_S
-    while True:
-        await asyncio.sleep(_COLLECT_EVERY_S)
-        await idle()
-        if clock() >= all_due_s:
-            gc.unfreeze()
-            all_due_s = clock() + _COLLECT_ALL_EVERY_S
-        collect_and_keep()
+def _trim() -> None:
+    """Gives memory that was freed back to the system, which C libraries put off."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def return_large_blocks() -> None:

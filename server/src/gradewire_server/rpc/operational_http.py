@@ -15,14 +15,14 @@ from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from gradewire_server.concurrency import Phase
 from gradewire_server.domain.caller import Scope
+from gradewire_server.process import Reporter
 from gradewire_server.rpc.sockets import bound_socket
 from gradewire_server.settings.transport import ListenConfig, Tls
 from gradewire_server.tenants.tokens import Authentication
@@ -40,21 +40,6 @@ _SILENT_S: Final = 30.0
 """Seconds after which an event loop that has not answered counts as dead."""
 _PATHS: Final = ("/metrics", "/healthz", "/readyz")
 _JSON: Final = "application/json"
-
-
-class Health(Protocol):
-    """What is served, as /healthz and /readyz show it; asked from the threads of HTTP."""
-
-    def report(self) -> dict[str, Any]:
-        """For /healthz, with `event_loop_silent_s`."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether new callers are welcome."""
-
-    @property
-    def phase(self) -> Phase:
-        """The phase now."""
 
 
 class HttpSide(ThreadingTCPServer):
@@ -80,7 +65,7 @@ class HttpSide(ThreadingTCPServer):
         port: int,
         *,
         registry: Collector,
-        lifecycle: Health,
+        lifecycle: Reporter,
         tls: ssl.SSLContext | None = None,
         authentication: Authentication | None = None,
     ) -> None:
@@ -148,7 +133,9 @@ def server_tls(files: Tls) -> ssl.SSLContext:
     return context
 
 
-def open_http(listen: ListenConfig, registry: Collector, lifecycle: Health, authentication: Authentication) -> HttpSide:
+def open_http(
+    listen: ListenConfig, registry: Collector, lifecycle: Reporter, authentication: Authentication
+) -> HttpSide:
     """Return the HTTP side of a server with these settings; arguments and errors as `HttpSide`."""
     http = HttpSide(
         listen.host,
@@ -216,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._state(report["event_loop_silent_s"] < _SILENT_S, report)
         elif path == "/readyz":
             ready = side.lifecycle.ready
-            self._state(ready, {"ready": ready, "phase": side.lifecycle.phase.value})
+            self._state(ready, {"ready": ready, "phase": side.lifecycle.report()["phase"]})
         else:
             self.send_error(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PATHS)}")
 

@@ -15,9 +15,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from gradewire_server.concurrency import Stop
-from gradewire_server.processes.connection import MetricsJson, ProcessConnection, Totals, to_json
-from gradewire_server.processes.this_process import Position, ThisProcess
+from gradewire_server.process import Stop
+from gradewire_server.processes.child import Child, Position
+from gradewire_server.processes.process_connection import MetricsJson, ProcessConnection, add_up, to_json
 
 
 def _process(calls: int, waiting: float, overload_s: float) -> MetricsJson:
@@ -33,9 +33,9 @@ def _process(calls: int, waiting: float, overload_s: float) -> MetricsJson:
     return metrics_json
 
 
-def _values(totals: Totals, *processes: MetricsJson) -> dict[str, float]:
+def _values(metrics: Iterable[Metric]) -> dict[str, float]:
     found = {}
-    for metric in totals.of(processes):
+    for metric in metrics:
         for sample in metric.samples:
             if not sample.name.endswith("_created"):
                 found[sample.name + "".join(sorted(sample.labels.values()))] = sample.value
@@ -43,7 +43,7 @@ def _values(totals: Totals, *processes: MetricsJson) -> dict[str, float]:
 
 
 def test_counts_are_added_and_states_are_not() -> None:
-    values = _values(Totals(), _process(3, 1, 7), _process(4, 2, 5))
+    values = _values(add_up([_process(3, 1, 7), _process(4, 2, 5)]))
     assert values["gradewire_calls_totalOK"] == 7
     assert values["gradewire_calls_in_flight"] == 3
     assert values["gradewire_overload_seconds"] == 7
@@ -52,32 +52,11 @@ def test_counts_are_added_and_states_are_not() -> None:
     assert values["gradewire_call_duration_seconds_count"] == 7
 
 
-def test_what_an_ended_process_has_counted_stays() -> None:
-    totals = Totals()
-    totals.process_exited(_process(3, 9, 9))
-    assert _values(totals)["gradewire_calls_totalOK"] == 3
-    values = _values(totals, _process(1, 2, 0), _process(4, 0, 0))
-    assert values["gradewire_calls_totalOK"] == 8
-    assert values["gradewire_call_duration_seconds_sum"] == 12
-    assert values["gradewire_calls_in_flight"] == 2
-    assert values["gradewire_overload_seconds"] == 0
-
-
-def test_what_one_ended_process_has_counted_stays_where_another_one_ended_without_it() -> None:
-    registry = CollectorRegistry()
-    Counter("gradewire_calls", "Calls.", ("code",), registry=registry)
-    totals = Totals()
-    totals.process_exited(to_json(registry.collect()))
-    totals.process_exited(_process(3, 0, 0))
-    assert _values(totals)["gradewire_calls_totalOK"] == 3
-    assert _values(totals, to_json(registry.collect()))["gradewire_calls_totalOK"] == 3
-
-
 def test_what_describes_the_program_is_not_added_up() -> None:
     registry = CollectorRegistry()
     PlatformCollector(registry=registry)
     metrics_json = to_json(registry.collect())
-    assert [sample.value for metric in Totals().of([metrics_json, metrics_json]) for sample in metric.samples] == [1]
+    assert [sample.value for metric in add_up([metrics_json, metrics_json]) for sample in metric.samples] == [1]
 
 
 _LARGE = 8_000_000
@@ -98,7 +77,7 @@ async def _joined_once(position: Position, end: socket.socket) -> None:
     registry = CollectorRegistry()
     registry.register(_Figures())
     lifecycle = SimpleNamespace(ready=True, report=dict)
-    async with ThisProcess(position, end, Stop()).joined(registry, cast("Any", lifecycle)):
+    async with Child(position, end, Stop()).joined(registry, cast("Any", lifecycle)):
         await asyncio.sleep(0.1)
 
 
@@ -120,7 +99,7 @@ async def test_the_last_figures_arrive_whole_from_a_process_that_ends_at_once(tm
 async def test_a_supervisor_that_reads_nothing_holds_no_process_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gradewire_server.processes.this_process._LAST_FIGURES_S", 0.2)
+    monkeypatch.setattr("gradewire_server.processes.child._LAST_FIGURES_S", 0.2)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         await asyncio.to_thread(asyncio.run, _joined_once(Position(0, 2, 0, tmp_path), theirs))
@@ -159,7 +138,7 @@ async def test_what_is_no_message_ends_the_link_in_order(
 async def test_a_line_that_is_too_long_ends_the_link_in_order(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gradewire_server.processes.connection._MAX_LINE_BYTES", 1 << 10)
+    monkeypatch.setattr("gradewire_server.processes.process_connection._MAX_LINE_BYTES", 1 << 10)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
     reading = asyncio.create_task(ProcessConnection(ours, _none, lambda _: None).run())

@@ -1,4 +1,4 @@
-"""This process as one of several: its start message, its position, and its reports to the supervisor."""
+"""This process as one of several: start message, position, reports to the supervisor; and the exit code of a server."""
 
 import asyncio
 import ctypes
@@ -8,19 +8,22 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, disable_created_metrics
 from prometheus_client.metrics_core import Metric
 
-from gradewire_server.concurrency import Stop
-from gradewire_server.processes.connection import MetricsJson, ProcessConnection, Totals, to_json
+from gradewire_server.process import Reporter, Stop
+from gradewire_server.processes.process_connection import MetricsJson, ProcessConnection, add_up, to_json
+from gradewire_server.rpc.log import FloodFilter, configure_log
+from gradewire_server.tenants.tenant import TokensFileError
 
 _log = logging.getLogger(__name__)
+_PR_SET_PDEATHSIG: Final = 1
 BEAT_EVERY_S: Final = 0.5
 _ASK_S: Final = 3.0
 _LAST_FIGURES_S: Final = 5.0
@@ -29,7 +32,7 @@ _LAST_FIGURES_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a process stands among the others.
+    """The position of a process among the others.
 
     Attributes:
         index: From 0.
@@ -61,18 +64,11 @@ class Position:
         return self.directory / "quotas"
 
 
-class Reporting(Protocol):
-    """Says how a process is."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether it does its work."""
-
-    def report(self) -> dict[str, Any]:
-        """As `Lifecycle.report`."""
+class StartError(Exception):
+    """A process ended before it served."""
 
 
-class ThisProcess:
+class Child:
     """One of several processes. Lives on one event loop.
 
     Args:
@@ -88,7 +84,7 @@ class ThisProcess:
         self._connection = ProcessConnection(end, self._own, lambda _report: None)
 
     @asynccontextmanager
-    async def joined(self, registry: CollectorRegistry, lifecycle: Reporting) -> AsyncIterator[None]:
+    async def joined(self, registry: CollectorRegistry, lifecycle: Reporter) -> AsyncIterator[None]:
         """Beats for as long as the context lasts, and sends the last figures at its end."""
         self._registry = registry
         reading = asyncio.create_task(self._until_alone())
@@ -103,7 +99,7 @@ class ThisProcess:
 
     async def metrics(self) -> list[Metric]:
         """Those of all processes together."""
-        return Totals().of([await self._connection.ask(_ASK_S)])
+        return add_up([await self._connection.ask(_ASK_S)])
 
     async def _send_last(self, metrics_json: MetricsJson) -> None:
         try:
@@ -120,7 +116,7 @@ class ThisProcess:
     async def _own(self) -> MetricsJson:
         return [] if self._registry is None else to_json(self._registry.collect())
 
-    async def _beats(self, lifecycle: Reporting) -> None:
+    async def _beats(self, lifecycle: Reporter) -> None:
         while True:
             self._connection.beat({**lifecycle.report(), "ready": lifecycle.ready})
             await asyncio.sleep(BEAT_EVERY_S)
@@ -131,15 +127,12 @@ class ThisProcess:
         self._stop.request()
 
 
-_PR_SET_PDEATHSIG: Final = 1
-
-
 @dataclass(frozen=True, slots=True)
 class StartMessage:
-    """The line.
+    """The line that the supervisor writes to a new process.
 
     Attributes:
-        position: Where the process stands.
+        position: Position of the process.
         values: Settings that were given as flags; variables and the file of settings it reads by itself, so that a
             process that is started again takes what they say by then.
     """
@@ -148,25 +141,39 @@ class StartMessage:
     values: Mapping[str, Any]
 
     def encode(self) -> bytes:
-        """As the supervisor writes it."""
-        position = self.position
-        message = {
-            "index": position.index,
-            "count": position.count,
-            "port": position.port,
-            "directory": str(position.directory),
-            "judge_host": position.judge_host,
-        }
-        return (
-            json.dumps({"position": message, "supervisor": os.getpid(), "values": dict(self.values)}).encode() + b"\n"
-        )
+        """Return it as the supervisor writes it."""
+        message = {"position": asdict(self.position), "supervisor": os.getpid(), "values": dict(self.values)}
+        return json.dumps(message, default=str).encode() + b"\n"
 
     @classmethod
     def read(cls) -> Self:
-        """Reads it; from then on the system ends this process when its supervisor is gone, whatever it is doing."""
+        """Read it; from then on the system ends this process when its supervisor is gone, whatever it is doing."""
         message = json.loads(sys.stdin.readline())
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != message["supervisor"]:  # it went before the system was told
             sys.exit(1)
         position = message["position"]
         return cls(Position(**{**position, "directory": Path(position["directory"])}), message["values"])
+
+
+def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_level: str) -> int:
+    """Log, serve, and return the exit code: 0, or 1 where it cannot serve, which the log explains.
+
+    Args:
+        serve: Serves until it is asked to stop; called with the filter of the log.
+        log_level: Minimum log level.
+    """
+    flood = configure_log(log_level)
+    # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    try:
+        asyncio.run(serve(flood))
+    except TokensFileError as error:
+        _log.error("cannot serve: auth_tokens_file: %s", error)
+        return 1
+    except (OSError, StartError) as error:
+        _log.error("cannot serve: %s", error)
+        return 1
+    finally:
+        flood.report(at_once=True)
+    return 0

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from gradewire_server.processes import gateway as gateways
-from gradewire_server.processes.gateway import GatewayProcess, endpoint, gateway_settings
+from gradewire_server.processes import http_gateway as gateways
+from gradewire_server.processes.http_gateway import GatewayProcess, endpoint, gateway_settings
 from gradewire_server.settings.server import Settings
 
 
@@ -19,7 +19,7 @@ async def test_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
             os.kill(gateway.pid, signal.SIGSTOP)
             monkeypatch.setattr(gateways, "_SILENT_S", 1.5)  # it beats once a second
             lost = await gateway.lost()
-            assert "has been silent for 1.5 s" in str(lost)
+            assert "has been silent for 1.5 s" in lost
             with pytest.raises(ProcessLookupError):
                 os.kill(gateway.pid, 0)
         finally:

@@ -1,12 +1,13 @@
-"""The connection between the supervisor and its processes: a line of JSON a message, with metrics that are added up."""
+"""The connection between the supervisor and its processes, a line of JSON a message; metrics that are added up."""
 
 import asyncio
 import itertools
 import json
 import logging
+import operator
 import socket
-from collections import Counter as Sums
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from prometheus_client.metrics_core import Metric
@@ -31,9 +32,12 @@ _LARGEST: Final = frozenset(
     }
 )
 """Gauges that are no amounts: of all processes the largest value is shown. Other gauges are added up."""
-_ADDED_FOR_GOOD: Final = frozenset({"counter", "histogram", "summary"})
+_MAX_LINE_BYTES: Final = 16 << 20
+_BEAT: Final = "beat"
+_METRICS: Final = "metrics"
+_WANTED: Final = "wanted"
 
-_Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+Collect: TypeAlias = Callable[[], Awaitable[MetricsJson]]
 
 
 def to_json(metrics: Iterable[Metric]) -> MetricsJson:
@@ -44,70 +48,20 @@ def to_json(metrics: Iterable[Metric]) -> MetricsJson:
     ]
 
 
-class Totals:
-    """Adds figures up, those of processes that have ended included: a counter never goes back."""
-
-    def __init__(self) -> None:
-        self._ended: Sums[_Key] = Sums()
-        self._families: dict[str, Metric] = {}
-        self._samples: dict[str, dict[_Key, Sample]] = {}
-
-    def process_exited(self, metrics_json: MetricsJson) -> None:
-        """Keeps the counts of a process that has ended."""
-        for metric in map(_metric, metrics_json):
-            if metric.type in _ADDED_FOR_GOOD:
-                self._families.setdefault(metric.name, metric)
-                samples = self._samples.setdefault(metric.name, {})
-                for sample in metric.samples:
-                    key = _key(sample)
-                    samples.setdefault(key, sample)
-                    self._ended[key] += sample.value  # type: ignore[assignment] # floats are counted
-
-    def of(self, processes: Sequence[MetricsJson]) -> list[Metric]:
-        """The figures of these processes and of those before them."""
-        values: dict[_Key, float] = dict(self._ended)
-        shapes = dict(self._families)
-        order = {name: dict(samples) for name, samples in self._samples.items()}
-        for metric in (each for metrics_json in processes for each in map(_metric, metrics_json)):
-            shapes.setdefault(metric.name, metric)
-            samples = order.setdefault(metric.name, {})
-            largest = metric.name in _LARGEST or metric.type == "info"
-            for sample in metric.samples:
-                key = _key(sample)
-                samples.setdefault(key, sample)
-                before = values.get(key)
-                if before is None:
-                    values[key] = sample.value
-                else:
-                    values[key] = max(before, sample.value) if largest else before + sample.value
-        return [_with(shapes[name], samples, values) for name, samples in order.items()]
-
-
-def _metric(family: Any) -> Metric:
-    name, documentation, kind, unit, samples = family
-    metric = Metric(name, documentation, kind, unit)
-    for sample_name, labels, value in samples:
-        metric.add_sample(sample_name, labels, value)
-    return metric
-
-
-def _with(shape: Metric, samples: dict[_Key, Sample], values: dict[_Key, float]) -> Metric:
-    total = Metric(shape.name, shape.documentation, shape.type, shape.unit)
-    for key, sample in samples.items():
-        total.add_sample(sample.name, sample.labels, values[key])
-    return total
-
-
-def _key(sample: Sample) -> _Key:
-    return sample.name, tuple(sorted(sample.labels.items()))
-
-
-_MAX_LINE_BYTES: Final = 16 << 20
-_BEAT: Final = "beat"
-_METRICS: Final = "metrics"
-_WANTED: Final = "wanted"
-
-Collect: TypeAlias = Callable[[], Awaitable[MetricsJson]]
+def add_up(processes: Iterable[MetricsJson]) -> list[Metric]:
+    """Return the metrics of processes together."""
+    totals: dict[str, tuple[Metric, dict[Any, Sample]]] = {}
+    for name, documentation, kind, unit, samples in chain.from_iterable(processes):
+        metric = Metric(name, documentation, kind, unit)
+        _, found = totals.setdefault(name, (metric, {}))
+        combine = max if name in _LARGEST or kind == "info" else operator.add
+        for sample_name, labels, value in samples:
+            key = sample_name, tuple(sorted(labels.items()))
+            before = found.get(key)
+            found[key] = Sample(sample_name, labels, value if before is None else combine(before.value, value))
+    for metric, found in totals.values():
+        metric.samples = list(found.values())
+    return [metric for metric, _ in totals.values()]
 
 
 class ProcessConnection:
@@ -192,22 +146,17 @@ class ProcessConnection:
 
 
 async def _next_message(reader: asyncio.StreamReader) -> list[Any] | None:
-    """None where there are no more of them."""
+    """Return the next message; None where there are no more of them."""
     try:
         line = await reader.readline()
-        # Without the end of a line, the other side ended while it wrote.
-        return _message(line) if line.endswith(b"\n") else None
+        if not line.endswith(b"\n"):
+            return None  # the other side ended, perhaps while it wrote
+        kind, content, *more = json.loads(line)
     except ConnectionError:
         return None
-    except ValueError:
+    except (ValueError, TypeError):
         _log.exception(
             "a process of this server has said what is no message, so the link to it ends: report this defect"
         )
         return None
-
-
-def _message(line: bytes) -> list[Any]:
-    message = json.loads(line)
-    if not isinstance(message, list) or len(message) < 2:
-        raise ValueError(f"a message is a list of two or three, and this is a {type(message).__name__}")
-    return message
+    return [kind, content, *more]

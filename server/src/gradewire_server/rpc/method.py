@@ -1,0 +1,133 @@
+"""A method of a service, and one call of it: what it brings, and the rights of its caller."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+from google.protobuf.message import Message
+
+from gradewire_proto.v1 import types_pb2
+from gradewire_server.domain.caller import LOCAL, Caller, Scope
+from gradewire_server.requests.context import RequestContext
+from gradewire_server.rpc.errors import PermissionDeniedError
+from gradewire_server.rpc.log import CallRecord
+from gradewire_server.rpc.telemetry import MethodTelemetry
+
+RequestT = TypeVar("RequestT", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[RequestT]):
+    """A method of a service.
+
+    Attributes:
+        name: ``gradewire.v1.Scoring/Score``.
+        request_type: Message class of its requests.
+        scope: Scope that a token must have; None: any token will do.
+        rows: Path of the items, pairs, questions or entries of a request; empty: it has none.
+        metrics: Path of the metrics of a request; empty: it names none.
+        judges: Path of what a judge is always asked for; empty: none is, or the metrics or `may_judge` say so.
+        may_judge: Name of the field that asks a judge where it is set; empty: there is none.
+        metric: Name of the one metric of all its requests; empty: there is none.
+    """
+
+    name: str
+    request_type: type[RequestT]
+    scope: Scope | None = None
+    rows: str = ""
+    metrics: str = ""
+    judges: str = ""
+    may_judge: str = ""
+    metric: str = ""
+
+    def check_scope(self, caller: Caller) -> None:
+        """Raise PermissionDeniedError where the caller's token is not good for the method."""
+        if self.scope is not None and self.scope not in caller.scopes:
+            raise _denied(caller, self.name, self.scope)
+
+    def row_count(self, request: RequestT) -> int:
+        """Return the number of items, pairs, questions or entries; without such, a judge writes one text."""
+        return len(attrgetter(self.rows)(request)) if self.rows else int(bool(self.judges))
+
+    def specs(self, request: RequestT) -> Sequence[types_pb2.MetricSpec]:
+        """Return the metrics of a request."""
+        found: Sequence[types_pb2.MetricSpec] = attrgetter(self.metrics)(request) if self.metrics else ()
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class RpcCall:
+    """One call that is being served.
+
+    Attributes:
+        record: The call's line in the log.
+        telemetry: Metrics of its method.
+        deadline_s: Seconds that the caller still waits; None where it has not said.
+        waited_s: Seconds that it has waited for its first step, by the loop's last round; None where none was measured.
+        caller: The caller, once that is known.
+    """
+
+    record: CallRecord
+    telemetry: MethodTelemetry
+    deadline_s: float | None
+    waited_s: float | None = None
+    caller: Caller = LOCAL
+
+    def see(self, method: Method[Any], request: Any, context: RequestContext) -> None:
+        """Count what a message of the call brings; raise PermissionDeniedError where its token asks no judge."""
+        if count := method.row_count(request):
+            self.record.items += count
+            self.telemetry.items.inc(count)
+        specs = method.specs(request)
+        if specs:
+            self.record.metrics = [spec.WhichOneof("metric") or "?" for spec in specs]
+        elif method.metric:
+            self.record.metrics = [method.metric]
+        if Scope.JUDGE in self.caller.scopes:
+            return
+        for index, spec in enumerate(specs):
+            name = spec.WhichOneof("metric") or ""
+            if name in context.metrics and context.metrics[name].info.asks_judge:
+                raise _denied(self.caller, f"{method.metrics}[{index}].{name}", Scope.JUDGE)
+        judges = method.judges or (method.may_judge and request.HasField(method.may_judge) and method.may_judge)
+        if judges:
+            raise _denied(self.caller, judges, Scope.JUDGE)
+
+    def saw_request(self, size_bytes: int) -> None:
+        """Note a message that came in and was let in."""
+        self.telemetry.request_bytes.observe(size_bytes)
+        self.telemetry.tenants.sent(self.caller, size_bytes)
+        self.record.request_bytes += size_bytes
+
+    def saw_reply(self, size_bytes: int) -> None:
+        """Note a message that goes out."""
+        self.telemetry.reply_bytes.observe(size_bytes)
+        self.record.reply_bytes += size_bytes
+
+
+def _denied(caller: Caller, what: str, scope: Scope) -> PermissionDeniedError:
+    good_for = ", ".join(sorted(caller.scopes))
+    return PermissionDeniedError(
+        f"{what}: needs a token with the scope {scope}; this one of {caller.key} has {good_for}"
+    )
+
+
+def run_sized(name: str) -> Callable[[Any, Any, RpcCall], Awaitable[Message]]:
+    """Run the handlers' method `name` on a request, with the deadline, the size and the caller of its call."""
+
+    def run(handlers: Any, request: Any, call: RpcCall) -> Awaitable[Message]:
+        handler: Callable[..., Awaitable[Message]] = getattr(handlers, name)
+        return handler(request, deadline_s=call.deadline_s, size_bytes=call.record.request_bytes, caller=call.caller)
+
+    return run
+
+
+def run_stream(name: str) -> Callable[[Any, Any, RpcCall], AsyncGenerator[Message]]:
+    """Run the handlers' method `name`, which answers with a stream, with the deadline and the caller of its call."""
+
+    def run(handlers: Any, requests: Any, call: RpcCall) -> AsyncGenerator[Message]:
+        handler: Callable[..., AsyncGenerator[Message]] = getattr(handlers, name)
+        return handler(requests, deadline_s=call.deadline_s, caller=call.caller)
+
+    return run

@@ -1,0 +1,262 @@
+"""Prometheus metrics of calls, and the snapshots of load that are taken of all metrics."""
+
+import asyncio
+import math
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import cache, partial
+from importlib.metadata import version
+from operator import attrgetter
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
+from prometheus_client.metrics_core import Metric
+from prometheus_client.samples import Sample
+
+from gradewire_proto.v1 import monitoring_pb2
+from gradewire_proto.wire_rules import MONITORING
+from gradewire_server.domain.caller import Caller
+from gradewire_server.domain.items import Status
+from gradewire_server.requests.admission import Admission
+from gradewire_server.tenants.quota import text_tokens
+
+_DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
+_LATE_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+_LATENESS_EVERY_S: Final = 0.025
+_SIZE_BUCKETS_BYTES: Final = tuple(float(4**power) for power in range(3, 14))
+"""64 B to 64 MiB."""
+
+_ADMISSION: Final = (
+    ("items.taken", "gradewire_items_in_flight", "Items that hold a permit."),
+    ("bytes.taken", "gradewire_requests_in_flight_bytes", "Request bytes that hold a permit."),
+    ("wait_s", "gradewire_admission_wait_seconds", "What a small request would wait for now, as predicted."),
+    (
+        "tokens_per_s",
+        "gradewire_service_rate_tokens",
+        "Tokens of text that the encoders get through in a second, as measured under load.",
+    ),
+    ("waiting_tokens", "gradewire_bulk_waiting_tokens", "Tokens of bulk work that waits for its turns."),
+    ("overload_s", "gradewire_overload_seconds", "How long small requests have been refused; 0 without overload."),
+)
+"""Gauges of an admission: path of the attribute, name, help."""
+
+SNAPSHOT_SAMPLES: Final = (
+    "gradewire_calls_total",
+    "gradewire_calls_in_flight",
+    "gradewire_call_duration_seconds_bucket",
+    "gradewire_items_total",
+    "gradewire_items_in_flight",
+    "gradewire_engine_texts_total",
+    "gradewire_admission_wait_seconds",
+    "gradewire_overload_seconds",
+    "gradewire_judge_queue_items",
+    "gradewire_engine_memory_bytes",
+)
+"""Names of the samples that a snapshot reads; tests compare them with the page of metrics, and that with the server."""
+
+
+class TenantTelemetry:
+    """Calls, text and refusals by tenant. Labels are looked up once."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        counter = partial(Counter, registry=registry)
+        calls = counter("gradewire_tenant_calls", "Calls that have ended, by tenant and gRPC code.", ("tenant", "code"))
+        tokens = counter(
+            "gradewire_tenant_text_tokens",
+            "Tokens of text that a tenant's calls have sent, as quotas count them; what was refused is left out.",
+            ("tenant",),
+        )
+        refusals = counter(
+            "gradewire_quota_refusals",
+            "Calls that were refused because their tenant's quota of text is used up.",
+            ("tenant",),
+        )
+        self._calls, self._tokens, self._refusals = cache(calls.labels), cache(tokens.labels), cache(refusals.labels)
+
+    def finished(self, caller: Caller, code: str) -> None:
+        """Count a call that has ended with `code`."""
+        if caller.tenant:
+            self._calls(caller.tenant, code).inc()
+
+    def sent(self, caller: Caller, size_bytes: int) -> None:
+        """Count a message that was taken in."""
+        if caller.tenant:
+            self._tokens(caller.tenant).inc(text_tokens(size_bytes))
+
+    def refused(self, caller: Caller) -> None:
+        """Count a call that its tenant's quota had no room for."""
+        if caller.tenant:
+            self._refusals(caller.tenant).inc()
+
+
+class MethodTelemetry:
+    """Metrics of one method: a call pays for counting, not for looking up labels.
+
+    Attributes:
+        calls: Return the counter of calls that have ended with a code.
+    """
+
+    def __init__(self, telemetry: "RpcTelemetry", method: str) -> None:
+        self.calls = cache(partial(telemetry.calls.labels, method))
+        self.in_flight = telemetry.in_flight.labels(method)
+        self.duration = telemetry.duration.labels(method)
+        self.request_bytes = telemetry.request_bytes.labels(method)
+        self.reply_bytes = telemetry.reply_bytes.labels(method)
+        self.items = telemetry.items.labels(method)
+        self.tenants = telemetry.tenants
+
+
+class RpcTelemetry:
+    """Metrics of calls; their labels are bounded: methods, codes, metrics, statuses, tenants.
+
+    The gauges of admission are 0 until `expose_admission`.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        sizes = partial(histogram, labelnames=("method",), buckets=_SIZE_BUCKETS_BYTES)
+        self.calls = counter("gradewire_calls", "Calls that have ended, by method and gRPC code.", ("method", "code"))
+        self.duration = histogram(
+            "gradewire_call_duration_seconds",
+            "Time from a call's arrival to its end.",
+            ("method",),
+            buckets=_DURATION_BUCKETS_S,
+        )
+        self.in_flight = gauge("gradewire_calls_in_flight", "Calls being served.", ("method",))
+        self.request_bytes = sizes("gradewire_request_message_bytes", "Size of messages that come in.")
+        self.reply_bytes = sizes("gradewire_reply_message_bytes", "Size of messages that go out.")
+        self.items = counter("gradewire_items", "Items and entries that have come in.", ("method",))
+        self.tenants = TenantTelemetry(registry)
+        self.serving = gauge("gradewire_serving", "1 while health says SERVING, else 0.")
+        self.degraded = gauge("gradewire_degraded", "How many things work less well than they should (see /healthz).")
+        self.log_dropped = counter(
+            "gradewire_log_records_dropped",
+            "Request log records left out: too many failed calls of one kind, or writing was too slow.",
+        )
+        self.log_left_out = counter(
+            "gradewire_log_messages_left_out", "Messages of the server left out of a flooded log."
+        )
+        self.lost_replies = counter("gradewire_lost_replies", "Replies that had nobody to go to when gRPC took them.")
+        self.gateway_restarts = counter("gradewire_gateway_restarts", "HTTP gateways that were lost and started again.")
+        self.messages_shed = counter(
+            "gradewire_messages_shed", "Messages on their way that were ended for want of memory."
+        )
+        self.loop_late = histogram(
+            "gradewire_event_loop_late_seconds",
+            "How late the event loop comes to what is due, looked at every 25 ms.",
+            buckets=_LATE_BUCKETS_S,
+        )
+        Info("gradewire_build", "Version of the server.", registry=registry).info({"version": version("gradewire")})
+        results = counter("gradewire_results", "Results by metric and status.", ("metric", "status"))
+        self._results = cache(results.labels)
+        self._synthetic = counter(
+            "gradewire_synthetic_answers",
+            "Synthetic answers that calls of Prepare had a judge write, by outcome.",
+            ("outcome",),
+        )
+        self.count_synthetic(0, 0)
+        self._admission = {path: gauge(name, text) for path, name, text in _ADMISSION}
+
+    def count_result(self, metric: str, status: Status) -> None:
+        """Count one result."""
+        self._results(metric, status.name).inc()
+
+    def count_synthetic(self, generated: int, fallback: int) -> None:
+        """Count references by what has come to stand for them."""
+        self._synthetic.labels("generated").inc(generated)
+        self._synthetic.labels("fallback").inc(fallback)
+
+    def expose_admission(self, admission: Admission) -> None:
+        """Show the permits of `admission` from now on."""
+        for path, gauge in self._admission.items():
+            gauge.set_function(partial(attrgetter(path), admission))
+
+
+async def watch_lateness(late: Callable[[float], None]) -> None:
+    """Report again and again how late the event loop comes to what is due, in seconds."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due_s = loop.time() + _LATENESS_EVERY_S
+        await asyncio.sleep(_LATENESS_EVERY_S)
+        late(max(0.0, loop.time() - due_s))
+
+
+class Snapshots:
+    """Snapshots of load; made once, and taken on the server's event loop.
+
+    Args:
+        registry: All metrics.
+        report: Gives the phase, and what is degraded (`Lifecycle.report`).
+        together: Gives the metrics of all processes, where several serve; None: `registry` has them all.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        report: Callable[[], Mapping[str, Any]],
+        together: Callable[[], Awaitable[list[Metric]]] | None = None,
+    ) -> None:
+        self._together = together
+        self._registry = registry.restricted_registry(SNAPSHOT_SAMPLES)
+        self._process = ProcessCollector(registry=None)
+        self._report = report
+
+    async def take(self) -> monitoring_pb2.SnapshotResponse:
+        """Return the load now; numbers of a part that is not there (no judge, no cache) are 0."""
+        if self._together is None:
+            samples = _by_name([*self._registry.collect(), *self._process.collect()])
+        else:
+            samples = _by_name(await self._together())
+        calls = samples["gradewire_calls_total"]
+        bounds, counts = _buckets(samples["gradewire_call_duration_seconds_bucket"])
+        report = self._report()
+        return monitoring_pb2.SnapshotResponse(
+            at_s=time.monotonic(),
+            phase=report["phase"],
+            degraded=report["degraded"],
+            calls=_sum(calls),
+            failed_calls=_sum(one for one in calls if one.labels["code"] != "OK"),
+            calls_in_flight=_sum(samples["gradewire_calls_in_flight"]),
+            items=_sum(samples["gradewire_items_total"]),
+            items_in_flight=_sum(samples["gradewire_items_in_flight"]),
+            latency_bounds_s=bounds,
+            latency_counts=counts,
+            texts_by_source={one.labels["source"]: int(one.value) for one in samples["gradewire_engine_texts_total"]},
+            admission_wait_s=_number(samples["gradewire_admission_wait_seconds"]),
+            overload_s=_number(samples["gradewire_overload_seconds"]),
+            judge_queue_items=_sum(samples["gradewire_judge_queue_items"]),
+            cache_bytes=_sum(samples["gradewire_engine_memory_bytes"]),
+            resident_bytes=_sum(samples["process_resident_memory_bytes"]),
+        )
+
+
+def _by_name(metrics: Iterable[Metric]) -> defaultdict[str, list[Sample]]:
+    """Return samples by name, without those of the calls that take snapshots."""
+    found: defaultdict[str, list[Sample]] = defaultdict(list)
+    for metric in metrics:
+        for sample in metric.samples:
+            if not sample.labels.get("method", "").startswith(f"{MONITORING}/"):
+                found[sample.name].append(sample)
+    return found
+
+
+def _number(samples: Iterable[Sample]) -> float:
+    return sum(sample.value for sample in samples if math.isfinite(sample.value))
+
+
+def _sum(samples: Iterable[Sample]) -> int:
+    return max(0, int(_number(samples)))
+
+
+def _buckets(samples: Iterable[Sample]) -> tuple[list[float], list[int]]:
+    """Return the bounds without the infinite one, and the calls of each bucket of all methods together."""
+    up_to: defaultdict[float, float] = defaultdict(float)
+    for sample in samples:
+        up_to[float(sample.labels["le"])] += sample.value
+    bounds = sorted(up_to)
+    counts = [
+        int(up_to[bound] - up_to.get(before, 0.0)) for before, bound in zip([-1.0, *bounds], bounds, strict=False)
+    ]
+    return [bound for bound in bounds if math.isfinite(bound)], counts

@@ -1,0 +1,365 @@
+"""A setting: kinds of values, one name as flag, variable and TOML key, and the groups that are made of values."""
+
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    create_model,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from typing_extensions import override
+
+GROUP: Final = ConfigDict(hide_input_in_errors=True, use_attribute_docstrings=True)
+"""Configuration of every group: errors show no input, which may hold a password."""
+
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+_TOKEN: Final = re.compile(r"[!-~]{1,1024}")
+_BLANK_PROBLEM: Final = (
+    "holds an empty token, which would leave the server open to anybody: give a token that is not blank, or "
+    "leave the setting out"
+)
+
+ENV_PREFIX: Final = "GRADEWIRE_"
+
+G = TypeVar("G")
+
+STARS: Final = "*****"
+
+_KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number", Path: "path", str: "text"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A mark in the annotation of a group's field, without which users cannot set it.
+
+    The first paragraph of the docstring below the field is its help: one sentence.
+
+    Attributes:
+        name: Name of the flag (``--redis-url``), the variable (``GRADEWIRE_REDIS_URL``) and the TOML key.
+        default: Makes the value of a server where nobody gives one, if that is not the field's own default. A field
+            that has none is unset.
+    """
+
+    name: str
+    default: Callable[[], Any] | None = None
+
+
+class _ByteUnits:
+    """Reads a number of bytes with its unit, as in "64MiB"."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        del source
+        return handler.generate_schema(ByteSize)
+
+
+class _Hidden:
+    """Marks what is never shown."""
+
+
+BYTE_UNITS: Final = _ByteUnits()
+HIDDEN: Final = _Hidden()
+
+
+def _split(value: Any) -> Any:
+    return [part for part in re.split(r"[,\s]+", value) if part] if isinstance(value, str) else value
+
+
+def _split_tokens(value: Any) -> Any:
+    """Split as `_split` does; a text must hold a token, for an empty secret must not leave the server open."""
+    found = _split(value)
+    if isinstance(value, str) and not found:
+        raise ValueError(_BLANK_PROBLEM)
+    return found
+
+
+def _check_tokens(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    if any(not token.strip() for token in tokens):
+        raise ValueError(_BLANK_PROBLEM)
+    if any(_TOKEN.fullmatch(token) is None for token in tokens):
+        raise ValueError("a token is 1 to 1024 printable ASCII characters without blanks, which a header can carry")
+    return tokens
+
+
+def _blank_is_empty(value: Any) -> Any:
+    return "" if isinstance(value, str) and not value.strip() else value
+
+
+def _expand(path: Path | None) -> Path | None:
+    return path.expanduser() if path else path
+
+
+def blank_is_none(value: Any) -> Any:
+    """An empty text switches an optional setting off."""
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+EXPANDED: Final = AfterValidator(_expand)
+"""On a group's path: a leading ~ is the user's home directory. Settings are shown as they were given."""
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Secret = Annotated[str, BeforeValidator(_blank_is_empty), HIDDEN]
+Tokens = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_tokens), AfterValidator(_check_tokens), HIDDEN]
+OptionalPath = Annotated[Path | None, BeforeValidator(blank_is_none)]
+Directory = Annotated[Path, EXPANDED]
+OptionalDirectory = Annotated[Path | None, BeforeValidator(blank_is_none), EXPANDED]
+Bytes = Annotated[int, BYTE_UNITS, Field(ge=1)]
+BytesOrAuto = Annotated[int, BYTE_UNITS, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+CountOrAuto = Annotated[int, Field(ge=0)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+OptionalPort = Annotated[Port | None, BeforeValidator(blank_is_none)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+OptionalFinite = Annotated[Finite | None, BeforeValidator(blank_is_none)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+OptionalPrice = Annotated[Price | None, BeforeValidator(blank_is_none)]
+
+
+class SettingField(NamedTuple):
+    """A group's field that users can set, as flags, variables and documentation show it."""
+
+    setting: Setting
+    field: FieldInfo
+
+    @property
+    def name(self) -> str:
+        """Python and TOML name, e.g. ``redis_url``."""
+        return self.setting.name
+
+    @property
+    def flag(self) -> str:
+        """The flag, e.g. ``--redis-url``."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        """The variable, e.g. ``GRADEWIRE_REDIS_URL``."""
+        return f"{ENV_PREFIX}{self.name.upper()}"
+
+    @property
+    def help(self) -> str:
+        """One sentence."""
+        return " ".join((self.field.description or "").partition("\n\n")[0].split())
+
+    @property
+    def secret(self) -> bool:
+        """True if it is never to be shown in the clear."""
+        return HIDDEN in self.field.metadata
+
+    @property
+    def kind(self) -> str:
+        """The kind of values; those of any kind may be given to `Settings.load` as text.
+
+        ``text``, ``path``, ``integer``, ``number``, ``bytes`` (``64MiB`` is understood), ``boolean``, ``list``
+        (comma-separated) or ``choice``.
+        """
+        return "bytes" if BYTE_UNITS in self.field.metadata else _kind_of(self.field.annotation)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Choices of kind ``choice``."""
+        return get_args(self.field.annotation) if self.kind == "choice" else ()
+
+    @property
+    def default(self) -> str:
+        """The default as text; empty where there is none."""
+        value, kind = self.default_value(), self.kind
+        if kind == "bytes":
+            return ByteSize(value).human_readable()
+        if kind == "list":
+            return ",".join(value)
+        text = "" if value is None else str(value)
+        return text.lower() if kind == "boolean" else text
+
+    def default_value(self) -> Any:
+        """Return the value where nobody gives one; None, which switches the group off, where it cannot do without."""
+        if self.setting.default is not None:
+            return self.setting.default()
+        return None if self.field.is_required() else self.field.default
+
+    def flat_kind(self) -> Any:
+        """Return its type in the flat model, where it may be unset and is shown as it was given."""
+        kind, marks = self.field.annotation, [mark for mark in self.field.metadata if mark is not EXPANDED]
+        if self.field.is_required():
+            kind, marks = kind | None, [BeforeValidator(blank_is_none), *marks]  # type: ignore[operator,assignment]
+        return Annotated[(kind, *marks)]
+
+
+def _kind_of(annotation: Any) -> str:
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return "choice"
+    if origin is tuple:
+        return "list"
+    return _KINDS[annotation] if origin is None else _kind_of(get_args(annotation)[0])
+
+
+def setting_fields(group: Any) -> dict[str, SettingField]:
+    """Return a group's own fields that users can set, by the name of the field."""
+    return {
+        name: SettingField(mark, field)
+        for name, field in group.__pydantic_fields__.items()
+        for mark in field.metadata
+        if isinstance(mark, Setting)
+    }
+
+
+def _groups(group: Any) -> dict[str, Any]:
+    """Return the groups inside a group, by the name of the field."""
+    return {
+        name: part
+        for name, field in group.__pydantic_fields__.items()
+        for part in (field.annotation, *get_args(field.annotation))
+        if is_dataclass(part)
+    }
+
+
+def all_setting_fields(group: Any) -> dict[str, SettingField]:
+    """Return the fields of a group and of those inside it, by the setting's name, in the order of their listing."""
+    return {each.name: each for each in _walk(group)}
+
+
+def _walk(group: Any) -> Iterator[SettingField]:
+    own, inner = setting_fields(group), _groups(group)
+    for name in group.__pydantic_fields__:
+        if name in own:
+            yield own[name]
+        elif name in inner:
+            yield from _walk(inner[name])
+
+
+class SettingsError(ValueError):
+    """A setting is unknown or has a value that cannot be used; the message names it, and shows no secret."""
+
+
+class _Flat(BaseSettings):
+    """The base of the model that reads flags, variables and the file; its fields follow from the groups."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True, env_ignore_empty=False
+    )
+
+    @override
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        path = blank_is_none((env_settings() | init_settings()).get("config"))
+        values = {} if path is None else _read_toml(path, known=settings_cls.model_fields.keys() - {"config"})
+        return init_settings, env_settings, InitSettingsSource(settings_cls, values)
+
+
+def _read_toml(path: str | Path, *, known: Collection[str]) -> dict[str, Any]:
+    """Return the values of a file of settings; raise SettingsError where it cannot be read or has an unknown key."""
+    try:
+        values = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"config: cannot read {path}: {error}") from error
+    if unknown := sorted(values.keys() - known):
+        raise SettingsError(f"config: {path} has unknown keys: {', '.join(unknown)}")
+    return values
+
+
+def read_values(group: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of all settings of a group and of those inside it, by name.
+
+    Args:
+        group: The group.
+        given: Values of flags, as text or typed; None: not given.
+
+    Raises:
+        SettingsError: One line that names the settings.
+    """
+    try:
+        return dict(_flat_model(group)(**{name: value for name, value in given.items() if value is not None}))
+    except ValidationError as error:
+        raise SettingsError("; ".join(map(_explain, error.errors()))) from None
+
+
+@cache
+def _flat_model(group: type) -> type[_Flat]:
+    found = {
+        name: (each.flat_kind(), FieldInfo(default_factory=each.default_value))
+        for name, each in all_setting_fields(group).items()
+    }
+    return create_model("Settings", __base__=_Flat, **found)  # type: ignore[call-overload,no-any-return]
+
+
+def make_group(kind: type[G], values: Mapping[str, Any], *, without: Collection[type] = (), **others: Any) -> G:
+    """Return a group with those inside it; an optional one is left out where a value that it needs is unset.
+
+    Args:
+        kind: The class.
+        values: Values by the names of settings.
+        without: Optional groups that are left out in any case.
+        others: Values of fields that are no settings.
+
+    Raises:
+        SettingsError: The values do not go together.
+    """
+    arguments = {name: values[each.name] for name, each in setting_fields(kind).items()} | others
+    for name, inner in _groups(kind).items():
+        needed = [each.name for each in setting_fields(inner).values() if each.field.is_required()]
+        if inner not in without and all(values[each] is not None for each in needed):
+            arguments[name] = make_group(inner, values, without=without)
+    try:
+        return kind(**arguments)
+    except ValidationError as error:
+        raise SettingsError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+
+
+def _explain(error: ErrorDetails) -> str:
+    name = ".".join(map(str, error["loc"][:1]))
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        return f"{name}: there is no such setting"
+    return f"{name}: {message} (flag --{name.replace('_', '-')}, variable {ENV_PREFIX}{name.upper()})"
+
+
+def printable(value: Any, *, secret: bool) -> Any:
+    """Return a setting's value as TOML can hold it, secrets as stars."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, tuple):
+        return [STARS] * len(value) if secret else list(value)
+    if secret:
+        return mask_url(value)
+    return value if isinstance(value, bool | int | float) else str(value)
+
+
+def mask_url(url: str) -> str:
+    """Return a URL with its password as stars; whatever does not look like a URL is all stars."""
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        return STARS
+    if not parts.scheme or "://" not in url:
+        return STARS
+    if password is None and "@" not in parts.netloc:
+        return url if "password" not in parts.query else f"{parts.scheme}://{STARS}"
+    _, _, address = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{parts.username or ''}:{STARS}@{address}").geturl()
