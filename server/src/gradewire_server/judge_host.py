@@ -21,12 +21,12 @@ from gradewire_proto.spans import TRACEPARENT_KEY, TRACESTATE_KEY
 from gradewire_server.concurrency import Phase, Stop
 from gradewire_server.domain.caller import set_current_caller
 from gradewire_server.domain.items import Failure
-from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.judges import service
-from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeTelemetry
+from gradewire_server.judges.backend import Judge, JudgeBackend
 from gradewire_server.judges.factory import NoJudges
 from gradewire_server.judges.local.backend import EmbeddedJudges
+from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.shared import (
     ASK_REPLY,
     ASK_REQUEST,
@@ -109,13 +109,13 @@ class JudgeHost:
     def _handlers(self) -> grpc.GenericRpcHandler:
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             "Open": grpc.unary_unary_rpc_method_handler(
-                self._open, request_deserializer=NAME.decode, response_serializer=OPEN_REPLY.encode
+                self._open, request_deserializer=NAME.validate_json, response_serializer=OPEN_REPLY.dump_json
             ),
             "Ask": grpc.unary_unary_rpc_method_handler(
-                self._ask, request_deserializer=ASK_REQUEST.decode, response_serializer=ASK_REPLY.encode
+                self._ask, request_deserializer=ASK_REQUEST.validate_json, response_serializer=ASK_REPLY.dump_json
             ),
             "Watch": grpc.unary_stream_rpc_method_handler(
-                self._watch, request_deserializer=NAME.decode, response_serializer=STATE.encode
+                self._watch, request_deserializer=NAME.validate_json, response_serializer=STATE.dump_json
             ),
         }
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
@@ -158,11 +158,8 @@ class JudgeHost:
             return HostReply(TIMED_OUT)
         if isinstance(judge, Failure):
             return HostReply(judge)
-        if isinstance(need, Choose):
-            chosen = await judge.choose(need, deadline_s=deadline_s)
-            return HostReply(chosen.answer, chosen.source, chosen.timing)
-        generated = await judge.generate(need, deadline_s=deadline_s)
-        return HostReply(generated.answer, generated.source, generated.timing)
+        reply = await judge.answer(need, deadline_s=deadline_s)
+        return HostReply(reply.answer, reply.source, reply.timing)
 
     async def _judge(self, reference: str) -> Judge | Failure:
         self._models.add(reference.partition("@")[0])

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from gradewire_server.judges.backend import JudgeBackend, JudgeTelemetry, JudgeUnavailableError
+from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError
+from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.service import NO_JUDGE, JudgeService
 
 if TYPE_CHECKING:

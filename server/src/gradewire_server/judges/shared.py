@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from grpc import StatusCode, aio
 from pydantic import TypeAdapter
@@ -17,15 +17,13 @@ from gradewire_proto.spans import current_span
 from gradewire_server.concurrency import SingleFlight
 from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure, Status, Timing
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.judge import JudgeAnswer, JudgeNeed
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
 from gradewire_server.judges.wrappers import TIMED_OUT
 
 _log = logging.getLogger(__name__)
-
-M = TypeVar("M")
 
 SERVICE: Final = "gradewire.internal.JudgeHost"
 UNBOUNDED: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
@@ -42,7 +40,7 @@ class HostRequest:
         caller: Who asks: callers take turns in the judge's queue, whichever process they come through.
     """
 
-    need: Choose | Generate
+    need: JudgeNeed
     deadline_s: float | None
     caller: str = ""
 
@@ -51,7 +49,7 @@ class HostRequest:
 class HostReply:
     """What came of a question; attributes as those of `JudgeReply`."""
 
-    answer: Choice | Generated | Failure
+    answer: JudgeAnswer | Failure
     source: AnswerSource = AnswerSource.COMPUTED
     timing: Timing | None = None
 
@@ -75,30 +73,11 @@ class Stopping(Enum):
     STOPPING = "stopping"
 
 
-class Codec(Generic[M]):
-    """Messages of one kind to JSON and back.
-
-    Args:
-        kind: Type of the messages.
-    """
-
-    def __init__(self, kind: Any) -> None:
-        self._adapter: TypeAdapter[M] = TypeAdapter(kind)
-
-    def encode(self, message: M) -> bytes:
-        """Raises ValueError for text that is not Unicode."""
-        return self._adapter.dump_json(message)
-
-    def decode(self, data: bytes) -> M:
-        """Raises ValueError for what `encode` did not make."""
-        return self._adapter.validate_json(data)
-
-
-NAME: Final[Codec[str]] = Codec(str)
-OPEN_REPLY: Final[Codec[ModelStatus | Failure | Stopping]] = Codec(ModelStatus | Failure | Stopping)
-ASK_REQUEST: Final[Codec[HostRequest]] = Codec(HostRequest)
-ASK_REPLY: Final[Codec[HostReply | Stopping]] = Codec(HostReply | Stopping)
-STATE: Final[Codec[HostState]] = Codec(HostState)
+NAME: Final = TypeAdapter(str)
+OPEN_REPLY: Final[TypeAdapter[ModelStatus | Failure | Stopping]] = TypeAdapter(ModelStatus | Failure | Stopping)
+ASK_REQUEST: Final = TypeAdapter(HostRequest)
+ASK_REPLY: Final[TypeAdapter[HostReply | Stopping]] = TypeAdapter(HostReply | Stopping)
+STATE: Final = TypeAdapter(HostState)
 
 
 def path(method: str) -> str:
@@ -144,13 +123,13 @@ class HostClient:
         self._away_s = away_s
         self._channel = aio.insecure_channel(address, options=_OPTIONS)
         self._open = self._channel.unary_unary(
-            path("Open"), request_serializer=NAME.encode, response_deserializer=OPEN_REPLY.decode
+            path("Open"), request_serializer=NAME.dump_json, response_deserializer=OPEN_REPLY.validate_json
         )
         self._ask = self._channel.unary_unary(
-            path("Ask"), request_serializer=ASK_REQUEST.encode, response_deserializer=ASK_REPLY.decode
+            path("Ask"), request_serializer=ASK_REQUEST.dump_json, response_deserializer=ASK_REPLY.validate_json
         )
         self._watch = self._channel.unary_stream(
-            path("Watch"), request_serializer=NAME.encode, response_deserializer=STATE.decode
+            path("Watch"), request_serializer=NAME.dump_json, response_deserializer=STATE.validate_json
         )
         self._state: HostState | None = None
         self._found_hosts = 0
@@ -276,12 +255,12 @@ class SharedJudge(Judge):
         return self._status
 
     @override
-    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        return await self._ask(need, deadline_s)
-
-    @override
-    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        return await self._ask(need, deadline_s)
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
+        # By digest: verdicts of another judge of the name must not be kept as this one's. That of the need comes first:
+        # since it was planned, and looked for in the caches, another judge may have come.
+        model = f"{self._status.name}@{need.model.partition('@')[2] or self._status.digest}"
+        answered = await self._host.ask(HostRequest(replace(need, model=model), deadline_s, current_caller()))
+        return JudgeReply(answered.answer, answered.source, answered.timing or Timing())
 
     @override
     def trouble(self) -> str:
@@ -294,13 +273,6 @@ class SharedJudge(Judge):
     def renew(self, status: ModelStatus) -> None:
         """Takes the status of the judge that the host has now: a new host may have found other files."""
         self._status = status
-
-    async def _ask(self, need: Choose | Generate, deadline_s: float | None) -> JudgeReply[Any]:
-        # By digest: verdicts of another judge of the name must not be kept as this one's. That of the need comes first:
-        # since it was planned, and looked for in the caches, another judge may have come.
-        model = f"{self._status.name}@{need.model.partition('@')[2] or self._status.digest}"
-        answered = await self._host.ask(HostRequest(replace(need, model=model), deadline_s, current_caller()))
-        return JudgeReply(answered.answer, answered.source, answered.timing or Timing())
 
 
 class SharedJudges(JudgeBackend):

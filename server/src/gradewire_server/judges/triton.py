@@ -10,21 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from gradewire_server.domain.items import Failure, Status
+from gradewire_server.domain.items import Status
 from gradewire_server.domain.judge import JudgePrompt, Role
-from gradewire_server.judges.backend import RemoteJudgeObserver
-from gradewire_server.judges.remote.judge import RemoteBackend
-from gradewire_server.judges.remote.labels import Labels, Step
-from gradewire_server.judges.remote.server import (
+from gradewire_server.judges.images import base64_of
+from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.remote.errors import (
     ADDRESS_SETTING,
     MODEL_SETTING,
-    Answer,
-    Question,
     RemoteError,
     RemoteFault,
-    Server,
-    addressed,
-    base64_of,
     late,
     rate_limited,
     refusal_of_pictures,
@@ -36,6 +30,9 @@ from gradewire_server.judges.remote.server import (
     unreachable,
     unreadable,
 )
+from gradewire_server.judges.remote.judge import RemoteBackend
+from gradewire_server.judges.remote.labels import Labels, Step
+from gradewire_server.judges.remote.server import Answer, Question, Server, Tokens
 from gradewire_server.judges.texts import TEMPLATES, Markup, harmless, turns
 from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.settings.judge import RemoteJudgeConfig
@@ -47,7 +44,7 @@ TOP_LOGPROBS: Final = 20
 """vLLM's own limit unless it is told otherwise (max_logprobs)."""
 FLAGS: Final = ("return_finish_reason", "return_logprobs", "return_num_input_tokens", "return_num_output_tokens")
 
-_REFUSING_FAULTS: Final = frozenset({Fault.FAILED, Fault.REFUSED})
+_PICTURE_REFUSALS: Final = frozenset({Fault.FAILED, Fault.REFUSED})
 _LOGGED: Final = frozenset({Fault.FAILED, Fault.REFUSED, Fault.WRONG_ANSWER})
 QWEN_PLACEHOLDER: Final = "<|vision_start|><|image_pad|><|vision_end|>"
 _NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_output")
@@ -103,14 +100,10 @@ def _sampling(question: Question, *, logprobs: bool) -> Mapping[str, object]:
     labels = Labels(question.options)
     before = " " if question.prompt.opening else ""
     # JSON within JSON is what the backend reads. vLLM's log probabilities are those before the labels' mask.
-    choice = json.dumps({"choice": [before + option for option in question.options]})
+    held = {"structured_outputs": json.dumps({"choice": [before + option for option in question.options]})}
     if logprobs:
-        return greedy | {
-            "max_tokens": labels.tokens_to_tell,
-            "logprobs": TOP_LOGPROBS,
-            "structured_outputs": choice,
-        }
-    return greedy | {"max_tokens": labels.max_tokens, "structured_outputs": choice}
+        return greedy | {"max_tokens": labels.tokens_to_tell, "logprobs": TOP_LOGPROBS} | held
+    return greedy | {"max_tokens": labels.max_tokens} | held
 
 
 def answer_from(answers: Sequence[Tensors]) -> Answer:
@@ -130,8 +123,7 @@ def answer_from(answers: Sequence[Tensors]) -> Answer:
         finish != "length",
         tuple(steps) or None,
         continued=True,
-        prompt_tokens=max(read, default=None),
-        generated_tokens=sum(written) if written else None,
+        tokens=Tokens(max(read, default=None), None, sum(written) if written else None),
     )
 
 
@@ -210,7 +202,8 @@ class TritonServer(Server):
     @override
     async def ask(self, question: Question) -> Answer:
         if any(image.uri for image in question.prompt.images):
-            raise addressed()
+            message = "images: the judge's Triton takes bytes and no addresses: send data, or a data: URI"
+            raise RemoteError(RemoteFault.REJECTED, Status.INVALID_INPUT, message)
         tensors = request_tensors(question, self._inputs, self._image_placeholder)
         with self._translating(pictures=bool(question.prompt.images)):
             answers = await self._client.stream(self._model, tensors, timeout_s=self._client.timeout_s)
@@ -228,10 +221,8 @@ class TritonServer(Server):
         await self._client.close()
 
     def _not_ready(self) -> RemoteError:
-        return RemoteError(
-            RemoteFault.SERVER_ERROR,
-            Failure(Status.UNAVAILABLE, f"the judge's Triton does not have {self._model!r} ready; try again"),
-        )
+        message = f"the judge's Triton does not have {self._model!r} ready; try again"
+        return RemoteError(RemoteFault.SERVER_ERROR, Status.UNAVAILABLE, message)
 
     @contextmanager
     def _translating(self, *, pictures: bool = False) -> Iterator[None]:
@@ -248,7 +239,7 @@ class TritonServer(Server):
             # What it says may quote the request, and that a user's text.
             _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
             _log.debug("judge %s in Triton: %.300s", self._model, words)
-        if pictures and error.kind in _REFUSING_FAULTS and (refusal := refusal_of_pictures(words, self._model, 400)):
+        if pictures and error.kind in _PICTURE_REFUSALS and (refusal := refusal_of_pictures(words, self._model, 400)):
             return refusal
         return {
             Fault.UNREACHABLE: unreachable(self._address),
@@ -267,13 +258,13 @@ class TritonJudges(RemoteBackend):
 
     Args:
         config: Where the server is.
-        observer: Hears of the requests.
+        telemetry: Where the requests are counted.
 
     Raises:
         ValueError: The address is not valid.
     """
 
-    def __init__(self, config: RemoteJudgeConfig, observer: RemoteJudgeObserver) -> None:
+    def __init__(self, config: RemoteJudgeConfig, telemetry: JudgeTelemetry) -> None:
         try:
             triton = TritonConfig(config.url, tls=config.tls, token=config.token, timeout_s=config.timeout_s)
         except ValueError as error:
@@ -284,4 +275,4 @@ class TritonJudges(RemoteBackend):
         async def server() -> TritonServer:
             return TritonServer(TritonClient(triton), config.model, config.url, config.image_placeholder)
 
-        super().__init__("triton", config, observer, server)
+        super().__init__("triton", config, telemetry, server)
