@@ -17,7 +17,7 @@ from typing import Final, Generic, NamedTuple, Protocol, Self, TypeVar
 from gradewire_proto.spans import BATCH, TEXTS, TOKENS, current_span, record_batch
 from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure
-from gradewire_server.encoders.fair_queue import LaneQueue, plan_runs
+from gradewire_server.encoders.token_batches import LaneQueue, plan_runs
 from gradewire_server.settings.engine import ComputeConfig, allowed_cores
 
 _log = logging.getLogger(__name__)

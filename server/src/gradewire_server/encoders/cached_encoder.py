@@ -197,6 +197,7 @@ class CachedEncoder:
     """
 
     def __init__(self, encoder: Encoder, blobs: BlobCache, pending: PendingTexts, telemetry: EncoderTelemetry) -> None:
+        self.name = encoder.model.name
         self.spaces = encoder.spaces
         self.layers = encoder.model.token_layers
         self._encoder = encoder

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 from gradewire_models.runtime import onnxruntime
-from gradewire_server.encoders.outputs import RunOutput
+from gradewire_server.encoders.encoder import RunOutput
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 
 _log = logging.getLogger(__name__)

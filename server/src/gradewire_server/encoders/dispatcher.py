@@ -23,7 +23,7 @@ from gradewire_server.encoders.batcher import (
     jobs_of,
     record_run,
 )
-from gradewire_server.encoders.fair_queue import LaneQueue, plan_runs
+from gradewire_server.encoders.token_batches import LaneQueue, plan_runs
 
 _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS: Final = 64

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire_models.catalog.loading import default_model
 from gradewire_server.encoders.cached_encoder import CachedEncoder
+from gradewire_server.encoders.library import ModelLibrary
 from gradewire_server.encoders.pending import PendingTexts
 from gradewire_server.encoders.prometheus import EncoderTelemetry
-from gradewire_server.encoders.service import EncoderService, ModelLibrary
+from gradewire_server.encoders.service import EncoderService
 
 _GPU_CLASS: Final = "fp16-cuda"
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from gradewire_server.encoders.cached_encoder import BlobCache
-    from gradewire_server.encoders.encoder import ModelSource
+    from gradewire_server.encoders.library import ModelSource
     from gradewire_server.settings.engine import EngineConfig
 
 

@@ -20,8 +20,18 @@ from gradewire_models.repository.built import BuiltModel, list_built, load_built
 from gradewire_models.runtime import cpu_session_options, onnxruntime
 from gradewire_server.encoders.batcher import Batcher, lower_priority
 from gradewire_server.encoders.cuda import Buckets, BucketSession, Gpu, gpu_compute, gpu_thread, open_bound
-from gradewire_server.encoders.encoder import Encoded, Encoder, ModelSource, RoughEncoder, UnusableError
-from gradewire_server.encoders.outputs import RunOutput, RunReader, open_tokenizer, run_reader, token_ids, warm_up_ids
+from gradewire_server.encoders.encoder import (
+    Encoded,
+    Encoder,
+    RoughEncoder,
+    RunOutput,
+    RunReader,
+    open_tokenizer,
+    run_reader,
+    token_ids,
+    warm_up_ids,
+)
+from gradewire_server.encoders.library import ModelSource, UnusableError
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer

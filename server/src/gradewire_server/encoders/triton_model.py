@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import ATTENTION_MASK, FINGERPRINT_OUTPUT, INPUT_IDS
 from gradewire_server.concurrency import Breaker
-from gradewire_server.encoders.outputs import RunOutput
+from gradewire_server.encoders.encoder import RunOutput
 from gradewire_server.encoders.prometheus import TritonTelemetry
 from gradewire_server.triton import OVERLOAD, Fault, TritonClient, TritonError
 

@@ -19,8 +19,17 @@ from gradewire_models.repository.grader_input import MAX_PIECES
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.encoders.batcher import DeadlinePassedError, RunError
 from gradewire_server.encoders.dispatcher import AsyncDispatcher, DispatchLimits, RemoteRuns
-from gradewire_server.encoders.encoder import Encoded, Encoder, ModelSource, NotNowError, UnusableError
-from gradewire_server.encoders.outputs import RunOutput, RunReader, open_tokenizer, run_reader, token_ids, warm_up_ids
+from gradewire_server.encoders.encoder import (
+    Encoded,
+    Encoder,
+    RunOutput,
+    RunReader,
+    open_tokenizer,
+    run_reader,
+    token_ids,
+    warm_up_ids,
+)
+from gradewire_server.encoders.library import ModelSource, NotNowError, UnusableError
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry, TritonTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from gradewire_server.domain.items import Failure
+from gradewire_server.encoders.library import ModelLibrary
 from gradewire_server.encoders.prometheus import TritonTelemetry
-from gradewire_server.encoders.service import ModelLibrary
 from gradewire_server.encoders.triton_model import TritonModel
 from gradewire_server.encoders.triton_source import TritonSource
 from gradewire_server.settings.engine import TritonConfig

@@ -1,4 +1,4 @@
-"""The order of texts and the cut of runs: fair between callers, interactive before bulk; no clock, no thread."""
+"""Batches by token budget: fair between callers, interactive before bulk, cut into runs; no clock, no thread."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
