@@ -20,16 +20,8 @@ from gradewire_server.encoders.batcher import FinishedJobs, QueueFullError, RunE
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import ModelTelemetry
 from gradewire_server.encoders.tokenizer import GraderTokenizer, TextTokenizer, joined
-from gradewire_server.storage.codec import (
-    SENTENCE,
-    WORDS,
-    Blobs,
-    ModelSpaces,
-    encode_blobs,
-    encode_logit,
-    encode_tokens,
-    round_vectors,
-)
+from gradewire_server.storage import codec
+from gradewire_server.storage.codec import SENTENCE, WORDS, Blobs, ModelSpaces
 
 INLINE_CHARACTERS: Final = 4096
 """Texts of up to this many characters together are tokenized on the event loop, in under 1 ms."""
@@ -240,11 +232,11 @@ class RunReader:
     def make_blobs(self, texts: Sequence[PendingText], output: RunOutput) -> list[Blobs | Failure]:
         """Return blobs of each text, or why there are none; arguments as of `read`."""
         tokenized = [text.tokens for text in texts if text.tokens is not None]
-        rounded, good = round_vectors(output.sentences)
+        rounded, good = codec.round_vectors(output.sentences)
         truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
         return [
             self._blobs(text, row, blob, output) if good[row] else _NOT_FINITE
-            for row, (text, blob) in enumerate(zip(texts, encode_blobs(rounded, truncated), strict=True))
+            for row, (text, blob) in enumerate(zip(texts, codec.encode_blobs(rounded, truncated), strict=True))
         ]
 
     def _blobs(self, text: PendingText, row: int, sentence: bytes, output: RunOutput) -> Blobs | Failure:
@@ -253,7 +245,7 @@ class RunReader:
             assert text.tokens is not None  # noqa: S101 - for mypy: it was tokenized before it was taken
             rows = self._tokenizer.rows(text.tokens, special=kind != WORDS)
             vectors = output.tokens[kind or self._layers[-1]][row, rows.positions]
-            blob = encode_tokens(sentence, vectors, rows.offsets, rows.ids)
+            blob = codec.encode_tokens(sentence, vectors, rows.offsets, rows.ids)
             if blob is None:
                 return _NOT_FINITE
             blobs[kind] = blob
@@ -278,7 +270,7 @@ class GraderRunReader(RunReader):
             pieces = len(text.tokens.ends)
             logit = float(logits[row : row + pieces].max())
             row += pieces
-            blob = encode_logit(logit, truncated=text.tokens.truncated, pieces=pieces)
+            blob = codec.encode_logit(logit, truncated=text.tokens.truncated, pieces=pieces)
             made.append({SENTENCE: blob} if np.isfinite(logit) else _LOGIT_NOT_FINITE)
         return made
 

@@ -68,6 +68,8 @@ class ModelSource(Protocol):
 
     def trouble(self, name: str) -> str:
         """Return why a model that was opened cannot compute now; empty when it can."""
+        del name
+        return ""
 
     async def close(self) -> None:
         """Give back what it holds; all encoders are closed by then."""

@@ -26,18 +26,12 @@ from gradewire_server.encoders.library import ModelLibrary, ModelSource
 from gradewire_server.encoders.pending import VectorCall
 from gradewire_server.encoders.prometheus import EncoderTelemetry
 from gradewire_server.encoders.tokenizer import joined
-from gradewire_server.storage.codec import (
-    SENTENCE,
-    WORDS,
-    decode_blobs,
-    decode_logits,
-    decode_tokens,
-    encode_logit,
-)
+from gradewire_server.storage import codec
+from gradewire_server.storage.codec import SENTENCE, WORDS
 
 _INLINE_BYTES: Final = 1 << 20
 """Of token vectors: half a millisecond of reading."""
-_NO_LOGIT: Final = encode_logit(0.0, truncated=False, pieces=1)
+_NO_LOGIT: Final = codec.encode_logit(0.0, truncated=False, pieces=1)
 _OTHER_KIND: Final = {
     "encoder": "a grader, which reads question, reference and answer together",
     "grader": "an encoder",
@@ -89,7 +83,7 @@ class EncoderAnswers(Embeddings, Graders):
         texts, tiers = [joined(item) for item in items], [Tier.PREDICTION] * len(items)
         call, _, failures = await self._settled(await self._encoder(model), texts, tiers, deadline_s=deadline_s)
         blobs = [result if isinstance(result, bytes) else _NO_LOGIT for result in call.results]
-        return GradeReply(*decode_logits(blobs), np.frombuffer(call.sources, np.uint8), call.timing, failures)
+        return GradeReply(*codec.decode_logits(blobs), np.frombuffer(call.sources, np.uint8), call.timing, failures)
 
     @override
     async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
@@ -147,7 +141,7 @@ def _failed_call(failure: Failure, size: int) -> VectorCall:
 
 def _sentence_reply(settled: _SettledCall) -> EmbedReply:
     call, dims, failures = settled
-    values, truncated = decode_blobs([result for result in call.results if isinstance(result, bytes)], dims)
+    values, truncated = codec.decode_blobs([result for result in call.results if isinstance(result, bytes)], dims)
     if failures:
         good = np.array([isinstance(result, bytes) for result in call.results], np.bool_)
         all_values = np.zeros((len(good), dims), np.float32)
@@ -163,7 +157,7 @@ async def _tokens_reply(settled: _SettledCall) -> TokensReply:
     results = [result for result in call.results if result is not None]
 
     def read() -> tuple[TokenVectors | Failure, ...]:
-        return tuple(result if isinstance(result, Failure) else decode_tokens(result, dims) for result in results)
+        return tuple(result if isinstance(result, Failure) else codec.decode_tokens(result, dims) for result in results)
 
     size = sum(len(result) for result in results if isinstance(result, bytes))
     items = await asyncio.to_thread(read) if size > _INLINE_BYTES else read()

@@ -317,7 +317,7 @@ class TritonSupervisor:
             await asyncio.sleep(min(self._config.poll_s, _PAUSE_S))
 
     async def _look(self, name: str, followed: ModelHealth, *, doubted: bool) -> None:
-        model = self._source.opened(name) if name in self._library.loaded else None
+        model = self._source.opened.get(name) if name in self._library.loaded else None
         try:
             if model is None:
                 await self._look_at_awaited(name, followed)
@@ -337,7 +337,7 @@ class TritonSupervisor:
         await self._client.served(name)
         followed.inference_succeeded()
         await self._reload(name, followed)
-        error = self._source.opening_error(name)
+        error = self._source.opening_errors.get(name)
         if error is not None:
             followed.note(error.kind)
             await self._progress(name, followed, error)

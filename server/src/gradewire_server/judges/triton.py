@@ -14,22 +14,8 @@ from gradewire_server.domain.items import Status
 from gradewire_server.domain.judge import JudgePrompt, Role
 from gradewire_server.judges.images import base64_of
 from gradewire_server.judges.prometheus import JudgeTelemetry
-from gradewire_server.judges.remote.errors import (
-    ADDRESS_SETTING,
-    MODEL_SETTING,
-    RemoteError,
-    RemoteFault,
-    late,
-    rate_limited,
-    refusal_of_pictures,
-    refused,
-    rejected,
-    says_too_long,
-    server_error,
-    too_long,
-    unreachable,
-    unreadable,
-)
+from gradewire_server.judges.remote import errors
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.labels import Labels, Step
 from gradewire_server.judges.remote.server import Answer, Question, Server, Tokens
@@ -109,7 +95,7 @@ def _sampling(question: Question, *, logprobs: bool) -> Mapping[str, object]:
 def answer_from(answers: Sequence[Tensors]) -> Answer:
     """Reads what a model answered; raises RemoteError where that is not one whole answer."""
     if not answers:
-        raise unreadable("nothing")
+        raise errors.unreadable("nothing")
     try:
         text = "".join(_text(each["text_output"]) for each in answers)
         steps = [step for each in answers if "logprobs" in each for step in _steps(_text(each["logprobs"]), text)]
@@ -117,7 +103,7 @@ def answer_from(answers: Sequence[Tensors]) -> Answer:
         read = [_count(each, "num_input_tokens") for each in answers if "num_input_tokens" in each]
         written = [_count(each, "num_output_tokens") for each in answers if "num_output_tokens" in each]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise unreadable("something else than the vLLM backend's tensors") from error
+        raise errors.unreadable("something else than the vLLM backend's tensors") from error
     return Answer(
         text,
         finish != "length",
@@ -193,9 +179,9 @@ class TritonServer(Server):
             tensors = (await self._client.served(self._model)).tensors
         missing = [name for name in _NEEDED if name not in tensors]
         if missing:
-            raise refused(
+            raise errors.refused(
                 f"{self._model!r} in the judge's Triton is no model of its vLLM backend, for it lacks "
-                f"{', '.join(missing)}: see {MODEL_SETTING}"
+                f"{', '.join(missing)}: see {errors.MODEL_SETTING}"
             )
         self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
 
@@ -233,24 +219,28 @@ class TritonServer(Server):
 
     def _translated(self, error: TritonError, *, pictures: bool = False) -> RemoteError:
         words = str(error)
-        if error.kind is Fault.FAILED and says_too_long(words):
-            return too_long()
+        if error.kind is Fault.FAILED and errors.says_too_long(words):
+            return errors.too_long()
         if error.kind in _LOGGED:
             # What it says may quote the request, and that a user's text.
             _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
             _log.debug("judge %s in Triton: %.300s", self._model, words)
-        if pictures and error.kind in _PICTURE_REFUSALS and (refusal := refusal_of_pictures(words, self._model, 400)):
+        if (
+            pictures
+            and error.kind in _PICTURE_REFUSALS
+            and (refusal := errors.refusal_of_pictures(words, self._model, 400))
+        ):
             return refusal
         return {
-            Fault.UNREACHABLE: unreachable(self._address),
+            Fault.UNREACHABLE: errors.unreachable(self._address),
             Fault.NOT_READY: self._not_ready(),
-            Fault.QUEUE_FULL: rate_limited(None),
-            Fault.QUEUE_TIMEOUT: rate_limited(None),
-            Fault.LATE: late(self._address, self._client.timeout_s),
-            Fault.DENIED: refused("the judge's Triton refuses the credentials: see judge_token (--judge-token)"),
-            Fault.REFUSED: rejected(400),
-            Fault.FAILED: server_error(),
-        }.get(error.kind, unreadable("something else than the vLLM backend's tensors"))
+            Fault.QUEUE_FULL: errors.rate_limited(None),
+            Fault.QUEUE_TIMEOUT: errors.rate_limited(None),
+            Fault.LATE: errors.late(self._address, self._client.timeout_s),
+            Fault.DENIED: errors.refused("the judge's Triton refuses the credentials: see judge_token (--judge-token)"),
+            Fault.REFUSED: errors.rejected(400),
+            Fault.FAILED: errors.server_error(),
+        }.get(error.kind, errors.unreadable("something else than the vLLM backend's tensors"))
 
 
 class TritonJudges(RemoteBackend):
@@ -269,7 +259,7 @@ class TritonJudges(RemoteBackend):
             triton = TritonConfig(config.url, tls=config.tls, token=config.token, timeout_s=config.timeout_s)
         except ValueError as error:
             raise ValueError(
-                f"{ADDRESS_SETTING} must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)"
+                f"{errors.ADDRESS_SETTING} must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)"
             ) from error
 
         async def server() -> TritonServer:

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.remote import errors
 from gradewire_server.judges.remote.decision_forms import (
     DECISIONS,
     FORMS,
@@ -21,19 +22,7 @@ from gradewire_server.judges.remote.decision_forms import (
     decision_question,
     without_demonstrations,
 )
-from gradewire_server.judges.remote.errors import (
-    ADDRESS_SETTING,
-    BAD_REQUEST,
-    MODEL_SETTING,
-    NOT_FOUND,
-    RemoteError,
-    Reply,
-    error_of,
-    json_object,
-    refused,
-    server_at,
-    unreadable,
-)
+from gradewire_server.judges.remote.errors import RemoteError, Reply
 from gradewire_server.judges.remote.http_client import HttpClient, checked, json_bytes
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.server import Answer, Question, Server, Tokens, UncountedTokens, token_count
@@ -71,7 +60,7 @@ def answers_of(reply: Reply, form: Form, asked: Sequence[DecisionQuestion]) -> l
     The tokens of the request are shared out evenly among the answers, the first ones getting one more where that leaves
     some over. Raises RemoteError where the questions are not answered each.
     """
-    read = json_object(reply.content)
+    read = errors.json_object(reply.content)
     checked = [_checked(form, given, one) for one, given in zip(asked, form.answers(read, len(asked)), strict=True)]
     usage = read.get("usage")
     counts = _counts(usage if isinstance(usage, dict) else {})
@@ -100,18 +89,18 @@ def _checked(form: Form, answer: object, asked: DecisionQuestion) -> tuple[float
 
 def _distribution(given: GivenProbabilities, labels: tuple[str, ...]) -> tuple[float, ...]:
     if given.keys() != set(labels):
-        raise unreadable(OTHER_LABELS)
+        raise errors.unreadable(OTHER_LABELS)
     shares = [_probability(given[label]) for label in labels]
     total = math.fsum(shares)
     if not abs(total - 1) <= _ROUNDING * len(shares) + _ARITHMETIC:
-        raise unreadable(f"probabilities that sum to {total:.3g} in place of 1")
+        raise errors.unreadable(f"probabilities that sum to {total:.3g} in place of 1")
     return tuple(share / total for share in shares)
 
 
 def _probability(value: object) -> float:
-    # Written so that a NaN is refused too.
+    # Written so that a NaN is errors.refused too.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise unreadable("a probability that is none: each must be a number from 0 to 1")
+        raise errors.unreadable("a probability that is none: each must be a number from 0 to 1")
     return float(value)
 
 
@@ -153,17 +142,17 @@ class DecisionServer(Server):
         refusal: RemoteError | None = None
         for form in self._forms:
             reply = await self._send([_OWN], form)
-            error = error_of(reply, self._model, _WANTED)
+            error = errors.error_of(reply, self._model, _WANTED)
             if error is None:
                 self._look_at_own_answer(reply, form)
                 self._form = form
                 _log.info("judge %s: its server answers %s", self._model, form.path)
                 return
             self._note(reply)
-            away = reply.status in NOT_FOUND
+            away = reply.status in errors.NOT_FOUND
             # Of several refusals one that is not about the address says most.
             refusal = error if refusal is None or not away else refusal
-            next_may_do = away or (form is DECISIONS and reply.status in BAD_REQUEST)
+            next_may_do = away or (form is DECISIONS and reply.status in errors.BAD_REQUEST)
             if not next_may_do or form is self._forms[-1]:
                 raise refusal
 
@@ -197,10 +186,10 @@ class DecisionServer(Server):
     async def _request(self, asked: Sequence[DecisionQuestion]) -> tuple[Reply, Form]:
         form = self._form  # a probe may find another one meanwhile
         reply = await self._send(asked, form)
-        error = error_of(reply, self._model, _WANTED)
+        error = errors.error_of(reply, self._model, _WANTED)
         if error is None:
             return reply, form
-        if reply.status in BAD_REQUEST:
+        if reply.status in errors.BAD_REQUEST:
             self._note(reply)
         raise error
 
@@ -212,9 +201,10 @@ class DecisionServer(Server):
             self._uncounted.add(answer_of(reply, form, _OWN))
         except RemoteError as error:
             # A web page, for instance: nothing here is about an item, and items need not be tried.
-            raise refused(
-                f"{server_at(reply.address)} answers a small question of our own with something that is no decision "
-                f"({error.failure.message.removeprefix(_PREFIX)}): see {ADDRESS_SETTING} and {MODEL_SETTING}"
+            server, why = errors.server_at(reply.address), error.failure.message.removeprefix(_PREFIX)
+            raise errors.refused(
+                f"{server} answers a small question of our own with something that is no decision ({why}): see "
+                f"{errors.ADDRESS_SETTING} and {errors.MODEL_SETTING}"
             ) from error
 
     def _note(self, reply: Reply) -> None:

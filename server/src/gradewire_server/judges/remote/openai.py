@@ -11,19 +11,8 @@ from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.prometheus import JudgeTelemetry
-from gradewire_server.judges.remote.errors import (
-    BAD_REQUEST,
-    NOT_FOUND,
-    RemoteError,
-    RemoteFault,
-    Reply,
-    error_of,
-    rate_limited,
-    refusal_of_pictures,
-    says_too_long,
-    server_message,
-    unreadable,
-)
+from gradewire_server.judges.remote import errors
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, Reply
 from gradewire_server.judges.remote.http_client import HttpClient, checked, json_bytes
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.openai_dialect import (
@@ -54,7 +43,7 @@ _MODELS: Final = "models"
 _MOST_LESSONS: Final = 6
 _LARGE_BYTES: Final = 128 << 10
 """Size of pictures from which a body is written on a thread: 12 MB keep the loop for 0.1 s."""
-_PICTURE_REFUSALS: Final = BAD_REQUEST | {404, 415, 500}
+_PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
 """Statuses by which servers refuse what a request holds: llama.cpp's 500 a picture that it cannot use, gateways' 404 a
 model without eyes."""
 
@@ -158,7 +147,7 @@ class DialectLearner:
     async def _find_out(self, asked: Dialect) -> None:
         left_s = self._not_before_s - self._clock()
         if self._unanswered is not None and left_s > 0:
-            raise rate_limited(left_s)
+            raise errors.rate_limited(left_s)
         self._unanswered = None
         try:
             await self._settle(asked)
@@ -172,13 +161,13 @@ class DialectLearner:
         """Leave out what the server names, until it takes our question; where it never does, nothing changes."""
         while True:
             reply = await self._send(OWN_QUESTION, dialect)
-            error = error_of(reply, self._name)
+            error = errors.error_of(reply, self._name)
             if error is None:
                 self._learn(dialect, reply)
                 break
             if not _may_name_a_feature(reply, error):
                 raise error
-            less = dialect.without(server_message(reply))
+            less = dialect.without(errors.server_message(reply))
             if less == dialect:
                 break
             dialect = less
@@ -200,7 +189,7 @@ class DialectLearner:
 
 
 def _may_name_a_feature(reply: Reply, error: RemoteError) -> bool:
-    return reply.status in BAD_REQUEST and error.kind is not RemoteFault.TOO_LONG
+    return reply.status in errors.BAD_REQUEST and error.kind is not RemoteFault.TOO_LONG
 
 
 class OpenAIServer(Server):
@@ -244,14 +233,14 @@ class OpenAIServer(Server):
         for _ in range(_MOST_LESSONS):
             dialect = self._learner.dialect
             reply = await self._send(question, dialect)
-            error = error_of(reply, self._model)
+            error = errors.error_of(reply, self._model)
             if error is None:
                 answer = await self._whole_answer(question, dialect, reply)
                 if answer is not None:
                     return self._uncounted.moved_into(answer)
             elif not await self._teaches(reply, error, dialect):
                 raise self._picture_refusal(question, reply) or error
-        raise unreadable("another refusal each time")
+        raise errors.unreadable("another refusal each time")
 
     @override
     async def probe(self) -> None:
@@ -267,7 +256,7 @@ class OpenAIServer(Server):
         if not _may_name_a_feature(reply, error):
             return False
         self._client.note_refusal(_log, logging.WARNING, f"judge {self._model}: its server rejects a request", reply)
-        return dialect.without(server_message(reply)) != dialect and await self._learner.confirm(dialect)
+        return dialect.without(errors.server_message(reply)) != dialect and await self._learner.confirm(dialect)
 
     async def _whole_answer(self, question: Question, dialect: Dialect, reply: Reply) -> Answer | None:
         """Return an answer; None where one without log probabilities is to be asked for in the dialect of now.
@@ -284,7 +273,7 @@ class OpenAIServer(Server):
         try:
             learnt = await self._learner.confirm(dialect)
             if not learnt:
-                raise unreadable("no log probabilities this time")
+                raise errors.unreadable("no log probabilities this time")
         finally:
             good = learnt and answer.whole and self._learner.dialect == replace(dialect, logprobs=False)
             if not good:
@@ -292,19 +281,19 @@ class OpenAIServer(Server):
         return answer if good else None
 
     def _picture_refusal(self, question: Question, reply: Reply) -> RemoteError | None:
-        words = server_message(reply)
-        if not question.prompt.images or reply.status not in _PICTURE_REFUSALS or says_too_long(words):
+        words = errors.server_message(reply)
+        if not question.prompt.images or reply.status not in _PICTURE_REFUSALS or errors.says_too_long(words):
             return None
-        return refusal_of_pictures(words, self._model, reply.status)
+        return errors.refusal_of_pictures(words, self._model, reply.status)
 
     def _full(self, kind: ServerKind) -> Dialect:
         return dialect_of(kind, self._prefill, self._reasoning_tokens)
 
     async def _kind(self) -> ServerKind:
         reply = await self._client.get(_MODELS)
-        if reply.status in NOT_FOUND:  # a list of models is no duty
+        if reply.status in errors.NOT_FOUND:  # a list of models is no duty
             return ServerKind.OTHER
-        error = error_of(reply, self._model)
+        error = errors.error_of(reply, self._model)
         if error is not None:
             raise error
         self._sees_images = sees_images(reply, self._model)

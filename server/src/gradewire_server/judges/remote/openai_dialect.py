@@ -9,15 +9,8 @@ from typing import Any, Final
 
 from gradewire_server.domain.items import Image, quoted, shortened
 from gradewire_server.judges.images import url_of
-from gradewire_server.judges.remote.errors import (
-    MODEL_SETTING,
-    RemoteError,
-    Reply,
-    json_object,
-    refused,
-    server_at,
-    unreadable,
-)
+from gradewire_server.judges.remote import errors
+from gradewire_server.judges.remote.errors import RemoteError, Reply
 from gradewire_server.judges.remote.labels import Labels, Step
 from gradewire_server.judges.remote.server import Answer, Question, Tokens, token_count
 from gradewire_server.judges.texts import harmless, turns
@@ -268,7 +261,7 @@ def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
         dialect: How it was asked. Where the judge is known to think first, an answer that was cut short before its
             thoughts were over is none.
     """
-    completion = json_object(reply.content)
+    completion = errors.json_object(reply.content)
     try:
         choice = completion["choices"][0]
         finish = choice.get("finish_reason")
@@ -282,12 +275,12 @@ def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
         )
         steps = _steps(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise unreadable("something else than a chat completion") from error
+        raise errors.unreadable("something else than a chat completion") from error
     if finish == "content_filter":
-        raise unreadable("nothing: its content filter intervened")
+        raise errors.unreadable("nothing: its content filter intervened")
     cut = finish == "length"
     if text is None and not cut:
-        raise unreadable("no text")
+        raise errors.unreadable("no text")
     # Without a text it came to think only.
     text, steps, answering = _without_thoughts(message, text or "", steps)
     thinks = bool(dialect.reasoning_tokens)
@@ -312,9 +305,9 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
     names = [str(each["id"]) for each in entries if "id" in each]
     if names and model not in names:
         shown = ", ".join(shortened(name) for name in names[:_MAX_LISTED_MODELS])
-        raise refused(
-            f"{server_at(reply.address)} has no model {quoted(model)}; it has {shown}"
-            f"{' and others' if len(names) > _MAX_LISTED_MODELS else ''}: see {MODEL_SETTING}"
+        raise errors.refused(
+            f"{errors.server_at(reply.address)} has no model {quoted(model)}; it has {shown}"
+            f"{' and others' if len(names) > _MAX_LISTED_MODELS else ''}: see {errors.MODEL_SETTING}"
         )
     return ServerKind.VLLM if ServerKind.VLLM.value in owners else ServerKind.OTHER
 
@@ -341,7 +334,7 @@ def sees_images(reply: Reply, model: str) -> bool | None:
 
 def _entries(reply: Reply, *lists: str) -> list[dict[str, Any]]:
     try:
-        body = json_object(reply.content)
+        body = errors.json_object(reply.content)
     except RemoteError:
         return []
     listed = [body.get(name) for name in lists]
