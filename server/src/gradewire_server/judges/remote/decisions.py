@@ -98,7 +98,7 @@ def _distribution(given: GivenProbabilities, labels: tuple[str, ...]) -> tuple[f
 
 
 def _probability(value: object) -> float:
-    # Written so that a NaN is errors.refused too.
+    # Written so that a NaN is refused too.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise errors.unreadable("a probability that is none: each must be a number from 0 to 1")
     return float(value)
