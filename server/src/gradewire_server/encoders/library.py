@@ -154,27 +154,23 @@ class ModelLibrary(ModelIndex):
     def status(self, name: str) -> ModelStatus | Failure:
         # Of a loaded or awaited one without touching the disk.
         name = name or self.default
-        loaded = self.loaded.get(name)
-        if loaded is not None:
-            return loaded.status
+        if name in self.loaded:
+            return self.loaded[name].status
         awaited = self.awaited.get(name)
         if awaited is not None:
             return awaited if awaited.status is Status.MODEL_UNAVAILABLE else self._described[name]
-        for status in self.statuses():
-            if status.name == name:
-                if status.state == "built":
-                    return status
-                return Failure(Status.MODEL_UNAVAILABLE, status.message)
+        known = {status.name: status for status in self.statuses()}
+        if name in known:
+            status = known[name]
+            return status if status.state == "built" else Failure(Status.MODEL_UNAVAILABLE, status.message)
         try:
             self._source.describe(name)
         except ModelBrokenError as error:
             return Failure(Status.MODEL_UNAVAILABLE, _unusable_message(name, error))
         except ModelError:
             _log.debug("nobody knows of a model %s", quoted(name))
-        return Failure(
-            Status.MODEL_UNAVAILABLE,
-            f"there is no model {quoted(name)}; known are: {', '.join(status.name for status in self.statuses())}",
-        )
+        message = f"there is no model {quoted(name)}; known are: {', '.join(known)}"
+        return Failure(Status.MODEL_UNAVAILABLE, message)
 
     @override
     def statuses(self) -> list[ModelStatus]:

@@ -19,15 +19,7 @@ from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailabl
 from gradewire_server.judges.images import ImageChecks
 from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.verdict_cache import VerdictCache
-from gradewire_server.judges.wrappers import (
-    TIMED_OUT,
-    CheckedJudge,
-    MemoryCachedJudge,
-    QueueLimit,
-    SeeingJudge,
-    SingleFlightJudge,
-    StoreCachedJudge,
-)
+from gradewire_server.judges.wrappers import TIMED_OUT, QueueLimit, wrapped
 from gradewire_server.settings.judge import JudgeConfig
 
 _log = logging.getLogger(__name__)
@@ -243,7 +235,9 @@ class JudgeService(UniformJudges, ModelIndex):
         self._telemetry = telemetry
         self._limit = QueueLimit(config.max_queue_items)
         self._images = ImageChecks(config.images)
-        self._library = JudgeLibrary(backend, default=default, wrap=self._wrapped)
+        self._library = JudgeLibrary(
+            backend, default=default, wrap=lambda judge: wrapped(judge, self._images, self._limit, verdicts)
+        )
         self._entering = 0
         self._closed = False
         telemetry.expose(
@@ -299,12 +293,6 @@ class JudgeService(UniformJudges, ModelIndex):
         await self._library.close()
         self._images.close()
         await self._verdicts.flush()
-
-    def _wrapped(self, judge: Judge) -> Judge:
-        """Wrap a judge with picture checks, memory, single flight, the second level and checks of its answers."""
-        stored = StoreCachedJudge(CheckedJudge(judge), self._verdicts)
-        known = MemoryCachedJudge(SingleFlightJudge(stored, self._limit), self._verdicts)
-        return SeeingJudge(known, self._images)
 
     async def _opened(self, reference: str, deadline_s: float | None) -> Judge | Failure:
         """Wait for a judge that is being opened; no more callers may wait than for its answers."""

@@ -309,3 +309,9 @@ class StoreCachedJudge(JudgeWrapper):
         if not isinstance(reply.answer, Failure) and self.status.precision == status.precision:
             self._verdicts.keep(key, reply.answer)
         return replace(reply, timing=replace(reply.timing, cache_s=reply.timing.cache_s + cache_s))
+
+
+def wrapped(judge: Judge, images: ImageChecks, limit: QueueLimit, verdicts: VerdictCache) -> Judge:
+    """Wrap a judge with picture checks, memory, single flight, the second level and checks of its answers."""
+    stored = StoreCachedJudge(CheckedJudge(judge), verdicts)
+    return SeeingJudge(MemoryCachedJudge(SingleFlightJudge(stored, limit), verdicts), images)

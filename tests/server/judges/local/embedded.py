@@ -109,7 +109,7 @@ async def gone(pid: int, *, within_s: float = 10.0) -> bool:
 
 def worker_of(judge: EmbeddedJudge) -> int:
     """The process that computes."""
-    pid = judge.worker_pid
+    pid = judge._runs.supervisor.pid
     assert pid is not None
     assert os.getpgid(pid) == pid
     return pid

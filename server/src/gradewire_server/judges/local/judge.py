@@ -35,8 +35,8 @@ from gradewire_server.judges.local.chat import (
     TextEnd,
     open_chat_tokenizer,
 )
-from gradewire_server.judges.local.queue import EmbeddedQueue, Planned, QueueLimits, Work
-from gradewire_server.judges.local.supervisor import WorkerLostError, WorkerSupervisor, WorkerTimeouts
+from gradewire_server.judges.local.queue import EmbeddedQueue, Planned, Work
+from gradewire_server.judges.local.supervisor import WorkerLostError, WorkerSupervisor
 from gradewire_server.judges.prometheus import JudgeTelemetry, ModelRun
 from gradewire_server.judges.worker.messages import OpenModel, RowResult
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
@@ -181,11 +181,6 @@ class EmbeddedJudge(Judge):
     def status(self) -> ModelStatus:
         return self._status
 
-    @property
-    def worker_pid(self) -> int | None:
-        """The process that computes; None while there is none."""
-        return self._runs.supervisor.pid
-
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         refusal = _NO_TOKENS if isinstance(need, Generate) and need.max_tokens < 1 else self._runs.refusal()
@@ -281,22 +276,9 @@ async def open_judge(
         max_states=config.max_prefix_states,
         nice=config.nice,
     )
-    supervisor = WorkerSupervisor(
-        model,
-        WorkerTimeouts(config.start_timeout_s, config.run_timeout_s, config.token_timeout_s),
-        restarted=telemetry.restarted,
-    )
+    supervisor = WorkerSupervisor(model, config, restarted=telemetry.restarted)
     await supervisor.start()
-    queue = EmbeddedQueue(
-        QueueLimits(
-            max_run_tokens=config.max_batch_tokens,
-            max_growing=config.max_sequences,
-            max_growing_tokens=context_tokens,
-            max_prefixes=config.max_prefix_states,
-            max_prefix_tokens=config.max_prefix_tokens,
-        ),
-        supervisor.limits,
-    )
+    queue = EmbeddedQueue(config, supervisor.limits, context_tokens)
     judge = EmbeddedJudge(status, tokenizer, RunLoop(supervisor, queue, telemetry))
     reply = None
     try:

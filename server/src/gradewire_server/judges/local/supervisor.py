@@ -6,7 +6,7 @@ import signal
 import socket
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final, Self
 
 from gradewire_server.concurrency import SupervisedProcess, keep_running
@@ -20,6 +20,7 @@ from gradewire_server.judges.worker.messages import (
     read_results,
     to_frame,
 )
+from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _log = logging.getLogger(__name__)
 _CHUNK_BYTES: Final = 1 << 16
@@ -149,25 +150,14 @@ class WorkerProcess:
             _log.debug("worker %d: %s", self.pid, text)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerTimeouts:
-    """How long a worker may be silent before it is ended.
+def run_timeout_s(run: Run, config: EmbeddedJudgeConfig, *, first: bool) -> float:
+    """Return the seconds for one run.
 
-    Attributes:
-        start_s: Until it is ready. Its first run may take as long again: only then
-            is what was mapped read from the disk.
-        run_s: Over one run, however short.
-        token_s: Over each token of a run, beside that. llama.cpp takes a sixteenth of a second on a core of its own for
-            a model of 1.5 B parameters, and judges do not get the cores for themselves.
+    The first run of a worker may take as long as its start again: only then is what was mapped read from the disk.
+    Tokens count because llama.cpp takes a sixteenth of a second for each on a core of its own for a model of 1.5 B
+    parameters, and judges do not get the cores for themselves.
     """
-
-    start_s: float
-    run_s: float
-    token_s: float
-
-    def of(self, run: Run, *, first: bool) -> float:
-        """Return the seconds for one run, which may be the first of its worker."""
-        return self.run_s + self.token_s * run.tokens + (self.start_s if first else 0.0)
+    return config.run_timeout_s + config.token_timeout_s * run.tokens + (config.start_timeout_s if first else 0.0)
 
 
 class WorkerSupervisor:
@@ -175,7 +165,7 @@ class WorkerSupervisor:
 
     Args:
         model: What workers open.
-        timeouts: A worker that takes longer hangs, and is ended.
+        config: Its timeouts: a worker that takes longer hangs, and is ended.
         restarted: Called whenever a worker was lost and another one is about to be started.
 
     Attributes:
@@ -184,12 +174,12 @@ class WorkerSupervisor:
         trouble: Why there is no worker now; empty when there is one.
     """
 
-    def __init__(self, model: OpenModel, timeouts: WorkerTimeouts, *, restarted: Callable[[], None]) -> None:
+    def __init__(self, model: OpenModel, config: EmbeddedJudgeConfig, *, restarted: Callable[[], None]) -> None:
         self.starts = 0
         self.limits = CoreLimits(1, 1, 1, 1)
         self.trouble = ""
         self._model = model
-        self._timeouts = timeouts
+        self._config = config
         self._restarted = restarted
         self._worker: WorkerProcess | None = None
         self._has_run = False
@@ -236,7 +226,7 @@ class WorkerSupervisor:
         if worker is None:
             raise WorkerLostError(self.trouble or "the judge's worker is not started")
         try:
-            results = await worker.run(run, timeout_s=self._timeouts.of(run, first=not self._has_run))
+            results = await worker.run(run, timeout_s=run_timeout_s(run, self._config, first=not self._has_run))
         except WorkerLostError as error:
             self._lose(worker, str(error))
             raise
@@ -271,7 +261,7 @@ class WorkerSupervisor:
     async def _start(self) -> WorkerProcess:
         loop = asyncio.get_running_loop()
         begin_s = loop.time()
-        self._worker = worker = await WorkerProcess.start(self._model, timeout_s=self._timeouts.start_s)
+        self._worker = worker = await WorkerProcess.start(self._model, timeout_s=self._config.start_timeout_s)
         self._start_s = loop.time() - begin_s
         self._has_run = False
         if self.starts:
