@@ -54,7 +54,7 @@ class DeadlinePassedError(Exception):
 
 
 class WantedJob(Protocol):
-    """What is queued."""
+    """A queued job."""
 
     @property
     def length(self) -> int:

@@ -36,7 +36,7 @@ _RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this tex
 
 
 class Entry(NamedTuple):
-    """What the first level holds of a text under a name."""
+    """An entry of a text in the first level."""
 
     text: str
     kind: VectorKind

@@ -43,7 +43,7 @@ class RemoteRuns(Protocol[JobT_contra, ResultT_co]):
 
 @dataclass(frozen=True, slots=True)
 class DispatchLimits:
-    """How much goes at a time.
+    """The limits of runs on their way.
 
     Attributes:
         max_in_flight: Runs on their way at a time.

@@ -33,7 +33,7 @@ _WARM_UP: Final = ("warm", "one somewhat longer sentence to warm the encoder up 
 
 
 class Encoded(NamedTuple):
-    """What one text was made into.
+    """The vectors of one text.
 
     Attributes:
         blobs: All that was asked for when its turn came, or why there is nothing.
@@ -73,7 +73,7 @@ class RunQueue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RoughEncoder:
-    """What makes approximate vectors of a model.
+    """An encoder of approximate vectors of a model.
 
     Attributes:
         encoder: Runs it; its entries in caches have names of their own.

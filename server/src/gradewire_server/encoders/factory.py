@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def check_installed(config: EngineConfig) -> None:
-    """Imports what encoders run on.
+    """Import what encoders run on.
 
     Raises:
         ImportError: It is not installed; its `name` says what.
@@ -32,7 +32,7 @@ def check_installed(config: EngineConfig) -> None:
 
 
 def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorRegistry) -> EncoderService:
-    """The service; no model is loaded yet. Takes a second where it looks for a GPU and there is one.
+    """Return the service; no model is loaded yet. Takes a second where it looks for a GPU and there is one.
 
     Args:
         config: See `EngineConfig`.
@@ -74,5 +74,5 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
 
 
 def _default_on_gpu(config: EngineConfig) -> str:
-    """Who asks for a GPU wants the default encoder on it, and not on the CPU beside it; empty: nobody asks."""
+    """Return the GPU variant of the default encoder, or "" without a GPU."""
     return f"{default_model().name}-{_GPU_CLASS}" if config.triton is None and config.gpu.required else ""

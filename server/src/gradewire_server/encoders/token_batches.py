@@ -9,7 +9,7 @@ from gradewire_server.domain.caller import Lane
 
 
 class HasLength(Protocol):
-    """What is scheduled."""
+    """A job with a length."""
 
     @property
     def length(self) -> int:

@@ -179,16 +179,16 @@ class TritonRuns(RemoteRuns[PendingText, Encoded]):
 
 
 class ModelWatcher(Protocol):
-    """Who looks after the models."""
+    """A supervisor that looks after the models."""
 
     def watch(self, name: str) -> None:
-        """A model was asked for: looks after it from now on."""
+        """Look after a model that was asked for from now on."""
 
     def wake(self, name: str) -> None:
-        """A model should be looked at now."""
+        """Look at a model now."""
 
     def flawed(self, name: str) -> None:
-        """A run failed and went well when it was sent again."""
+        """Note that a run failed and went well when it was sent again."""
 
 
 class TritonSource(ModelSource):

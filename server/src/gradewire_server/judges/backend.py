@@ -50,7 +50,7 @@ class Judge(UniformJudges, Protocol):
 
     @property
     def status(self) -> ModelStatus:
-        """How it is shown: name, digest, precision, `kind` judge, remarks."""
+        """The judge as it is shown: name, digest, precision, `kind` judge, remarks."""
 
     def trouble(self) -> str:
         """Return why it cannot answer now; empty when it can."""

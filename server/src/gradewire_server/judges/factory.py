@@ -38,7 +38,7 @@ class NoJudges(JudgeBackend):
 
 
 def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: VerdictCache) -> JudgeService:
-    """The service; no judge is loaded yet.
+    """Return the service; no judge is loaded yet.
 
     Args:
         config: See `JudgeConfig`.
@@ -55,7 +55,7 @@ def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: Verd
 
 
 def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBackend, str]:
-    """Where judges run, and which one is meant where none is named."""
+    """Return the backend, and the judge that is meant where none is named."""
     # Imported here because each needs what the others do without.
     if config.backend == "embedded" and config.embedded is not None:
         from gradewire_models.judges import default_judge  # noqa: PLC0415 - see above

@@ -36,7 +36,7 @@ class ModelRun:
 
 @dataclass(frozen=True, slots=True)
 class RequestUsage:
-    """What one request to a judge's server took, as the server counts.
+    """Tokens, price and time of one request to a judge's server, as the server counts.
 
     Attributes:
         prompt_tokens: Read by the model, cached ones included; None where the server does not say.

@@ -47,7 +47,7 @@ class HostRequest:
 
 @dataclass(frozen=True, slots=True)
 class HostReply:
-    """What came of a question; attributes as those of `JudgeReply`."""
+    """An answer to a question; attributes as those of `JudgeReply`."""
 
     answer: JudgeAnswer | Failure
     source: AnswerSource = AnswerSource.COMPUTED
@@ -56,7 +56,7 @@ class HostReply:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What the host has open.
+    """The judges that the host has open.
 
     Attributes:
         loaded: Its judges by name.
@@ -68,7 +68,7 @@ class HostState:
 
 
 class Stopping(Enum):
-    """What a host that is told to stop says to whatever it is asked: the next one is to be asked."""
+    """The reply of a host that is asked to stop, whatever it is asked: the next one is to be asked."""
 
     STOPPING = "stopping"
 
@@ -81,7 +81,7 @@ STATE: Final = TypeAdapter(HostState)
 
 
 def path(method: str) -> str:
-    """As gRPC names a method."""
+    """Return a method's name for gRPC."""
     return f"/{SERVICE}/{method}"
 
 
@@ -106,7 +106,7 @@ _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
 
 
 class HostClient:
-    """Reaches the judge host. Lives on the event loop it was made on; calls may be cancelled, which the host hears.
+    """A client of the judge host. Lives on the event loop it was made on; calls may be cancelled, which the host hears.
 
     Args:
         address: ``unix:PATH``.
@@ -139,26 +139,26 @@ class HostClient:
 
     @property
     def state(self) -> HostState | None:
-        """What the host has open; None while there is none."""
+        """The judges that the host has open; None while there is none."""
         return self._state
 
     def trouble(self, name: str) -> str:
-        """Why a judge cannot answer now; empty where it can."""
+        """Return why a judge cannot answer now; empty where it can."""
         return _GONE if self._state is None else self._state.troubles.get(name, "")
 
     async def open(self, name: str) -> ModelStatus | Failure:
-        """Has the host open a judge, or says why it does not; where it stops first, the next one is asked."""
+        """Have the host open a judge, or return why it does not; where it stops first, the next one is asked."""
         return await self._answer(lambda: self._open(name), None)
 
     async def ask(self, request: HostRequest) -> HostReply:
-        """Asks the host; where it stops before it has answered, the next one is asked, but where it dies none is."""
+        """Ask the host; where it stops before it has answered, the next one is asked, but where it dies none is."""
         span = current_span()
         metadata = None if span is None else span.metadata()
         answer = await self._answer(lambda: self._ask(request, metadata=metadata), request.deadline_s)
         return HostReply(answer) if isinstance(answer, Failure) else answer
 
     async def close(self) -> None:
-        """Fails what waits."""
+        """Fail what waits."""
         self._closed = True
         self._changed.set()
         self._watching.cancel()
@@ -166,7 +166,7 @@ class HostClient:
         await asyncio.wait((self._watching,))
 
     async def _answer(self, ask: Callable[[], Awaitable[R | Stopping | None]], deadline_s: float | None) -> R | Failure:
-        """What the first host answers that does not stop before."""
+        """Return the answer of the first host that does not stop before."""
         stopping_host = 0
         while (failure := await self._until_found(deadline_s, after=stopping_host)) is None:
             stopping_host = self._found_hosts
@@ -183,7 +183,7 @@ class HostClient:
         return failure
 
     async def _until_found(self, deadline_s: float | None, *, after: int) -> Failure | None:
-        """Waits for a host, later than the one of number `after`; returns why there is none."""
+        """Wait for a host, later than the one of number `after`; return why there is none."""
         until_s = asyncio.get_running_loop().time() + self._away_s
         late = deadline_s is not None and deadline_s < until_s
         with suppress(TimeoutError):
@@ -223,7 +223,7 @@ class HostClient:
             self._found()
 
     def _if_closed(self) -> Failure:
-        """Where a call was cancelled: by closing, or with the task that made it."""
+        """Return the failure of a call that closing cancelled, not the task that made it."""
         caller = asyncio.current_task()
         if not self._closed or caller is None or caller.cancelling():
             raise asyncio.CancelledError
@@ -271,7 +271,7 @@ class SharedJudge(Judge):
         pass  # it is the host's, and its calls end with the way to the host
 
     def renew(self, status: ModelStatus) -> None:
-        """Takes the status of the judge that the host has now: a new host may have found other files."""
+        """Take the status of the judge that the host has now: a new host may have found other files."""
         self._status = status
 
 
@@ -310,13 +310,13 @@ class SharedJudges(JudgeBackend):
         await self._files.close()
 
     def _reopen(self) -> None:
-        """Has a new host open what the one before it had."""
+        """Have a new host open what the one before it had."""
         for name in self._opened:
             if name not in self._opening:
                 self._opening.begin(name, partial(self._host.open, name))
 
     def _renew(self, state: HostState) -> None:
-        """Takes what the host has loaded: at the request of any process, perhaps after failed attempts."""
+        """Take what the host has loaded: at the request of any process, perhaps after failed attempts."""
         for name, status in state.loaded.items():
             if name in self._opened:
                 self._opened[name].renew(status)

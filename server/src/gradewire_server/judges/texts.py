@@ -17,7 +17,7 @@ class Markup:
 
 @dataclass(frozen=True, slots=True)
 class ChatTemplate:
-    """What stands around the texts of a chat: special tokens, and words of the template's own.
+    """The markup around the texts of a chat: special tokens, and words of the template's own.
 
     Attributes:
         begin: Before everything.

@@ -37,7 +37,7 @@ _NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_
 
 
 def chat_text(prompt: JudgePrompt, template: str = "chatml", *, image_placeholder: str = "") -> str:
-    """A prompt as its model was trained to read it, up to where the judge goes on.
+    """Return a prompt as its model was trained to read it, up to where the judge goes on.
 
     The markup of the template is the only markup in it: see `harmless`.
 
@@ -60,7 +60,7 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def request_tensors(question: Question, known: frozenset[str], image_placeholder: str = "") -> Tensors:
-    """A request.
+    """Return a request.
 
     Args:
         question: What is asked.
@@ -93,7 +93,7 @@ def _sampling(question: Question, *, logprobs: bool) -> Mapping[str, object]:
 
 
 def answer_from(answers: Sequence[Tensors]) -> Answer:
-    """Reads what a model answered; raises RemoteError where that is not one whole answer."""
+    """Read what a model answered; raise RemoteError where that is not one whole answer."""
     if not answers:
         raise errors.unreadable("nothing")
     try:
@@ -114,7 +114,7 @@ def answer_from(answers: Sequence[Tensors]) -> Answer:
 
 
 def _steps(content: str, text: str) -> list[Step]:
-    """Steps of one answer: for each token the alternatives by id, itself among them, in an order that is no promise."""
+    """Return the steps of one answer: by token the alternatives by id, itself among them, in any order."""
     steps = []
     rest = text
     for ranked in json.loads(content) or ():

@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import struct
+from functools import lru_cache
 from typing import NamedTuple
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed
@@ -112,6 +113,11 @@ _OFF_LOOP_CHARACTERS = 64_000
 """Length of a prompt from which hashing it takes longer than a change of thread."""
 
 
+@lru_cache(maxsize=_MAX_SPACES)
+def _key_space(namespace: str, digest: str) -> KeySpace:
+    return KeySpace(namespace=namespace, model_digest=digest, kind=EntryKind.VERDICT)
+
+
 class VerdictKey(NamedTuple):
     """Key of a verdict."""
 
@@ -142,7 +148,6 @@ class VerdictCache:
         self._lru = lru
         self._second = second
         self._namespace = namespace
-        self._spaces: dict[tuple[str, str], KeySpace] = {}
         self._writer = (
             WriteBehind(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
         )
@@ -184,13 +189,7 @@ class VerdictCache:
             await self._writer.flush()
 
     def _key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
-        owner = need.namespace or self._namespace, judge.digest
-        space = self._spaces.get(owner)
-        if space is None:
-            if len(self._spaces) >= _MAX_SPACES:
-                self._spaces.clear()
-            space = KeySpace(namespace=owner[0], model_digest=owner[1], kind=EntryKind.VERDICT)
-            self._spaces[owner] = space
+        space = _key_space(need.namespace or self._namespace, judge.digest)
         (name,) = space.hashes([canonical(need, judge.precision)])
         return VerdictKey(name, space.stored(name))
 

@@ -67,7 +67,7 @@ def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: S
 
 
 class PromptTooLongError(Exception):
-    """It does not fit even without its prediction; the message names what is too long."""
+    """A prompt does not fit even without its prediction; the message names what is too long."""
 
 
 class FixedTooLongError(PromptTooLongError):
@@ -91,7 +91,7 @@ class PromptTokens:
 
 @dataclass(frozen=True, slots=True)
 class PromptLimits:
-    """How long a prompt may be, in tokens.
+    """The longest prompts, in tokens.
 
     Attributes:
         item: The item's turn with the opening.

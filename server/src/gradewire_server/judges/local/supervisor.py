@@ -195,7 +195,7 @@ class WorkerSupervisor:
 
     @property
     def gave_up(self) -> bool:
-        """Whether waiting for a worker makes no sense: several restarts failed in a row."""
+        """True after several failed restarts in a row: waiting for a worker makes no sense."""
         return self._failed_starts >= _FAILED_STARTS
 
     @property

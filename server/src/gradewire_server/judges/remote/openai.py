@@ -49,7 +49,7 @@ model without eyes."""
 
 
 class DialectLearner:
-    """What one server takes: everything that its kind can do, less what it refused of our own question.
+    """A memory of what one server takes: all that its kind can do, less what it refused of our own question.
 
     A refusal of another question only makes us ask our own: its words may quote a user's text. Lives on one event loop.
 

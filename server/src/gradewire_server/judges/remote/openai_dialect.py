@@ -52,7 +52,7 @@ class ServerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one server is spoken to.
+    """A way to speak to a server.
 
     Attributes:
         kind: What it is.
@@ -76,7 +76,7 @@ class Dialect:
     reasoning_tokens: int = 0
 
     def without(self, words: str) -> "Dialect":
-        """The same without what a server's refusal names (`server_message`); the same where that is nothing."""
+        """Return the same without what a server's refusal names (`server_message`); the same where that is nothing."""
         lowered = f" {words[:4000].casefold()} "
         if "max_completion_tokens" in lowered and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")
@@ -96,7 +96,7 @@ class Dialect:
 
 
 def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) -> Dialect:
-    """How a server of a kind is spoken to.
+    """Return the way to speak to a server of a kind.
 
     Args:
         kind: What it is.
@@ -110,7 +110,7 @@ def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) ->
 
 
 def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, object]:
-    """A request for one chat completion.
+    """Return a request for one chat completion.
 
     Args:
         question: What is asked.
@@ -142,7 +142,7 @@ def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, 
 
 
 def _content(text: str, images: Sequence[Image]) -> object:
-    """An item's turn: its pictures, then its text; a text alone where there is none."""
+    """Return an item's turn: its pictures, then its text; a text alone where there is none."""
     if not images:
         return text
     pictures = [{"type": "image_url", "image_url": {"url": url_of(image)}} for image in images]
@@ -150,7 +150,7 @@ def _content(text: str, images: Sequence[Image]) -> object:
 
 
 def most_written(question: Question, dialect: Dialect) -> int:
-    """The most tokens that a server may write to answer a question, thoughts included."""
+    """Return the most tokens that a server may write to answer a question, thoughts included."""
     if not question.options:
         return question.max_tokens + dialect.reasoning_tokens
     continued = dialect.continues and bool(question.prompt.opening)
@@ -240,7 +240,7 @@ def _answer_steps(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
 
 
 def _after_thoughts(step: Step, characters: int) -> tuple[Step, ...]:
-    """A step whose first characters belong to the thoughts; none where the rest is white space."""
+    """Return a step whose first characters belong to the thoughts; none where the rest is white space."""
     if characters == 0:
         return (step,)
     head, rest = step.token[:characters], step.token[characters:]

@@ -31,7 +31,7 @@ SendQuestions: TypeAlias = Callable[[Sequence[Question], float | None], Awaitabl
 
 
 class ServerAvailability:
-    """What is known of why a server cannot answer, and the probes until it can again.
+    """A memory of why a server cannot answer, and the probes until it can again.
 
     Args:
         name: Of the judge, for the log.

@@ -13,7 +13,7 @@ _UNLIKELY_TOKENS: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What one answer is wanted to.
+    """A question to a judge's server.
 
     Attributes:
         prompt: What the judge is to see, not yet made harmless.
@@ -58,7 +58,7 @@ def token_count(value: object) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered.
+    """An answer of a server.
 
     Attributes:
         text: What the judge wrote, without what it was made to begin with.
