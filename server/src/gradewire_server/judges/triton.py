@@ -186,14 +186,15 @@ class TritonServer(Server):
         self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
 
     @override
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
+        (question,) = questions
         if any(image.uri for image in question.prompt.images):
             message = "images: the judge's Triton takes bytes and no addresses: send data, or a data: URI"
             raise RemoteError(RemoteFault.REJECTED, Status.INVALID_INPUT, message)
         tensors = request_tensors(question, self._inputs, self._image_placeholder)
         with self._translating(pictures=bool(question.prompt.images)):
             answers = await self._client.stream(self._model, tensors, timeout_s=self._client.timeout_s)
-        return answer_from(answers)
+        return [answer_from(answers)]
 
     @override
     async def probe(self) -> None:

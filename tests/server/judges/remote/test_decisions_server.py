@@ -251,10 +251,10 @@ async def test_an_answer_is_read_in_the_form_in_which_it_was_asked_for() -> None
     server = DecisionServer(client, "m")
     await server.find_out()
     need = about("x")
-    asking = asyncio.create_task(server.ask(Question(need.prompt, options=need.options)))
+    asking = asyncio.create_task(server.ask([Question(need.prompt, options=need.options)]))
     await eventually(lambda: client.held == 1)
     client.is_another_one = True
     await server.probe()
     client.gate.set()
-    assert (await asking).probabilities == (1 / 3,) * 3
+    assert (await asking)[0].probabilities == (1 / 3,) * 3
     await server.close()

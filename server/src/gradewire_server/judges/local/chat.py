@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -53,9 +54,7 @@ def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: S
         raise LabelsError("a choice needs two options or more")
     begin = f"{opening} " if opening else ""
     ids = [tuple(encode(begin + option)) for option in options]
-    shared = 0
-    while all(len(each) > shared for each in ids) and len({each[shared] for each in ids}) == 1:
-        shared += 1
+    shared = sum(1 for _ in takewhile(lambda same: len(set(same)) == 1, zip(*ids, strict=False)))
     seen: dict[int, str] = {}
     for option, each in zip(options, ids, strict=True):
         if len(each) == shared:

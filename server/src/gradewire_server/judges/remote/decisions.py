@@ -161,14 +161,16 @@ class DecisionServer(Server):
         return None if self.questions_per_request == 1 else decision_question(question).state
 
     @override
-    async def ask(self, question: Question) -> Answer:
-        asked = decision_question(question)
-        return self._uncounted.moved_into(answer_of(*await self._request([asked]), asked))
-
-    @override
-    async def ask_together(self, questions: Sequence[Question]) -> list[Answer | RemoteError]:
+    async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         asked = [decision_question(question) for question in questions]
-        answers = answers_of(*await self._request(asked), asked)
+        form = self._form  # a probe may find another one meanwhile
+        reply = await self._send(asked, form)
+        error = errors.error_of(reply, self._model, _WANTED)
+        if error is not None:
+            if reply.status in errors.BAD_REQUEST:
+                self._note(reply)
+            raise error
+        answers = answers_of(reply, form, asked)
         for place, answer in enumerate(answers):
             if isinstance(answer, Answer):
                 answers[place] = self._uncounted.moved_into(answer)
@@ -182,16 +184,6 @@ class DecisionServer(Server):
     @override
     async def close(self) -> None:
         await self._client.close()
-
-    async def _request(self, asked: Sequence[DecisionQuestion]) -> tuple[Reply, Form]:
-        form = self._form  # a probe may find another one meanwhile
-        reply = await self._send(asked, form)
-        error = errors.error_of(reply, self._model, _WANTED)
-        if error is None:
-            return reply, form
-        if reply.status in errors.BAD_REQUEST:
-            self._note(reply)
-        raise error
 
     async def _send(self, asked: Sequence[DecisionQuestion], form: Form) -> Reply:
         return await self._client.post(form.path, json_bytes(form.body(self._model, asked)))

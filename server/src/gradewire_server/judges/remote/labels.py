@@ -170,11 +170,8 @@ class Labels:
             for option in options
         ]
         self.max_tokens = min(MAX_LABEL_TOKENS, 2 + len(opening) + max(map(len, options)))
-        common = 0
-        for letters in zip(*(forms[0] for forms in self._forms), strict=False):
-            if len(set(letters)) > 1:
-                break
-            common += 1
+        letters = zip(*(forms[0] for forms in self._forms), strict=False)
+        common = sum(1 for _ in itertools.takewhile(lambda same: len(set(same)) == 1, letters))
         self.tokens_to_tell = min(self.max_tokens, 2 + len(opening) + common)
 
     @property

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -228,7 +228,8 @@ class OpenAIServer(Server):
         _log.info("judge %s: its server is of the kind %s", self._model, kind.value)
 
     @override
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
+        (question,) = questions
         await self._learner.look_again()
         for _ in range(_MOST_LESSONS):
             dialect = self._learner.dialect
@@ -237,7 +238,7 @@ class OpenAIServer(Server):
             if error is None:
                 answer = await self._whole_answer(question, dialect, reply)
                 if answer is not None:
-                    return self._uncounted.moved_into(answer)
+                    return [self._uncounted.moved_into(answer)]
             elif not await self._teaches(reply, error, dialect):
                 raise self._picture_refusal(question, reply) or error
         raise errors.unreadable("another refusal each time")

@@ -185,13 +185,9 @@ class ServerRequests:
     async def _send(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         self._telemetry.requests_in_flight(1)
         started_s = time.monotonic()
-        answers: Sequence[Answer | RemoteError]
         try:
             async with asyncio.timeout(self._config.timeout_s) as limit:
-                if len(questions) == 1:
-                    answers = [await self._server.ask(questions[0])]
-                else:
-                    answers = await self._server.ask_together(questions)
+                answers = await self._server.ask(questions)
         except TimeoutError as error:
             if limit.expired():
                 raise late(self._config.url, self._config.timeout_s) from error

@@ -131,16 +131,15 @@ class Server(Protocol):
         del question
         return None
 
-    async def ask(self, question: Question) -> Answer:
-        """Have one question answered; raise RemoteError. Cancelling it cancels the request."""
-
-    async def ask_together(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
+    async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         """Have questions of one subject answered by one request: an answer or what is wrong with it for each.
 
         Counts of tokens are shared out among the answers, so that their sum is the request's. Raises RemoteError where
         the whole request has failed. Cancelling it cancels the request.
+
+        Args:
+            questions: One, or at most `questions_per_request`.
         """
-        return [await self.ask(question) for question in questions]
 
     async def probe(self) -> None:
         """Ask for as little as possible; raise RemoteError while the server is of no use."""
