@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from gradewire_models.repository.built import BuiltModel, default_repository, load_built
 from gradewire_server.encoders.cuda import ROWS, TOKENS, Buckets
-from gradewire_server.encoders.fair_queue import plan_runs
+from gradewire_server.encoders.token_batches import plan_runs
 
 BUDGET_TOKENS = 16_384
 OVERHEAD_TOKENS = 512

@@ -8,12 +8,17 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from prometheus_client import CollectorRegistry
+from typing_extensions import override
+
 from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import NO_MODEL
+from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.remote.decision_forms import SYSTEM_ONE, decision_question
 from gradewire_server.judges.remote.decisions import DecisionJudges, endpoint_of
-from gradewire_server.judges.remote.http_client import HttpClient
-from gradewire_server.judges.remote.server import Question, json_object
+from gradewire_server.judges.remote.errors import json_object
+from gradewire_server.judges.remote.http_client import HttpClient, json_bytes
+from gradewire_server.judges.remote.server import Question
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
@@ -27,7 +32,8 @@ if TYPE_CHECKING:
     from benchmarks.common.rows import Row
 
     from gradewire_server.domain.judge import Choose
-    from gradewire_server.judges.backend import Judge, RequestUsage
+    from gradewire_server.judges.backend import Judge
+    from gradewire_server.judges.prometheus import RequestUsage
 
 
 TOGETHER_ROWS = 50
@@ -47,21 +53,16 @@ _ASKERS = (
 )
 
 
-@dataclass
-class Requests:
+class Requests(JudgeTelemetry):
     """Durations of the requests, as a judge's server is observed."""
 
-    seconds: list[float] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__(CollectorRegistry())
+        self.seconds: list[float] = []
 
+    @override
     def request_answered(self, usage: RequestUsage) -> None:
-        """One request more."""
         self.seconds.append(usage.duration_s)
-
-    def request_retried(self, reason: str) -> None:
-        """Nothing is counted of it."""
-
-    def requests_in_flight(self, change: int) -> None:
-        """Nothing is counted of it."""
 
 
 def item_of(row: Row) -> Item:
@@ -156,7 +157,7 @@ async def put_together(config: RemoteJudgeConfig, rows: Sequence[Row]) -> tuple[
 
 
 async def _answers(client: HttpClient, body: dict[str, Any]) -> dict[str, Any]:
-    answers: dict[str, Any] = json_object((await client.post(SYSTEM_ONE.path, body)).content)["answers"]
+    answers: dict[str, Any] = json_object((await client.post(SYSTEM_ONE.path, json_bytes(body))).content)["answers"]
     return answers
 
 

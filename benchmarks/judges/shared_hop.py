@@ -11,12 +11,12 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from typing_extensions import override
 
 from gradewire_server.domain.items import Timing
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
+from gradewire_server.domain.judge import Choice, Choose, Generated, JudgeAnswer, JudgeNeed, JudgePrompt, Role, Turn
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judge_host import JudgeHost
@@ -37,13 +37,11 @@ class _AtOnce(Judge):
         return _STATUS
 
     @override
-    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        count = len(need.options)
-        return JudgeReply(Choice((1 / count,) * count, 1.0, 1), AnswerSource.COMPUTED, Timing())
-
-    @override
-    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        answer = Generated("", complete=True, prompt_tokens=1, generated_tokens=0)
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
+        answer: JudgeAnswer = Generated("", complete=True, prompt_tokens=1, generated_tokens=0)
+        if isinstance(need, Choose):
+            count = len(need.options)
+            answer = Choice((1 / count,) * count, 1.0, 1)
         return JudgeReply(answer, AnswerSource.COMPUTED, Timing())
 
     @override

@@ -15,7 +15,7 @@ import argparse
 import asyncio
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from benchmarks.judges.binary import vqa_items
 from gradewire_models.judges import default_judge, default_judge_repository, load_judge
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.judges.local.chat import ChatTokenizer, PromptLimits
-from gradewire_server.judges.local.queue import EmbeddedQueue, QueueLimits, Work
+from gradewire_server.judges.local.queue import EmbeddedQueue, Work
 from gradewire_server.judges.local.supervisor import WorkerProcess
 from gradewire_server.judges.worker.messages import OpenModel, Row, Run
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
@@ -81,8 +81,8 @@ class Bench:
         self.worker = worker
         self._config = config
         self._state = 1_000_000_000  # beyond the numbers that the queue gives
-        limits = QueueLimits(config.max_batch_tokens, config.max_sequences, config.max_context_tokens, 8, 100_000)
-        self._queue = EmbeddedQueue(limits, worker.limits)
+        limits = replace(config, max_prefix_tokens=100_000)
+        self._queue = EmbeddedQueue(limits, worker.limits, config.max_context_tokens)
 
     def ways(self, each: int, slow: int) -> dict[str, Way]:
         """All four ways, each with the number of rows that it is given in one turn."""

@@ -19,12 +19,12 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from gradewire_proto.tracing.spans import TRACEPARENT_KEY, TRACESTATE_KEY
 from gradewire_server.domain.caller import set_current_caller
 from gradewire_server.domain.items import Failure
-from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.judges import service
-from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeTelemetry
+from gradewire_server.judges.backend import Judge, JudgeBackend
 from gradewire_server.judges.factory import NoJudges
 from gradewire_server.judges.local.backend import EmbeddedJudges
+from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.shared import (
     ASK_REPLY,
     ASK_REQUEST,
@@ -109,9 +109,9 @@ class JudgeHost:
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {
-                "Open": unary(self._open, NAME.decode, OPEN_REPLY.encode),
-                "Ask": unary(self._ask, ASK_REQUEST.decode, ASK_REPLY.encode),
-                "Watch": stream(self._watch, NAME.decode, STATE.encode),
+                "Open": unary(self._open, NAME.validate_json, OPEN_REPLY.dump_json),
+                "Ask": unary(self._ask, ASK_REQUEST.validate_json, ASK_REPLY.dump_json),
+                "Watch": stream(self._watch, NAME.validate_json, STATE.dump_json),
             },
         )
 
@@ -148,11 +148,8 @@ class JudgeHost:
             return HostReply(TIMED_OUT)
         if isinstance(judge, Failure):
             return HostReply(judge)
-        if isinstance(need, Choose):
-            chosen = await judge.choose(need, deadline_s=deadline_s)
-            return HostReply(chosen.answer, chosen.source, chosen.timing)
-        generated = await judge.generate(need, deadline_s=deadline_s)
-        return HostReply(generated.answer, generated.source, generated.timing)
+        reply = await judge.answer(need, deadline_s=deadline_s)
+        return HostReply(reply.answer, reply.source, reply.timing)
 
     async def _judge(self, reference: str) -> Judge | Failure:
         self._models.add(reference.partition("@")[0])

@@ -11,7 +11,7 @@ from gradewire_models.build import build_model
 from gradewire_models.catalog.entries import Limits, Recipe
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.runtime import onnxruntime
-from gradewire_server.encoders.cuda import BoundSession, Buckets, BufferDevice
+from gradewire_server.encoders.cuda import BoundSession, Buckets
 
 OpenBound = Callable[[BuiltModel, Buckets], BoundSession]
 
@@ -32,11 +32,4 @@ def gpu_model(tmp_path_factory: pytest.TempPathFactory) -> BuiltModel:
 
 def bound_on_cpu(model: BuiltModel, buckets: Buckets) -> BoundSession:
     session = onnxruntime.InferenceSession(Path(model.onnx_path), providers=["CPUExecutionProvider"])
-    return BoundSession(
-        session,
-        BufferDevice("cpu"),
-        sentence_output=model.sentence_output,
-        dims=model.dims,
-        shapes=buckets.shapes,
-        graphs=True,
-    )
+    return BoundSession(session, model, buckets.shapes, device=("cpu", 0), graphs=True)

@@ -38,7 +38,7 @@ class Text:
         self._queued = queued
 
     def done(self, blobs: Blobs | Failure) -> None:
-        finish([self._queued], [Encoded(blobs)])
+        finish([self._queued], [Encoded(blobs)], 0, 0)
 
     def failed(self, error: Exception) -> None:
         end([self._queued], error)

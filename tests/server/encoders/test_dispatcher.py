@@ -144,7 +144,7 @@ def test_every_job_ends_once_and_limits_hold_whoever_cancels_when(
         for job in flat:
             assert len(job.ends) == 1
             assert job.ends != ["dropped"] or job.cancelled
-        assert working.in_flight == 0
+        assert len(working._running) == 0
 
     asyncio.run(scenario())
 
@@ -263,7 +263,7 @@ async def test_texts_of_unequal_lengths_are_no_way_around_the_limit_and_short_on
     for mine in jobs:
         working.give(mine)
     await asyncio.sleep(0)
-    assert (handler.running, working.in_flight) == (2, 2)
+    assert (handler.running, len(working._running)) == (2, 2)
     handler.gate.set()
     await ended([job for mine in jobs for job in mine])
     assert handler.most_running == 2

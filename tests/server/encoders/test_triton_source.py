@@ -24,7 +24,7 @@ from gradewire_models.repository.config import ServedModel, served_from_file
 from gradewire_server.backends import Backends
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier, TokenVectors
-from gradewire_server.encoders.encoder import NotNowError, UnusableError
+from gradewire_server.encoders.library import NotNowError, UnusableError
 from gradewire_server.encoders.triton_source import check_arithmetic, check_catalog, check_served
 from gradewire_server.settings.engine import EngineConfig, TritonConfig
 

@@ -13,8 +13,8 @@ from tests.support.examples import example_count
 
 from gradewire import Scorer
 from gradewire_models.repository.built import BuiltModel
+from gradewire_server.encoders.encoder import RunOutput, open_tokenizer
 from gradewire_server.encoders.local import EncoderSession
-from gradewire_server.encoders.outputs import RunOutput, open_tokenizer
 from gradewire_server.settings.engine import ComputeConfig
 
 SAME_SCORE = 2e-4

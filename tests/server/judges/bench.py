@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 from tests.support.judges.scripted import ScriptedJudges
 
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
-from gradewire_server.judges.backend import JudgeTelemetry
+from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.service import JudgeService
 from gradewire_server.judges.verdict_cache import VerdictCache
 from gradewire_server.settings.judge import JudgeConfig

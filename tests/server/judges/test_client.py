@@ -14,7 +14,7 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.judges.backend import JudgeUnavailableError
 from gradewire_server.judges.shared import SERVICE, STATE, HostClient, HostRequest, HostState, SharedJudges
 
-_STATE = STATE.encode(HostState({}, {}))
+_STATE = STATE.dump_json(HostState({}, {}))
 _Answer = Callable[[bytes, object], Awaitable[bytes]]
 
 

@@ -58,7 +58,7 @@ async def test_the_default_judge_is_tried_again_while_nobody_asks(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else who routes by health would send nobody any more, and it would stay down for ever."""
-    monkeypatch.setattr(service, "_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(service, "_REOPEN_DEFAULT_S", 0.01)
     bench.source.failures["scripted"] = Failure(Status.UNAVAILABLE, "its server is away", retry_after_s=2.0)
     await bench.service.choose(choose())
     assert not bench.service.health().ready

@@ -13,8 +13,9 @@ from tests.server.judges.remote.remote import RATING, prompt
 
 from gradewire_server.domain.items import Status
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
+from gradewire_server.judges.remote.errors import RemoteError
 from gradewire_server.judges.remote.labels import LabelReading, Labels
-from gradewire_server.judges.remote.server import Question, RemoteError
+from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.triton import answer_from, chat_text, request_tensors
 
 ALL = frozenset(
@@ -100,7 +101,7 @@ def test_log_probabilities_are_read_in_any_order(order: int) -> None:
         dict([("17", entry("2", 0.25, 2)), ("16", entry("1", 0.5, 1)), ("18", entry("5", 0.25, 3))][::order]),
     ]
     answer = answer_from(answered(" 2", ranked, num_input_tokens=50, num_output_tokens=2))
-    assert (answer.text, answer.prompt_tokens, answer.generated_tokens) == (" 2", 50, 2)
+    assert (answer.text, answer.tokens.prompt, answer.tokens.generated) == (" 2", 50, 2)
     assert answer.steps is not None
     reading = Labels(RATING).read(answer.steps)
     assert isinstance(reading, LabelReading)
@@ -121,7 +122,7 @@ def test_pieces_are_put_together() -> None:
         answered(" b", [{"2": entry(" b", 0.5, 1)}], num_input_tokens=9, num_output_tokens=1),
     )
     answer = answer_from([*first, *second])
-    assert (answer.text, answer.prompt_tokens, answer.generated_tokens) == (" a b", 9, 2)
+    assert (answer.text, answer.tokens.prompt, answer.tokens.generated) == (" a b", 9, 2)
 
 
 def test_without_log_probabilities_there_are_no_steps() -> None:

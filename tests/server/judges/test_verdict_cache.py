@@ -1,7 +1,6 @@
 """Verdicts in the second level: kept as they were, for the very same need of the very same judge."""
 
 import math
-import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -189,13 +188,3 @@ def test_text_that_moves_from_one_field_to_the_next_makes_another_name(prompt: J
     if a:
         assert named(lead=a, prediction=b) != named(lead="", prediction=a + b)
         assert named(tail=a, opening=b) != named(tail="", opening=a + b)
-
-
-def test_choices_kept_before_written_tokens_were_counted_are_still_known() -> None:
-    need = need_of(Choice((0.25, 0.75), None, 1))
-
-    def kept(prompt_tokens: int) -> bytes:
-        return struct.pack("<cIdH2d", b"c", prompt_tokens, 0.5, 2, 0.25, 0.75) + b"\0\0"
-
-    assert decode_answer(need, kept(7)) == Choice((0.25, 0.75), 0.5, 7)
-    assert decode_answer(need, kept(0)) == Choice((0.25, 0.75), 0.5, None)

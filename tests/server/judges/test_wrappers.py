@@ -144,7 +144,7 @@ async def test_who_comes_later_with_more_time_gets_it(bench: Bench) -> None:
     judge = bench.source.known["scripted"]
     asked: list[float | None] = []
 
-    async def choose_by_then(need: Choose, *, deadline_s: float | None) -> Any:
+    async def answer_by_then(need: Choose, *, deadline_s: float | None) -> Any:
         asked.append(deadline_s)
         if deadline_s is not None and deadline_s < 1e9:
             await asyncio.wait((first,))
@@ -152,7 +152,7 @@ async def test_who_comes_later_with_more_time_gets_it(bench: Bench) -> None:
         return JudgeReply(preferring("yes")(need), AnswerSource.COMPUTED, Timing())
 
     await bench.service._library.get("")
-    judge.choose = choose_by_then
+    judge.answer = answer_by_then
     soon = time.monotonic() + 0.01
     first = asyncio.create_task(bench.service.choose(choose(), deadline_s=soon))
     await asyncio.sleep(0)

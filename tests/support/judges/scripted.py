@@ -5,10 +5,10 @@ import hashlib
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gradewire_server.domain.items import Failure, Status, Timing
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeNeed, JudgePrompt
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import JudgeUnavailableError
@@ -137,6 +137,10 @@ class ScriptedJudge:
     @property
     def status(self) -> ModelStatus:
         return self._status
+
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
+        answer = self.choose if isinstance(need, Choose) else self.generate
+        return await answer(need, deadline_s=deadline_s)
 
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
         del deadline_s

@@ -14,10 +14,12 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
+from typing_extensions import override
+
 from gradewire_proto.tracing.spans import BATCH, TEXTS, TOKENS, current_span, record_batch
 from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure
-from gradewire_server.encoders.fair_queue import LaneQueue, plan_runs
+from gradewire_server.encoders.token_batches import LaneQueue, plan_runs
 from gradewire_server.settings.engine import ComputeConfig, allowed_cores
 
 _log = logging.getLogger(__name__)
@@ -52,7 +54,7 @@ class DeadlinePassedError(Exception):
 
 
 class WantedJob(Protocol):
-    """What is queued."""
+    """A queued job."""
 
     @property
     def length(self) -> int:
@@ -63,11 +65,13 @@ class WantedJob(Protocol):
         """When the last who waits for it gives up, `time.monotonic()` seconds; infinity for never."""
 
     def is_wanted(self, now_s: float) -> bool:
-        """Whether somebody still waits for it."""
+        """Return whether somebody still waits for it."""
 
 
 JobT = TypeVar("JobT", bound=WantedJob)
 ResultT = TypeVar("ResultT")
+JobT_contra = TypeVar("JobT_contra", contravariant=True)
+ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 
 class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
@@ -104,11 +108,11 @@ class Submission(Generic[JobT, ResultT]):
         self._waiting: asyncio.Future[None] | None = None
 
     def queued(self, jobs: Sequence[JobT]) -> "list[Queued[JobT, ResultT]]":
-        """Its jobs as a queue takes them. They know the submission; it does not keep them, or both were a cycle."""
+        """Return its jobs for a queue. They know the submission; it does not keep them, or both were a cycle."""
         return [Queued(job, self) for job in jobs]
 
     def put(self, part: FinishedJobs[JobT, ResultT]) -> None:
-        """Takes note of how some of its jobs ended."""
+        """Take note of how some of its jobs ended."""
         self._parts.append(part)
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
@@ -138,25 +142,16 @@ class Queued(Generic[JobT, ResultT]):
         self.submission = submission
 
     def is_wanted(self, now_s: float) -> bool:
-        """Whether somebody still waits for it."""
+        """Return whether somebody still waits for it."""
         return self.job.is_wanted(now_s)
 
 
-def jobs_of(run: Sequence[Queued[JobT, ResultT]]) -> list[JobT]:
-    """The jobs of a run."""
-    return [each.job for each in run]
-
-
-def record_run(run: Sequence[Queued[JobT, ResultT]], *, start_ns: int, end_ns: int) -> None:
-    """Tells the traces of all calls in a run of it; times in nanoseconds since 1970."""
+def finish(run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT], start_ns: int, end_ns: int) -> None:
+    """Give every call its part of a run that went well, and its trace; times in nanoseconds since 1970."""
     if any(each.submission.span is not None for each in run):
         attributes = {TEXTS: len(run), TOKENS: sum(each.length for each in run)}
         waiting = (each.submission.span for each in run)
         record_batch(BATCH, waiting, start_ns=start_ns, end_ns=end_ns, attributes=attributes)
-
-
-def finish(run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT]) -> None:
-    """Gives every call its part of a run that went well."""
     start = 0
     for submission, jobs in _by_submission(run):
         submission.put(FinishedJobs(jobs, results[start : start + len(jobs)]))
@@ -164,7 +159,7 @@ def finish(run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT]) -> 
 
 
 def end(run: Sequence[Queued[JobT, ResultT]], error: Exception | None = None) -> None:
-    """Tells every call that jobs of it failed, or, without an error, that nobody wanted them any more."""
+    """Tell every call that jobs of it failed, or, without an error, that nobody wanted them any more."""
     for submission, jobs in _by_submission(run):
         submission.put(FinishedJobs(jobs, error=error))
 
@@ -176,7 +171,7 @@ def _by_submission(run: Sequence[Queued[JobT, ResultT]]) -> Iterator[tuple[Submi
 
 
 def lower_priority(nice: int) -> None:
-    """Gives the calling thread, and those that it starts, a lower priority than the rest of the process.
+    """Give the calling thread, and those that it starts, a lower priority than the rest of the process.
 
     Else calls wait to be taken in, refused and answered while texts are computed: all threads of a busy process get the
     same time, and there is one that talks to callers. Linux alone has levels of single threads.
@@ -194,7 +189,7 @@ def lower_priority(nice: int) -> None:
 
 
 def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> ThreadPoolExecutor:
-    """Threads for runs of one thread each.
+    """Return threads for runs of one thread each.
 
     Args:
         count: How many.
@@ -220,18 +215,65 @@ def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> Thread
     return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=pin)
 
 
-JobT_contra = TypeVar("JobT_contra", contravariant=True)
-ResultT_co = TypeVar("ResultT_co", covariant=True)
-
-
 class RunJobs(Protocol[JobT_contra, ResultT_co]):
-    """Computes one run; called in a worker thread."""
+    """A computation of one run; called in a worker thread."""
 
     def __call__(self, jobs: Sequence[JobT_contra], /, *, exclusive: bool) -> Sequence[ResultT_co]:
         """One result per job. `exclusive`: no other run was at work or waiting when it left."""
 
 
-class Batcher(Generic[JobT, ResultT]):
+class JobQueue(Generic[JobT, ResultT]):
+    """Jobs of many calls on their way to runs, here or on another server. Lives on one event loop.
+
+    Args:
+        max_queue_tokens: A call that finds so many waiting is refused.
+    """
+
+    def __init__(self, max_queue_tokens: int) -> None:
+        self._max_queue_tokens = max_queue_tokens
+        self._queue: LaneQueue[Queued[JobT, ResultT]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
+        self._loop = asyncio.get_running_loop()
+        self._interactive_s = -math.inf
+        self._closed: Failure | None = None
+
+    def submit(self, jobs: Sequence[JobT], /) -> Submission[JobT, ResultT]:
+        """Queue the jobs of one call; see `RunQueue.submit`.
+
+        A queue below its bound takes a call whole, so every call can be served when it is alone.
+        """
+        if self._closed is not None:
+            raise RunError(self._closed)
+        if self._queue.tokens >= self._max_queue_tokens:
+            raise QueueFullError
+        refusal = self._refusal()
+        if refusal is not None:
+            raise refusal
+        submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
+        if submission.lane is Lane.INTERACTIVE:
+            self._interactive_s = self._loop.time()
+        self._queue.push(submission.queued(jobs), submission.lane)
+        self._dispatch()
+        return submission
+
+    def _refusal(self) -> RunError | None:
+        """Return why no run would go well now."""
+        return None
+
+    def _dispatch(self) -> None:
+        """Start runs where there is room for them."""
+        raise NotImplementedError
+
+    def _take(self, *, max_tokens: int, max_jobs: int) -> list[Queued[JobT, ResultT]]:
+        """Take the next batch; end what nobody wants any more."""
+        now_s = self._loop.time()
+        taken, dropped = self._queue.take(
+            max_tokens=max_tokens, max_jobs=max_jobs, wanted=lambda queued: queued.is_wanted(now_s)
+        )
+        end(dropped)
+        return taken
+
+
+class Batcher(JobQueue[JobT, ResultT]):
     """Queue, workers and what runs on them. Lives on one event loop.
 
     Args:
@@ -241,51 +283,27 @@ class Batcher(Generic[JobT, ResultT]):
     """
 
     def __init__(self, run: RunJobs[JobT, ResultT], compute: ComputeConfig, *, name: str) -> None:
+        super().__init__(compute.max_queue_tokens)
         self._run = run
         self._compute = compute
         self._idle = self._workers = compute.worker_count
-        self._queue: LaneQueue[Queued[JobT, ResultT]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
         pinned = compute.pin_workers and compute.intra_op_threads == 1
         self._pool = worker_pool(self._idle, name=f"encode-{name}", pinned=pinned, nice=compute.nice)
-        self._loop = asyncio.get_running_loop()
-        self._interactive_s = -math.inf
-        self._closed: Failure | None = None
-
-    def submit(self, jobs: Sequence[JobT], /) -> Submission[JobT, ResultT]:
-        """Queues the jobs of one call; see `RunQueue.submit`.
-
-        A queue below its bound takes a call whole, so every call can be served when it is alone.
-        """
-        if self._closed is not None:
-            raise RunError(self._closed)
-        if self._queue.tokens >= self._compute.max_queue_tokens:
-            raise QueueFullError
-        submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
-        if submission.lane is Lane.INTERACTIVE:
-            self._interactive_s = self._loop.time()
-        self._queue.push(submission.queued(jobs), submission.lane)
-        self._dispatch()
-        return submission
 
     async def close(self, reason: Failure) -> None:
-        """Fails what is queued with `reason`, waits for what is running."""
+        """Fail what is queued with `reason`, wait for what is running."""
         self._closed = reason
         end(self._queue.drain(), RunError(reason))
         await asyncio.to_thread(self._pool.shutdown)
         # Results of the last runs were handed to the loop before the pool ended; let them be delivered.
         await asyncio.sleep(0)
 
+    @override
     def _dispatch(self) -> None:
-        now_s = self._loop.time()
         while self._idle and self._queue.jobs:
             # One call on several idle workers: equal tokens for each, unless a run's overhead would eat the gain.
             share = max(-(-self._queue.tokens // self._idle), _SMALLEST_SHARE_TOKENS)
-            taken, dropped = self._queue.take(
-                max_tokens=min(self._budget_tokens(now_s), share),
-                max_jobs=self._compute.max_batch_texts,
-                wanted=lambda queued: queued.is_wanted(now_s),
-            )
-            end(dropped)
+            taken = self._take(max_tokens=min(self._budget_tokens(), share), max_jobs=self._compute.max_batch_texts)
             if taken:
                 runs = plan_runs(
                     taken,
@@ -297,10 +315,10 @@ class Batcher(Generic[JobT, ResultT]):
                 self._idle -= 1
                 self._pool.submit(self._work, runs, exclusive=exclusive)
 
-    def _budget_tokens(self, now_s: float) -> int:
+    def _budget_tokens(self) -> int:
         # Where calls compete, a smaller batch: it costs some 3 % of throughput and halves what one waits for another.
         parts = 1 if self._queue.calls == 1 else _PARTS_OF_COMPETING_CALLS
-        if self._queue.bulk_jobs and now_s - self._interactive_s < _INTERACTIVE_FOR_S:
+        if self._queue.bulk_jobs and self._loop.time() - self._interactive_s < _INTERACTIVE_FOR_S:
             parts = _PARTS_BESIDE_INTERACTIVE
         return -(-self._compute.max_batch_tokens // parts)
 
@@ -309,19 +327,13 @@ class Batcher(Generic[JobT, ResultT]):
         for run in runs:
             start_ns = time.time_ns()
             try:
-                results = self._run(jobs_of(run), exclusive=exclusive)
+                results = self._run([each.job for each in run], exclusive=exclusive)
             except Exception as error:  # noqa: BLE001 - whatever a backend raises becomes a failure of these texts
                 _log.exception("a run of %d texts failed", len(run))
                 self._loop.call_soon_threadsafe(end, run, error)
             else:
-                self._loop.call_soon_threadsafe(self._finish, run, results, start_ns, time.time_ns())
+                self._loop.call_soon_threadsafe(finish, run, results, start_ns, time.time_ns())
         self._loop.call_soon_threadsafe(self._freed)
-
-    def _finish(
-        self, run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT], start_ns: int, end_ns: int
-    ) -> None:
-        record_run(run, start_ns=start_ns, end_ns=end_ns)
-        finish(run, results)
 
     def _freed(self) -> None:
         self._idle += 1

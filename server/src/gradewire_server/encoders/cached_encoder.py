@@ -19,24 +19,24 @@ from gradewire_server.encoders.batcher import FinishedJobs, RunError
 from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoded, Encoder, FinishedTexts, VectorBackend
 from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
 from gradewire_server.encoders.prometheus import EncoderTelemetry
+from gradewire_server.storage import codec
 from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
-from gradewire_server.storage.codec import (
-    SENTENCE,
-    Blobs,
-    EntryKind,
-    ModelSpaces,
-    VectorKind,
-    is_complete,
-    sentence_of,
-    with_sentence,
-    with_tier,
-)
+from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpaces, VectorKind
 
 _log = logging.getLogger(__name__)
 
+_SLICE: Final = 1024
+"""Texts looked up before others get the event loop: about 1 ms."""
+_SLICE_CHARACTERS: Final = 2_000_000
+"""Characters hashed before others get the event loop: a few milliseconds."""
+_MAX_VIEWS: Final = 4096
+"""Namespaces that are kept ready; one is made again in a few microseconds."""
+_DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
+_RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
+
 
 class Entry(NamedTuple):
-    """What the first level holds of a text under a name."""
+    """An entry of a text in the first level."""
 
     text: str
     kind: VectorKind
@@ -65,11 +65,11 @@ class BlobCache:
         )
 
     def keep(self, spaces: ModelSpaces, text: PendingText, found: Blobs) -> Blobs:
-        """Puts entries into the first level and offers them to the second; all with one sentence vector."""
+        """Put entries into the first level and offers them to the second; all with one sentence vector."""
         sentence = self._lru.get(text.name)
         if sentence is None:
-            sentence = found.get(SENTENCE) or sentence_of(next(iter(found.values())), spaces.dims)
-        kept = {kind: with_sentence(blob, sentence) for kind, blob in found.items() if kind != SENTENCE}
+            sentence = found.get(SENTENCE) or codec.sentence_of(next(iter(found.values())), spaces.dims)
+        kept = {kind: codec.with_sentence(blob, sentence) for kind, blob in found.items() if kind != SENTENCE}
         kept[SENTENCE] = sentence
         for kind, blob in kept.items():
             name = text.name if kind == SENTENCE else spaces.of(kind).hashes([text.text])[0]
@@ -78,26 +78,26 @@ class BlobCache:
         return kept
 
     def used(self, spaces: ModelSpaces, entry: Entry, tier: Tier) -> None:
-        """Offers an entry that was found in the first level to the second, which does not keep it as `tier` yet."""
+        """Offer an entry that was found in the first level to the second, which does not keep it as `tier` yet."""
         if self._writer is None:
             return
         if entry.kind != SENTENCE:
             name = spaces.sentence.hashes([entry.text])[0]
             sentence = self._lru.get(name)
             if sentence is None:
-                sentence = sentence_of(entry.blob, spaces.dims)
+                sentence = codec.sentence_of(entry.blob, spaces.dims)
                 self._lru.put(name, sentence, pinned=False)
             self._persist(spaces, Entry(entry.text, SENTENCE, name, sentence), tier)
-            blob = with_sentence(entry.blob, sentence)
+            blob = codec.with_sentence(entry.blob, sentence)
             if tier is Tier.PREDICTION:
                 # It is not stored itself, and so is kept as well as its sentence is.
-                blob = with_tier(blob, Tier(min(max(blob[-1], sentence[-1]), tier)))
+                blob = codec.with_tier(blob, Tier(min(max(blob[-1], sentence[-1]), tier)))
             self._lru.refresh(entry.name, blob)
             entry = entry._replace(blob=blob)
         self._persist(spaces, entry, tier)
 
     async def close(self) -> None:
-        """Waits for what is being written, then closes the second level."""
+        """Wait for what is being written, then close the second level."""
         if self._writer is not None:
             await self._writer.flush()
         if self.second is not None:
@@ -113,11 +113,11 @@ class BlobCache:
     def _written(self, name: bytes, tier: Tier) -> None:
         blob = self._lru.peek(name)
         if blob is not None:
-            self._lru.refresh(name, with_tier(blob, tier))
+            self._lru.refresh(name, codec.with_tier(blob, tier))
 
 
 class StoredFirst(VectorBackend):
-    """Looks texts up in a second level, then asks another backend.
+    """A second level before another backend, which is asked for the rest.
 
     Args:
         backend: Asked for what is not stored.
@@ -151,7 +151,7 @@ class StoredFirst(VectorBackend):
 
 
 async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:
-    """Blobs of each text that are stored, by kind; empty where there is none.
+    """Return the blobs of each text that are stored, by kind; empty where there is none.
 
     Where token vectors are wanted the sentence is taken out of their entry: it is not looked for by itself, for a text
     of which something is missing is computed anyway.
@@ -169,19 +169,9 @@ async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[
         having = [index for index, kinds in enumerate(wanted) if kind in kinds]
         keys = [space.stored(name) for name in space.hashes([texts[index].text for index in having])]
         for index, blob in zip(having, await second.read(keys, spaces.dims, kind=EntryKind.TOKENS), strict=True):
-            if blob is not None and is_complete(blob[:-2], spaces.dims):
+            if blob is not None and codec.is_complete(blob[:-2], spaces.dims):
                 found[index][kind] = blob
     return found
-
-
-_SLICE: Final = 1024
-"""Texts looked up before others get the event loop: about 1 ms."""
-_SLICE_CHARACTERS: Final = 2_000_000
-"""Characters hashed before others get the event loop: a few milliseconds."""
-_MAX_VIEWS: Final = 4096
-"""Namespaces that are kept ready; one is made again in a few microseconds."""
-_DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
-_RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
 
 
 class CachedEncoder:
@@ -197,6 +187,7 @@ class CachedEncoder:
     """
 
     def __init__(self, encoder: Encoder, blobs: BlobCache, pending: PendingTexts, telemetry: EncoderTelemetry) -> None:
+        self.name = encoder.model.name
         self.spaces = encoder.spaces
         self.layers = encoder.model.token_layers
         self._encoder = encoder
@@ -210,7 +201,7 @@ class CachedEncoder:
         self._views: dict[str, CachedEncoder] = {}
 
     def within(self, namespace: str) -> "CachedEncoder":
-        """The same encoder for a tenant's namespace: what others asked for is neither found nor waited for.
+        """Return the same encoder for a tenant's namespace: what others asked for is neither found nor waited for.
 
         Memory and the encoder's batches are shared; names of entries and of pending texts carry the namespace.
         """
@@ -227,7 +218,7 @@ class CachedEncoder:
     async def fetch(
         self, texts: Sequence[str], tiers: Sequence[Tier], *, kind: VectorKind, deadline_s: float | None
     ) -> VectorCall:
-        """Blobs of distinct `texts`, in `VectorCall.results`.
+        """Get blobs of distinct `texts`, in `VectorCall.results`.
 
         What is all in memory is answered without a task, a thread or a turn of the event loop.
         """
@@ -248,11 +239,11 @@ class CachedEncoder:
         return call
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Ids of each text as `EmbedTokens` numbers them, special ones left out."""
+        """Return the ids of each text as `EmbedTokens` numbers them, special ones left out."""
         return await self._encoder.token_ids(texts)
 
     async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
-        """Fails what is queued with `reason`, waits for what is running and for look-ups."""
+        """Fail what is queued with `reason`, wait for what is running and for look-ups."""
         await self._encoder.close(reason)
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -260,7 +251,7 @@ class CachedEncoder:
     async def _look_up(
         self, call: VectorCall, texts: Sequence[str], tiers: Sequence[Tier], kind: VectorKind
     ) -> list[int]:
-        """Puts what memory has into a call; returns the positions of what it has not."""
+        """Put what memory has into a call; return the positions of what it has not."""
         space = self.spaces.of(kind)
         get = self._blobs.get
         missing: list[int] = []
@@ -323,7 +314,7 @@ class CachedEncoder:
                     self._pending.complete(text, _DEFECT, AnswerSource.COMPUTED)
 
     def _complete(self, part: FinishedTexts) -> list[PendingText]:
-        """Keeps what became of texts and hands it out. Nothing failed is kept.
+        """Keep what became of texts and hand it out. Nothing failed is kept.
 
         Returns:
             Texts of which somebody wants something that takes another run.
@@ -358,7 +349,7 @@ class CachedEncoder:
 
 
 def _slices(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where parts of `texts` begin and end that are soon hashed."""
+    """Yield where parts of `texts` begin and end that are soon hashed."""
     if len(texts) <= _SLICE and sum(map(len, texts)) <= _SLICE_CHARACTERS:
         yield 0, len(texts)
         return

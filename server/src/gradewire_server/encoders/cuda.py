@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 from gradewire_models.runtime import onnxruntime
-from gradewire_server.encoders.outputs import RunOutput
+from gradewire_server.encoders.encoder import RunOutput
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 
 _log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Buckets:
         return [Bucket(count, length) for length in self._tokens for count in self._rows[length]]
 
     def cover(self, lengths: Sequence[int]) -> Iterator[Part]:
-        """Cuts texts into parts with a shape each, the longest first.
+        """Cut texts into parts with a shape each, the longest first.
 
         Args:
             lengths: Tokens of each text, 1 to `max_tokens`.
@@ -98,7 +98,7 @@ class Buckets:
         order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
         at = 0
         while at < len(order):
-            length = next(each for each in self._tokens if each >= lengths[order[at]])
+            length = self._length_for(lengths[order[at]])
             # Texts that a shorter shape holds are left to it, unless few would fill this one up.
             fitting = sum(1 for place in order[at:] if lengths[place] > self._shorter(length))
             count = _rows_for(fitting, self._rows[length])
@@ -107,7 +107,7 @@ class Buckets:
             at += len(taken)
 
     def halves(self, part: Part, lengths: Sequence[int]) -> list[Part]:
-        """The same texts in two smaller parts, for a run that did not fit into memory.
+        """Return the same texts in two smaller parts, for a run that did not fit into memory.
 
         Args:
             part: Of more than one text.
@@ -116,18 +116,20 @@ class Buckets:
         middle = len(part.places) // 2
         halves = []
         for places in (part.places[:middle], part.places[middle:]):
-            longest = max(lengths[place] for place in places)
-            length = next(each for each in self._tokens if each >= longest)
+            length = self._length_for(max(lengths[place] for place in places))
             count = next(each for each in self._rows[length] if each >= len(places))
             halves.append(Part(places, Bucket(count, length)))
         return halves
+
+    def _length_for(self, tokens: int) -> int:
+        return next(each for each in self._tokens if each >= tokens)
 
     def _shorter(self, length: int) -> int:
         return max((each for each in self._tokens if each < length), default=0)
 
 
 def _rows_for(texts: int, rows: Sequence[int]) -> int:
-    """The largest shape that the texts fill, or the next one where they fill half of it."""
+    """Return the largest shape that the texts fill, or the next one where they fill half of it."""
     for smaller, larger in itertools.pairwise(rows):
         if texts < larger:
             return larger if 2 * texts >= larger else smaller
@@ -135,7 +137,7 @@ def _rows_for(texts: int, rows: Sequence[int]) -> int:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Token ids and attention mask of a part, int64[rows, tokens] each.
+    """Return token ids and attention mask of a part, int64[rows, tokens] each.
 
     A row without a text gets one token: a mask of zeros alone would make NaN of its own row.
 
@@ -170,7 +172,7 @@ class Gpu:
 
 
 def find_gpu(config: GpuConfig) -> Gpu:
-    """Finds what `device` asks for; takes a second where there is a GPU. Logs one line where ``auto`` finds none.
+    """Find what `device` asks for; takes a second where there is a GPU. Logs one line where ``auto`` finds none.
 
     Raises:
         DeviceError: A GPU was asked for by name and cannot be used.
@@ -207,7 +209,7 @@ def _problem(index: int) -> str:
 
 
 def provider_options(config: GpuConfig, index: int, *, precision: str) -> dict[str, str]:
-    """Options of a session.
+    """Return the options of a session.
 
     Args:
         config: What users set.
@@ -230,19 +232,6 @@ def provider_options(config: GpuConfig, index: int, *, precision: str) -> dict[s
 
 
 @dataclass(frozen=True, slots=True)
-class BufferDevice:
-    """Where buffers are.
-
-    Attributes:
-        kind: ``"cuda"``, or ``"cpu"`` to run the same code without a GPU.
-        index: Number of the device, from 0.
-    """
-
-    kind: str
-    index: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class _Buffers:
     binding: Any
     ids: Any
@@ -256,34 +245,31 @@ class BoundSession:
 
     Args:
         session: The graph, loaded.
-        device: Where the session's device keeps memory.
-        sentence_output: Name of the output that every run gives, float32[rows, dims].
-        dims: Its length.
+        model: Whose graph it is.
         shapes: All that runs can have.
+        device: Where the session keeps memory: "cuda", or "cpu" to run the same code without a GPU; and its number.
         graphs: Whether the session records CUDA graphs.
     """
 
-    def __init__(  # noqa: PLR0913 - five of one session, by name
+    def __init__(
         self,
         session: onnxruntime.InferenceSession,
-        device: BufferDevice,
-        *,
-        sentence_output: str,
-        dims: int,
+        model: BuiltModel,
         shapes: Sequence[Bucket],
+        *,
+        device: tuple[str, int],
         graphs: bool,
     ) -> None:
         self._session = session
+        self._model = model
         self._device = device
-        self._sentence_output = sentence_output
-        self._dims = dims
         self._graph_ids = {shape: str(number) if graphs else _NO_GRAPH for number, shape in enumerate(shapes)}
         self._buffers: dict[Bucket, _Buffers] = {}
 
     def run(
         self, ids: NDArray[np.int64], mask: NDArray[np.int64], token_outputs: Sequence[str]
     ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
-        """Computes one batch; copies in, computes, copies out once.
+        """Compute one batch; copies in, computes, copies out once.
 
         Args:
             ids: Token ids, [rows, tokens] of one of the shapes.
@@ -309,22 +295,22 @@ class BoundSession:
         # Token vectors are large and seldom: their memory is the run's, and goes back to the arena with the binding.
         binding = self._session.io_binding()
         self._bind_inputs(binding, buffers.ids, buffers.mask)
-        for name in (self._sentence_output, *token_outputs):
-            binding.bind_output(name, self._device.kind, self._device.index)
+        for name in (self._model.sentence_output, *token_outputs):
+            binding.bind_output(name, *self._device)
         self._session.run_with_iobinding(binding, _run_options(_NO_GRAPH))
         sentences, *tokens = binding.copy_outputs_to_cpu()
         return sentences, tokens
 
     def forget(self, shape: Bucket) -> None:
-        """Gives the buffers of a shape back, where they are there."""
+        """Give the buffers of a shape back, where they are there."""
         self._buffers.pop(shape, None)
 
     def _allocate(self, shape: Bucket) -> _Buffers:
         ids, mask = (self._empty(shape, np.int64) for _ in range(2))
-        sentences = self._empty((shape.rows, self._dims), np.float32)
+        sentences = self._empty((shape.rows, self._model.dims), np.float32)
         binding = self._session.io_binding()
         self._bind_inputs(binding, ids, mask)
-        binding.bind_ortvalue_output(self._sentence_output, sentences)
+        binding.bind_ortvalue_output(self._model.sentence_output, sentences)
         return _Buffers(binding, ids, mask, sentences, _run_options(self._graph_ids[shape]))
 
     def _bind_inputs(self, binding: Any, ids: Any, mask: Any) -> None:
@@ -332,9 +318,7 @@ class BoundSession:
         binding.bind_ortvalue_input(ATTENTION_MASK, mask)
 
     def _empty(self, shape: Sequence[int], kind: type) -> Any:
-        return onnxruntime.OrtValue.ortvalue_from_shape_and_type(
-            list(shape), kind, self._device.kind, self._device.index
-        )
+        return onnxruntime.OrtValue.ortvalue_from_shape_and_type(list(shape), kind, *self._device)
 
 
 def _run_options(graph_id: str) -> Any:
@@ -344,25 +328,13 @@ def _run_options(graph_id: str) -> Any:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether a run failed for want of memory: ONNX Runtime and CUDA say so in words alone."""
+    """Return whether a run failed for want of memory: ONNX Runtime and CUDA say so in words alone."""
     said = str(error).lower()
     return any(sign in said for sign in ("failed to allocate memory", "out of memory", "alloc_failed"))
 
 
-class BoundRuns(Protocol):
-    """What computes one batch; see `BoundSession`."""
-
-    def run(
-        self, ids: NDArray[np.int64], mask: NDArray[np.int64], token_outputs: Sequence[str]
-    ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
-        """See `BoundSession.run`."""
-
-    def forget(self, shape: Bucket) -> None:
-        """See `BoundSession.forget`."""
-
-
 def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
-    """How batches are cut for a GPU: few and large."""
+    """Return how batches are cut for a GPU: few and large."""
     return replace(
         compute,
         workers=_FEEDERS,
@@ -375,7 +347,7 @@ def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
 
 @cache
 def gpu_thread(index: int) -> ThreadPoolExecutor:
-    """The one thread of this process that talks to a GPU, for all of its models, also while one is loaded.
+    """Return the one thread of this process that talks to a GPU, for all of its models, also while one is loaded.
 
     ONNX Runtime records CUDA graphs in the capture mode "global": whatever allocates or copies on another thread at
     that moment fails, and so does the recording.
@@ -384,7 +356,7 @@ def gpu_thread(index: int) -> ThreadPoolExecutor:
 
 
 def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Buckets) -> BoundSession:
-    """Loads a model's graph onto a GPU.
+    """Load a model's graph onto a GPU.
 
     Args:
         model: With a numeric class that ends in ``-cuda``.
@@ -401,14 +373,7 @@ def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Bucket
     options.intra_op_num_threads = 1  # the CPU computes shapes alone; the default is a thread for every core
     providers = [(CUDA_PROVIDER, provider_options(config, index, precision=precision)), CPU_PROVIDER]
     session = onnxruntime.InferenceSession(model.onnx_path, options, providers=providers, enable_fallback=0)
-    return BoundSession(
-        session,
-        BufferDevice("cuda", index),
-        sentence_output=model.sentence_output,
-        dims=model.dims,
-        shapes=buckets.shapes,
-        graphs=config.cuda_graphs,
-    )
+    return BoundSession(session, model, buckets.shapes, device=("cuda", index), graphs=config.cuda_graphs)
 
 
 class BucketSession:
@@ -424,7 +389,7 @@ class BucketSession:
         thread: On which `bound` is called.
     """
 
-    def __init__(self, bound: BoundRuns, model: BuiltModel, buckets: Buckets, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, bound: BoundSession, model: BuiltModel, buckets: Buckets, thread: ThreadPoolExecutor) -> None:
         self._bound = bound
         self._model = model
         self._buckets = buckets
@@ -432,7 +397,7 @@ class BucketSession:
         self._too_large: set[Bucket] = set()
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """See `EncoderSession.run`; a batch that does not fit into the GPU's memory runs in smaller ones.
+        """Run texts as `EncoderSession.run`; a batch that does not fit into the GPU's memory runs in smaller ones.
 
         Raises:
             RuntimeError: As ONNX Runtime raises it, also where a single text does not fit.

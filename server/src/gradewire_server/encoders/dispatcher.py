@@ -1,4 +1,4 @@
-"""Keeps another server busy with one model's runs: several on their way at a time, each cancelled once nobody waits."""
+"""Runs of one model on another server: several on their way at a time, each cancelled once nobody waits."""
 
 import asyncio
 import logging
@@ -6,47 +6,44 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Protocol
 
-from gradewire_server.domain.caller import Lane, current_turn
+from typing_extensions import override
+
+from gradewire_server.domain.caller import Lane
 from gradewire_server.domain.items import Failure
 from gradewire_server.encoders.batcher import (
     DeadlinePassedError,
+    JobQueue,
     JobT,
+    JobT_contra,
     Queued,
-    QueueFullError,
     ResultT,
+    ResultT_co,
     RunError,
-    Submission,
     end,
     finish,
-    jobs_of,
-    record_run,
 )
-from gradewire_server.encoders.fair_queue import LaneQueue, plan_runs
+from gradewire_server.encoders.token_batches import plan_runs
 
 _log = logging.getLogger(__name__)
-_QUANTUM_TOKENS: Final = 64
 _SWEEP_S: Final = 0.05
 _CLOSE_WAIT_S: Final = 2.0
 
-J_contra = TypeVar("J_contra", contravariant=True)
-R_co = TypeVar("R_co", covariant=True)
 
-
-class RemoteRuns(Protocol[J_contra, R_co]):
-    """Has another server compute runs; all on the event loop."""
+class RemoteRuns(Protocol[JobT_contra, ResultT_co]):
+    """Runs on another server; all on the event loop."""
 
     def refusal(self) -> RunError | None:
-        """Why no run would go well now: what is queued then fails at once, instead of waiting for its turn to."""
+        """Return why no run would go well now: what is queued then fails at once."""
 
-    async def run(self, jobs: Sequence[J_contra], /, *, deadline_s: float) -> Sequence[R_co]:
-        """Computes one run, one result per job; DeadlinePassedError where it is late. May be cancelled."""
+    async def run(self, jobs: Sequence[JobT_contra], /, *, deadline_s: float) -> Sequence[ResultT_co]:
+        """Compute one run, one result per job; DeadlinePassedError where it is late. May be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchLimits:
-    """How much goes at a time.
+    """The limits of runs on their way.
 
     Attributes:
         max_in_flight: Runs on their way at a time.
@@ -65,7 +62,7 @@ class DispatchLimits:
     max_queue_tokens: int
 
 
-class AsyncDispatcher(Generic[JobT, ResultT]):
+class AsyncDispatcher(JobQueue[JobT, ResultT]):
     """Queue and runs under way. Lives on one event loop.
 
     Args:
@@ -74,36 +71,15 @@ class AsyncDispatcher(Generic[JobT, ResultT]):
     """
 
     def __init__(self, remote: RemoteRuns[JobT, ResultT], limits: DispatchLimits) -> None:
+        super().__init__(limits.max_queue_tokens)
         self._remote = remote
         self._limits = limits
-        self._queue: LaneQueue[Queued[JobT, ResultT]] = LaneQueue(quantum_tokens=_QUANTUM_TOKENS)
         self._planned: deque[Sequence[Queued[JobT, ResultT]]] = deque()
         self._running: dict[asyncio.Task[None], Sequence[Queued[JobT, ResultT]]] = {}
-        self._loop = asyncio.get_running_loop()
         self._sweeping: asyncio.TimerHandle | None = None
-        self._closed: Failure | None = None
-
-    @property
-    def in_flight(self) -> int:
-        """Runs on their way."""
-        return len(self._running)
-
-    def submit(self, jobs: Sequence[JobT], /) -> Submission[JobT, ResultT]:
-        """Queues the jobs of one call; see `RunQueue.submit`."""
-        if self._closed is not None:
-            raise RunError(self._closed)
-        if self._queue.tokens >= self._limits.max_queue_tokens:
-            raise QueueFullError
-        refusal = self._remote.refusal()
-        if refusal is not None:
-            raise refusal
-        submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
-        self._queue.push(submission.queued(jobs), submission.lane)
-        self._dispatch()
-        return submission
 
     async def close(self, reason: Failure) -> None:
-        """Fails what is queued with `reason`, waits a little for what is running, then fails that too."""
+        """Fail what is queued with `reason`, wait a little for what is running, then fail that too."""
         self._closed = reason
         end(self._drain(), RunError(reason))
         if self._running:
@@ -113,6 +89,11 @@ class AsyncDispatcher(Generic[JobT, ResultT]):
         if self._running:
             await asyncio.wait(self._running)
 
+    @override
+    def _refusal(self) -> RunError | None:
+        return self._remote.refusal()
+
+    @override
     def _dispatch(self) -> None:
         while len(self._running) < self._limits.max_in_flight and (self._planned or self._queue.jobs):
             if not self._planned:
@@ -129,15 +110,9 @@ class AsyncDispatcher(Generic[JobT, ResultT]):
 
     def _plan(self) -> None:
         limits = self._limits
-        now_s = self._loop.time()
         idle = max(1, limits.parallel_runs - len(self._running))
         share = max(-(-self._queue.tokens // idle), limits.run_overhead_tokens)
-        taken, dropped = self._queue.take(
-            max_tokens=min(limits.max_run_tokens, share),
-            max_jobs=limits.max_run_texts,
-            wanted=lambda queued: queued.is_wanted(now_s),
-        )
-        end(dropped)
+        taken = self._take(max_tokens=min(limits.max_run_tokens, share), max_jobs=limits.max_run_texts)
         if taken:
             self._planned += plan_runs(
                 taken, max_tokens=limits.max_run_tokens, overhead_tokens=limits.run_overhead_tokens
@@ -156,7 +131,7 @@ class AsyncDispatcher(Generic[JobT, ResultT]):
         return waiting + self._queue.drain()
 
     def _sweep(self) -> None:
-        """Cancels runs that nobody waits for any more, one text that is wanted keeps its whole run; and hopeless ones.
+        """Cancel runs that nobody waits for any more, one text that is wanted keeps its whole run; and hopeless ones.
 
         What is cancelled and wanted comes back, and fails by the refusal as the queue does.
         """
@@ -172,7 +147,7 @@ class AsyncDispatcher(Generic[JobT, ResultT]):
     async def _work(self, run: Sequence[Queued[JobT, ResultT]]) -> None:
         start_ns = time.time_ns()
         try:
-            jobs = jobs_of(run)
+            jobs = [each.job for each in run]
             results = await self._remote.run(jobs, deadline_s=max(job.deadline_s for job in jobs))
         except (asyncio.CancelledError, DeadlinePassedError):
             # Whoever joined since waits for longer, and shall not pay for those who went away.
@@ -182,8 +157,7 @@ class AsyncDispatcher(Generic[JobT, ResultT]):
                 _log.exception("a run of %d texts failed", len(run))
             end(run, error)
         else:
-            record_run(run, start_ns=start_ns, end_ns=time.time_ns())
-            finish(run, results)
+            finish(run, results, start_ns, time.time_ns())
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         run = self._running.pop(task)

@@ -1,9 +1,9 @@
-"""One model at work: tokenize texts and queue them; and the protocols of its backend and of its source."""
+"""One model at work: tokenize texts, queue them, and read its runs."""
 
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeAlias
@@ -17,14 +17,23 @@ from gradewire_server.domain.caller import current_turn
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.encoders.batcher import FinishedJobs, QueueFullError, RunError, Submission
-from gradewire_server.encoders.pending import PendingText, VectorCall
+from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import ModelTelemetry
-from gradewire_server.encoders.tokenizer import TextTokenizer
-from gradewire_server.storage.codec import Blobs, ModelSpaces
+from gradewire_server.encoders.tokenizer import GraderTokenizer, TextTokenizer, joined
+from gradewire_server.storage import codec
+from gradewire_server.storage.codec import SENTENCE, WORDS, Blobs, ModelSpaces
+
+INLINE_CHARACTERS: Final = 4096
+"""Texts of up to this many characters together are tokenized on the event loop, in under 1 ms."""
+SHUTTING_DOWN: Final = Failure(Status.UNAVAILABLE, "the engine is shutting down")
+_QUEUE_FULL: Final = Failure(Status.UNAVAILABLE, "the encoder's queue is full; try again later")
+_NOT_FINITE: Final = Failure(Status.INTERNAL, "the encoder answered with a vector that is zero or not finite")
+_LOGIT_NOT_FINITE: Final = Failure(Status.INTERNAL, "the grader answered with a logit that is not finite")
+_WARM_UP: Final = ("warm", "one somewhat longer sentence to warm the encoder up before anyone waits for it")
 
 
 class Encoded(NamedTuple):
-    """What one text was made into.
+    """The vectors of one text.
 
     Attributes:
         blobs: All that was asked for when its turn came, or why there is nothing.
@@ -44,20 +53,14 @@ class VectorBackend(Protocol):
     """Texts to vectors. Lives on one event loop."""
 
     def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:
-        """Works texts out, each of which ends once; what is wanted of them may grow until their turn comes."""
-
-
-INLINE_CHARACTERS: Final = 4096
-"""Texts of up to this many characters together are tokenized on the event loop, in under 1 ms."""
-SHUTTING_DOWN: Final = Failure(Status.UNAVAILABLE, "the engine is shutting down")
-_QUEUE_FULL: Final = Failure(Status.UNAVAILABLE, "the encoder's queue is full; try again later")
+        """Work texts out, each of which ends once; what is wanted of them may grow until their turn comes."""
 
 
 class RunQueue(Protocol):
-    """Runs tokenized texts in batches."""
+    """A queue that runs tokenized texts in batches."""
 
     def submit(self, texts: Sequence[PendingText], /) -> Submission[PendingText, Encoded]:
-        """Takes the texts of one call whole; what is returned tells how they end.
+        """Take the texts of one call whole; what is returned tells how they end.
 
         Raises:
             QueueFullError: None was taken, for the queue is full.
@@ -65,12 +68,12 @@ class RunQueue(Protocol):
         """
 
     async def close(self, reason: Failure) -> None:
-        """Fails what is queued with `reason`, waits for what is running."""
+        """Fail what is queued with `reason`, wait for what is running."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoughEncoder:
-    """What makes approximate vectors of a model.
+    """An encoder of approximate vectors of a model.
 
     Attributes:
         encoder: Runs it; its entries in caches have names of their own.
@@ -129,7 +132,7 @@ class Encoder(VectorBackend):
             loop = asyncio.get_running_loop()
             tokenize_s = await loop.run_in_executor(self._tokenizing, self._tokenize, texts)
         self._telemetry.tokenize_s.observe(tokenize_s)
-        for call in _calls(texts):
+        for call in {call for text in texts for call in text.calls()}:
             call.timing.tokenize_s += tokenize_s
         now_s = time.monotonic()
         turn = current_turn()
@@ -149,13 +152,13 @@ class Encoder(VectorBackend):
                 yield part
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Ids of each text as `EmbedTokens` numbers them, special ones left out."""
+        """Return the ids of each text as `EmbedTokens` numbers them, special ones left out."""
         if sum(map(len, texts)) <= INLINE_CHARACTERS:
             return self._ids(texts)
         return await asyncio.get_running_loop().run_in_executor(self._tokenizing, self._ids, texts)
 
     async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
-        """Fails what is queued with `reason`, waits for what is running."""
+        """Fail what is queued with `reason`, wait for what is running."""
         self._closed = reason
         await self._queue.close(reason)
         await asyncio.to_thread(self._tokenizing.shutdown)
@@ -178,53 +181,114 @@ class Encoder(VectorBackend):
         return time.perf_counter() - started_s
 
 
-def _calls(texts: Sequence[PendingText]) -> set[VectorCall]:
-    return {call for text in texts for call in text.calls()}
-
-
-class NotNowError(Exception):
-    """A model is described here and cannot be used now; its source has it loaded again as soon as it can be.
+@dataclass(frozen=True, slots=True)
+class RunOutput:
+    """Vectors of one run.
 
     Attributes:
-        model: The model.
-        failure: What callers are told. MODEL_UNAVAILABLE: as things stand it is the wrong model; UNAVAILABLE: nobody
-            knows yet.
+        sentences: float32[n, dims], of unit length; of a grader its logits, [n, 1].
+        tokens: float32[n, padded tokens, dims] by layer, 1 for the first, of those that were asked for; rows of padding
+            are unspecified.
     """
 
-    def __init__(self, model: BuiltModel, failure: Failure) -> None:
-        super().__init__(failure.message)
-        self.model = model
-        self.failure = failure
+    sentences: NDArray[np.float32]
+    tokens: Mapping[int, NDArray[np.float32]]
 
 
-class UnusableError(Exception):
-    """A model is whole and yet of no use here, until it is built again; the message is for callers."""
+class RunReader:
+    """A reader of the runs of one model; in any thread.
 
+    Args:
+        tokenizer: The model's.
+        layers: Whose token vectors the model gives.
+        telemetry: Where runs are counted.
+    """
 
-class ModelSource(Protocol):
-    """A source of models; used on one event loop."""
+    def __init__(self, tokenizer: TextTokenizer, layers: Sequence[int], telemetry: ModelTelemetry) -> None:
+        self._tokenizer = tokenizer
+        self._layers = layers
+        self._telemetry = telemetry
 
-    def listed(self) -> Sequence[BuiltModel]:
-        """Models that are described here; broken ones are left out. Reads small files."""
+    def layers_for(self, texts: Sequence[PendingText]) -> list[int]:
+        """Take the texts of a run; return layers whose token vectors it has to give, ascending."""
+        return sorted({kind or self._layers[-1] for text in texts for kind in text.take()})
 
-    def describe(self, name: str) -> BuiltModel:
-        """One model; raises ModelNotBuiltError or ModelBrokenError."""
-
-    async def open(self, name: str, *, namespace: str) -> Encoder:
-        """Gets a model ready to run.
+    def read(self, texts: Sequence[PendingText], output: RunOutput, started_s: float) -> list[Encoded]:
+        """Make blobs of a run's output.
 
         Args:
-            name: Of the model.
-            namespace: See `CacheConfig.namespace`.
-
-        Raises:
-            ModelError: It is not here, or is broken.
-            UnusableError: It is here, and nothing for this source.
-            NotNowError: It is here, and cannot be used now.
+            texts: Taken, in the order of the output's rows.
+            output: What the run gave.
+            started_s: When the run began, in `time.perf_counter()` seconds.
         """
+        blobs = self.make_blobs(texts, output)
+        rows = token_ids(texts)
+        padded_tokens = len(rows) * max(map(len, rows))
+        duration_s = time.perf_counter() - started_s
+        began_s = time.monotonic() - duration_s
+        self._telemetry.ran(texts, padded_tokens=padded_tokens, began_s=began_s, duration_s=duration_s)
+        return [Encoded(each, began_s=began_s) for each in blobs]
 
-    def trouble(self, name: str) -> str:
-        """Why a model that was opened cannot compute now; empty when it can."""
+    def make_blobs(self, texts: Sequence[PendingText], output: RunOutput) -> list[Blobs | Failure]:
+        """Return blobs of each text, or why there are none; arguments as of `read`."""
+        tokenized = [text.tokens for text in texts if text.tokens is not None]
+        rounded, good = codec.round_vectors(output.sentences)
+        truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
+        return [
+            self._blobs(text, row, blob, output) if good[row] else _NOT_FINITE
+            for row, (text, blob) in enumerate(zip(texts, codec.encode_blobs(rounded, truncated), strict=True))
+        ]
 
-    async def close(self) -> None:
-        """Gives back what it holds; all encoders are closed by then."""
+    def _blobs(self, text: PendingText, row: int, sentence: bytes, output: RunOutput) -> Blobs | Failure:
+        blobs = {SENTENCE: sentence}
+        for kind in text.taken or ():
+            assert text.tokens is not None  # noqa: S101 - for mypy: it was tokenized before it was taken
+            rows = self._tokenizer.rows(text.tokens, special=kind != WORDS)
+            vectors = output.tokens[kind or self._layers[-1]][row, rows.positions]
+            blob = codec.encode_tokens(sentence, vectors, rows.offsets, rows.ids)
+            if blob is None:
+                return _NOT_FINITE
+            blobs[kind] = blob
+        return blobs
+
+
+def token_ids(texts: Sequence[PendingText]) -> list[NDArray[np.int32]]:
+    """Return the ids of tokenized texts, in order: a row for each, or for each of its pieces."""
+    return [row for text in texts if text.tokens is not None for row in text.tokens.rows]
+
+
+class GraderRunReader(RunReader):
+    """A reader of the runs of one grader; in any thread."""
+
+    @override
+    def make_blobs(self, texts: Sequence[PendingText], output: RunOutput) -> list[Blobs | Failure]:
+        logits = output.sentences[:, 0]
+        made: list[Blobs | Failure] = []
+        row = 0
+        for text in texts:
+            assert text.tokens is not None  # noqa: S101 - for mypy: it was tokenized before it was taken
+            pieces = len(text.tokens.ends)
+            logit = float(logits[row : row + pieces].max())
+            row += pieces
+            blob = codec.encode_logit(logit, truncated=text.tokens.truncated, pieces=pieces)
+            made.append({SENTENCE: blob} if np.isfinite(logit) else _LOGIT_NOT_FINITE)
+        return made
+
+
+def open_tokenizer(model: BuiltModel) -> TextTokenizer:
+    """Return the tokenizer of a model."""
+    if model.kind == "grader":
+        return GraderTokenizer(model.tokenizer_path)
+    return TextTokenizer(model.tokenizer_path, max_tokens=model.max_tokens, prefix=model.prefix)
+
+
+def run_reader(model: BuiltModel, tokenizer: TextTokenizer, telemetry: ModelTelemetry) -> RunReader:
+    """Return what makes blobs of a model's runs."""
+    kind = GraderRunReader if model.kind == "grader" else RunReader
+    return kind(tokenizer, model.token_layers, telemetry)
+
+
+def warm_up_ids(model: BuiltModel, tokenizer: TextTokenizer) -> list[NDArray[np.int32]]:
+    """Return token ids of a short and of a longer text, for runs that nobody waits for."""
+    texts = [joined((text, text, text)) for text in _WARM_UP] if model.kind == "grader" else _WARM_UP
+    return [text.ids for text in tokenizer.encode(texts)]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire_models.catalog.loading import default_model
 from gradewire_server.encoders.cached_encoder import CachedEncoder
+from gradewire_server.encoders.library import ModelLibrary
 from gradewire_server.encoders.pending import PendingTexts
 from gradewire_server.encoders.prometheus import EncoderTelemetry
-from gradewire_server.encoders.service import EncoderService, ModelLibrary
+from gradewire_server.encoders.service import EncoderService
 
 _GPU_CLASS: Final = "fp16-cuda"
 
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from gradewire_server.encoders.cached_encoder import BlobCache
-    from gradewire_server.encoders.encoder import ModelSource
+    from gradewire_server.encoders.library import ModelSource
     from gradewire_server.settings.engine import EngineConfig
 
 
 def check_installed(config: EngineConfig) -> None:
-    """Imports what encoders run on.
+    """Import what encoders run on.
 
     Raises:
         ImportError: It is not installed; its `name` says what.
@@ -31,7 +32,7 @@ def check_installed(config: EngineConfig) -> None:
 
 
 def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorRegistry) -> EncoderService:
-    """The service; no model is loaded yet. Takes a second where it looks for a GPU and there is one.
+    """Return the service; no model is loaded yet. Takes a second where it looks for a GPU and there is one.
 
     Args:
         config: See `EngineConfig`.
@@ -73,5 +74,5 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
 
 
 def _default_on_gpu(config: EngineConfig) -> str:
-    """Who asks for a GPU wants the default encoder on it, and not on the CPU beside it; empty: nobody asks."""
+    """Return the GPU variant of the default encoder, or "" without a GPU."""
     return f"{default_model().name}-{_GPU_CLASS}" if config.triton is None and config.gpu.required else ""

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -20,8 +20,18 @@ from gradewire_models.repository.built import BuiltModel, list_built, load_built
 from gradewire_models.runtime import cpu_session_options, onnxruntime
 from gradewire_server.encoders.batcher import Batcher, lower_priority
 from gradewire_server.encoders.cuda import Buckets, BucketSession, Gpu, gpu_compute, gpu_thread, open_bound
-from gradewire_server.encoders.encoder import Encoded, Encoder, ModelSource, RoughEncoder, UnusableError
-from gradewire_server.encoders.outputs import RunOutput, RunReader, open_tokenizer, run_reader, token_ids, warm_up_ids
+from gradewire_server.encoders.encoder import (
+    Encoded,
+    Encoder,
+    RoughEncoder,
+    RunOutput,
+    RunReader,
+    open_tokenizer,
+    run_reader,
+    token_ids,
+    warm_up_ids,
+)
+from gradewire_server.encoders.library import ModelSource, UnusableError
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
@@ -72,7 +82,7 @@ class EncoderSession:
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Runs texts of any lengths, padded to the longest.
+        """Run texts of any lengths, padded to the longest.
 
         Args:
             ids: Token ids of each text, at least one.
@@ -113,7 +123,7 @@ class Bf16Session:
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Runs texts of any lengths; as `EncoderSession.run`.
+        """Run texts of any lengths, as `EncoderSession.run`.
 
         Args:
             ids: Token ids of each text, at least one.
@@ -127,7 +137,7 @@ class Bf16Session:
 
 
 def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
-    """The same model under a digest that names of entries in caches follow from.
+    """Return the same model under a digest that names of entries in caches follow from.
 
     Another processor or another OpenVINO gives other bits, up to 1e-3 of a component: they share no entries.
 
@@ -146,7 +156,7 @@ class Session(Protocol):
     """A model that is loaded; called from worker threads, several at a time."""
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """See `EncoderSession.run`."""
+        """Run texts of any lengths; see `EncoderSession.run`."""
 
 
 class OpenSession(NamedTuple):
@@ -157,7 +167,7 @@ class OpenSession(NamedTuple):
 
 
 def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> OpenSession:
-    """Loads a model where its digest says that its vectors are made.
+    """Load a model where its digest says that its vectors are made.
 
     Args:
         model: Of the repository.
@@ -170,10 +180,19 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
         RuntimeError: ONNX Runtime cannot load it.
     """
     if model.numeric_class == BF16_CLASS:
-        # It cuts runs by padded length itself.
-        return OpenSession(_open_bf16(model, compute), replace(compute, padding_cost=0.0))
+        try:
+            # It cuts runs by padded length itself.
+            return OpenSession(Bf16Session(model, compute), replace(compute, padding_cost=0.0))
+        except Bf16UnavailableError as error:
+            _log.warning("model %s cannot be loaded: %s", model.name, error, exc_info=error)
+            # Its digest stands for vectors in bf16; the same graph in fp32 gives others.
+            raise UnusableError(
+                f"model {model.name!r} computes in bf16, which cannot be had here: {error}; use {model.base} here"
+            ) from error
     if model.on_cpu:
-        cost = _PADDING_COST if _takes_padding_out(model) else compute.padding_cost
+        # Graphs of `gradewire models build` have padding in attention only; exported ones keep it in all layers.
+        built_here = model.adapter is not None or model.name in load_catalog()
+        cost = _PADDING_COST if built_here else compute.padding_cost
         return OpenSession(EncoderSession(model, compute), replace(compute, padding_cost=cost))
     if not model.numeric_class.endswith("-cuda") or gpu.index is None:
         # Its digest stands for vectors that a GPU made; the same graph on a CPU gives others.
@@ -188,71 +207,46 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
     return OpenSession(BucketSession(bound, model, buckets, thread), gpu_compute(compute, config))
 
 
-def _takes_padding_out(model: BuiltModel) -> bool:
-    """Whether its graph is one of `gradewire models build`; exported ones keep padding in all layers."""
-    return model.adapter is not None or model.name in load_catalog()
-
-
-def _open_bf16(model: BuiltModel, compute: ComputeConfig) -> Bf16Session:
-    try:
-        return Bf16Session(model, compute)
-    except Bf16UnavailableError as error:
-        _log.warning("model %s cannot be loaded: %s", model.name, error, exc_info=error)
-        # Its digest stands for vectors in bf16; the same graph in fp32 gives others.
-        raise UnusableError(
-            f"model {model.name!r} computes in bf16, which cannot be had here: {error}; use {model.base} here"
-        ) from error
-
-
-@dataclass(frozen=True, slots=True)
-class RoughSession:
-    """What makes approximate vectors of a model.
+class RoughSession(NamedTuple):
+    """A model in bf16 beside its own session.
 
     Attributes:
-        session: Runs it.
+        session: Makes approximate vectors; None where nothing does.
         cosine_error: See `ModelMetadata.rough_cosine_error`.
+        problem: Why there is none though the settings ask for it.
     """
 
-    session: Bf16Session
-    cosine_error: float
+    session: Session | None = None
+    cosine_error: float = 0.0
+    problem: str = ""
 
 
-def open_rough(
-    model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer
-) -> RoughSession | str | None:
-    """A model in bf16 beside its own session, where the settings ask for it.
+def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer) -> RoughSession:
+    """Open a model in bf16 beside its own session, where the settings ask for it and it has vectors on CPUs.
 
     Args:
         model: What is loaded.
         compute: Says whether windows are chosen in bf16.
         exact: The model's session.
         tokenizer: The model's.
-
-    Returns:
-        None where nobody asks, or the model has no vectors on CPUs, or bf16's already; why it cannot be had where it
-        cannot.
     """
-    if compute.window_choice != "bf16" or model.kind == "grader" or not model.on_cpu:
-        return None
-    if model.numeric_class == BF16_CLASS:
-        return None
+    wanted = compute.window_choice == "bf16" and model.kind != "grader" and model.on_cpu
+    if not wanted or model.numeric_class == BF16_CLASS:
+        return RoughSession()
     try:
         session = Bf16Session(model, compute)
         return RoughSession(session, measured_cosine_error(exact, session, tokenizer))
-    except Bf16UnavailableError as error:
-        return _fp32_stays(model, str(error), error)
-    except RuntimeError as error:  # of OpenVINO or ONNX Runtime; its words name files
-        return _fp32_stays(model, "a first run failed, the server's log says why", error)
-
-
-def _fp32_stays(model: BuiltModel, why: str, error: Exception) -> str:
-    problem = f"windows of {model.name} are chosen in fp32, not in bf16: {why}"
-    _log.warning("%s", problem, exc_info=error)
-    return problem
+    except (Bf16UnavailableError, RuntimeError) as error:
+        # Words of OpenVINO and ONNX Runtime name files.
+        known = isinstance(error, Bf16UnavailableError)
+        why = str(error) if known else "a first run failed, the server's log says why"
+        problem = f"windows of {model.name} are chosen in fp32, not in bf16: {why}"
+        _log.warning("%s", problem, exc_info=error)
+        return RoughSession(problem=problem)
 
 
 def measured_cosine_error(exact: Session, rough: Session, tokenizer: TextTokenizer) -> float:
-    """Largest error of a cosine of an approximate vector and an exact one, over all pairs of a fixed set of texts.
+    """Return the largest error of a cosine of an approximate vector and an exact one, over pairs of fixed texts.
 
     Returns:
         With a margin for texts that are not among them.
@@ -274,13 +268,12 @@ def _vectors(session: Session, ids: Sequence[NDArray[np.int32]]) -> NDArray[np.f
 
 
 class _OpenModel(NamedTuple):
-    """A model that is ready to run; `rough` makes approximate vectors of it, or says why nothing does though asked."""
+    """A model that is ready to run."""
 
     model: BuiltModel
     tokenizer: TextTokenizer
-    session: Session
-    compute: ComputeConfig
-    rough: RoughSession | str | None
+    opened: OpenSession
+    rough: RoughSession
 
 
 class SessionSource(ModelSource):
@@ -317,48 +310,29 @@ class SessionSource(ModelSource):
         # A thread of its own: ONNX Runtime's threads are started by it, and have its priority.
         opening = ThreadPoolExecutor(1, initializer=lower_priority, initargs=(self._compute.nice,))
         try:
-            opened = await loop.run_in_executor(opening, self._open, name)
+            model, tokenizer, opened, rough = await loop.run_in_executor(opening, self._open, name)
         finally:
             opening.shutdown(wait=False)
-        return self._encoder(opened, namespace)
-
-    def _encoder(self, opened: _OpenModel, namespace: str) -> Encoder:
-        model, rough = opened.model, opened.rough
-        spaces = ModelSpaces.of_model(namespace, model)
-        if model.numeric_class == BF16_CLASS:
-            spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "vectors"))
-        approximate = None
-        if isinstance(rough, RoughSession):
-            of_rough = ModelSpaces.of_model(namespace, described_for_caches(model, "to choose windows"))
-            runs = self._running(opened, rough.session, of_rough, name=f"{model.name}-{BF16_CLASS}")
-            remark = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
-            approximate = RoughEncoder(runs, rough.cosine_error, remark)
-        degraded = rough if isinstance(rough, str) else ""
-        name = f"{model.name}-{model.numeric_class}"
-        return self._running(opened, opened.session, spaces, name=name, rough=approximate, degraded=degraded)
-
-    def _running(  # noqa: PLR0913 - the opened model and one of its sessions, and two that have defaults
-        self,
-        opened: _OpenModel,
-        session: Session,
-        spaces: ModelSpaces,
-        *,
-        name: str,
-        rough: RoughEncoder | None = None,
-        degraded: str = "",
-    ) -> Encoder:
-        model, tokenizer = opened.model, opened.tokenizer
         telemetry = ModelTelemetry(self._telemetry, model.name)
-        queue = Batcher(_SessionRuns(session, run_reader(model, tokenizer, telemetry)), opened.compute, name=name)
-        return Encoder(model, tokenizer, spaces, queue, telemetry, rough=rough, degraded=degraded)
+        reader = run_reader(model, tokenizer, telemetry)
 
-    @override
-    def trouble(self, name: str) -> str:
-        return ""
+        def runs(session: Session, numeric_class: str) -> Batcher[PendingText, Encoded]:
+            return Batcher(_SessionRuns(session, reader), opened.compute, name=f"{model.name}-{numeric_class}")
+
+        approximate = None
+        if rough.session is not None:
+            spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "to choose windows"))
+            beside = Encoder(model, tokenizer, spaces, runs(rough.session, BF16_CLASS), telemetry)
+            remark = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
+            approximate = RoughEncoder(beside, rough.cosine_error, remark)
+        shown = described_for_caches(model, "vectors") if model.numeric_class == BF16_CLASS else model
+        spaces = ModelSpaces.of_model(namespace, shown)
+        queue = runs(opened.session, model.numeric_class)
+        return Encoder(model, tokenizer, spaces, queue, telemetry, rough=approximate, degraded=rough.problem)
 
     @override
     async def close(self) -> None:
-        return
+        pass  # nothing is held here
 
     def _open(self, name: str) -> _OpenModel:
         model = load_built(self._repository, name)
@@ -368,8 +342,7 @@ class SessionSource(ModelSource):
         for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
                 opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)
-        rough = open_rough(model, self._compute, opened.session, tokenizer)
-        return _OpenModel(model, tokenizer, opened.session, opened.compute, rough)
+        return _OpenModel(model, tokenizer, opened, open_rough(model, self._compute, opened.session, tokenizer))
 
 
 class _SessionRuns:
@@ -380,7 +353,7 @@ class _SessionRuns:
         self._reader = reader
 
     def __call__(self, texts: Sequence[PendingText], /, *, exclusive: bool) -> list[Encoded]:
-        """Computes one run."""
+        """Compute one run."""
         started_s = time.perf_counter()
         output = self._session.run(token_ids(texts), layers=self._reader.layers_for(texts), exclusive=exclusive)
         return self._reader.read(texts, output, started_s)

@@ -46,7 +46,7 @@ class VectorCall:
         self._future: asyncio.Future[None] | None = None
 
     def ran(self, began_s: float, *, queued_s: float) -> None:
-        """Notes a run that is over now: queueing ends where the first run begins, inference where the last one ends.
+        """Note a run that is over now: queueing ends where the first run begins, inference where the last one ends.
 
         Args:
             began_s: When the run began, `time.monotonic()` seconds.
@@ -58,11 +58,11 @@ class VectorCall:
         self.timing.inference_s = time.monotonic() - self._began_s
 
     def expect(self) -> None:
-        """Counts one result that will be settled later."""
+        """Count one result that will be settled later."""
         self._pending += 1
 
     def settle(self, position: int, result: bytes | Failure, source: AnswerSource) -> None:
-        """Takes one result; the last one wakes the waiter."""
+        """Take one result; the last one wakes the waiter."""
         if self.results[position] is not None:
             return  # timed out before
         self.results[position] = result
@@ -72,7 +72,7 @@ class VectorCall:
             self._wake()
 
     async def wait(self) -> None:
-        """Returns when every result is there; at the deadline open ones become TIMEOUT."""
+        """Return when every result is there; at the deadline open ones become TIMEOUT."""
         timer: asyncio.TimerHandle | None = None
         try:
             if self._pending:
@@ -135,7 +135,7 @@ class PendingText:
         return self.tier is Tier.REFERENCE or (self.tier is Tier.PREDICTION and not self.token_kinds)
 
     def take(self) -> frozenset[VectorKind]:
-        """Settles what its run is asked for; what is wanted later takes another one. Any thread."""
+        """Settle what its run is asked for; what is wanted later takes another one. Any thread."""
         located = self.tokens is not None and self.tokens.kept is not None
         self.taken = self.token_kinds if located else frozenset()
         return self.taken
@@ -146,7 +146,7 @@ class PendingText:
         return 0 if self.tokens is None else len(self.tokens.ids)
 
     def is_wanted(self, now_s: float) -> bool:
-        """Whether somebody waits for it whose deadline has not passed: its own deadline is the latest of them."""
+        """Return whether somebody waits for it whose deadline has not passed."""
         return any(call.open and call.deadline_s > now_s for call, _, _ in self.subscribers)
 
     @property
@@ -155,7 +155,7 @@ class PendingText:
         return max((call.deadline_s for call, _, _ in self.subscribers if call.open), default=-math.inf)
 
     def calls(self) -> Iterable[VectorCall]:
-        """Everyone who subscribed."""
+        """Return everyone who subscribed."""
         return (call for call, _, _ in self.subscribers)
 
 
@@ -172,7 +172,7 @@ class PendingTexts:
         return self._texts.get(pending.name) is pending
 
     def join(self, name: bytes, call: VectorCall, position: int, kind: VectorKind, tier: Tier) -> bool:
-        """Subscribes to the pending text of `name` if there is one; says whether there was."""
+        """Subscribe to the pending text of `name` if there is one; return whether there was."""
         pending = self._texts.get(name)
         if pending is None:
             return False
@@ -181,12 +181,12 @@ class PendingTexts:
         return True
 
     def start(self, pending: PendingText, call: VectorCall, position: int, kind: VectorKind) -> None:
-        """Takes a new text in, with its first subscriber."""
+        """Take a new text in, with its first subscriber."""
         self._texts[pending.name] = pending
         _subscribe(pending, call, position, kind)
 
     def complete(self, pending: PendingText, result: Blobs | Failure, source: AnswerSource) -> bool:
-        """Ends the wait for a text: its first subscriber gets `source`, those that joined later JOINED.
+        """End the wait for a text: its first subscriber gets `source`, those that joined later JOINED.
 
         Returns:
             Whether everyone was served. Those who want what is not in `result` go on waiting, for another run of it.
@@ -208,7 +208,7 @@ class PendingTexts:
         return not waiting
 
     def drop(self, pending: PendingText) -> bool:
-        """Ends the wait for a text that is not wanted any more; says whether a deadline was the reason."""
+        """End the wait for a text that is not wanted any more; return whether a deadline was the reason."""
         timed_out = any(call.open or call.deadline_s < math.inf for call in pending.calls())
         self.complete(pending, _TIMED_OUT if timed_out else _ABANDONED, AnswerSource.COMPUTED)
         return timed_out

@@ -44,12 +44,12 @@ class EncoderTelemetry:
         self._texts_by_source = [self.texts.labels(source.name.lower()) for source in AnswerSource]
 
     def expose(self, *, in_flight: Callable[[], float]) -> None:
-        """Shows how many texts are being worked out, read when it is asked for."""
+        """Show how many texts are being worked out, read when it is asked for."""
         gauge = Gauge(f"{_PREFIX}_in_flight_texts", "Texts that are being worked out.", registry=self._registry)
         gauge.set_function(in_flight)
 
     def count_answers(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
-        """Counts the texts of one call.
+        """Count the texts of one call.
 
         Args:
             sources: `AnswerSource` of each text.
@@ -65,7 +65,7 @@ class EncoderTelemetry:
 
 
 class ModelTelemetry:
-    """The same, of one model.
+    """The metrics of one model.
 
     Args:
         telemetry: Of all encoders.
@@ -82,7 +82,7 @@ class ModelTelemetry:
         self._padding_tokens = telemetry.tokens.labels(name, "padding")
 
     def ran(self, texts: Sequence[PendingText], *, padded_tokens: int, began_s: float, duration_s: float) -> None:
-        """Counts one run.
+        """Count one run.
 
         Args:
             texts: Of the run.
@@ -124,6 +124,6 @@ class TritonTelemetry:
         )
 
     def set_breaker(self, model: str, state: BreakerState) -> None:
-        """Shows the state of a model's breaker."""
+        """Show the state of a model's breaker."""
         for each in BreakerState:
             self._breaker.labels(model, each).set(each is state)

@@ -34,6 +34,10 @@ _CHARACTERS_AT_ONCE: Final = 65_536
 _ONE_BY_ONE: Final = 64
 """Up to so many texts are tokenized one after another. A batch is spread over the library's threads, and where encoder
 runs keep all cores busy, waiting for these takes ten times as long as the work."""
+_AROUND: Final = 2
+_MORE: Final = 1
+"""Tokens beyond those that are read, so that it shows that there are more."""
+_ANSWER_TOKENS: Final = MAX_TOKENS * (MAX_PIECES + 1) // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ class TextTokenizer:
         self._around = np.unique(np.array(self._tokenizer.encode("").ids, np.int32))
 
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
-        """Tokenizes `texts`; about 9 µs for a short one, half as much again with offsets.
+        """Tokenize `texts`; about 9 µs for a short one, half as much again with offsets.
 
         The ids are those of the whole text, as long as what the model reads of it lies within the first
         `read_characters`; of what lies behind them nothing is read, and the text counts as truncated.
@@ -112,11 +116,6 @@ class TextTokenizer:
         for part in _parts(texts, self._head_characters):
             tokenized += self._encode_part(part, offsets=offsets)
         return tokenized
-
-    @property
-    def read_characters(self) -> int:
-        """Characters of a text that are looked at, at the most."""
-        return self._read_characters
 
     def _encode_part(self, texts: Sequence[str], *, offsets: bool) -> list[Tokenized]:
         heads = [self._head(text) for text in texts]
@@ -135,7 +134,7 @@ class TextTokenizer:
         return tokenized
 
     def _encode_long(self, text: str, *, offsets: bool) -> Tokenized:
-        """Tokenizes a text whose beginning was not enough."""
+        """Tokenize a text whose beginning was not enough."""
         read = text[: self._read_characters]
         tokenized = self._read(self._tokenizer.encode(self._prefix + read), offsets=offsets)
         if len(read) < len(text) and not tokenized.truncated:
@@ -144,7 +143,7 @@ class TextTokenizer:
         return tokenized
 
     def rows(self, tokenized: Tokenized, *, special: bool) -> TokenRows:
-        """The tokens of a text that was encoded with offsets; those of the prefix are never among them.
+        """Return the tokens of a text that was encoded with offsets; those of the prefix are never among them.
 
         Args:
             tokenized: The text.
@@ -174,7 +173,7 @@ class TextTokenizer:
         return text[: self._head_characters]
 
     def _is_enough(self, text: str, head: str, encoding: Encoding) -> bool:
-        """Whether the beginning of a text gives the ids of the whole text.
+        """Return whether the beginning of a text gives the ids of the whole text.
 
         Words never merge across white space: what is cut there and has too many tokens is like the whole text. What is
         cut within a word may differ from it in the tokens of that word, and so must have that many more.
@@ -199,7 +198,7 @@ class TextTokenizer:
 
 
 def _parts(texts: Sequence[str], head_characters: int) -> Iterator[Sequence[str]]:
-    """The texts in order, in parts of which the beginnings have few enough characters together."""
+    """Yield the texts in order, in parts of which the beginnings have few enough characters together."""
     start = characters = 0
     for index, text in enumerate(texts):
         size = min(len(text), head_characters)
@@ -211,23 +210,17 @@ def _parts(texts: Sequence[str], head_characters: int) -> Iterator[Sequence[str]
 
 
 def joined(texts: GradedTexts) -> str:
-    """One text; other texts never give the same, wherever one ends and the next begins."""
+    """Return one text of three; others never give the same, wherever one ends and the next begins."""
     question, reference, answer = texts
     return f"{len(question)} {len(reference)} {question}{reference}{answer}"
 
 
 def parted(text: str) -> GradedTexts:
-    """The texts that `joined` made `text` of."""
+    """Return the texts that `joined` made `text` of."""
     question_length, reference_length, texts = text.split(" ", 2)
     end = int(question_length)
     answer = end + int(reference_length)
     return texts[:end], texts[end:answer], texts[answer:]
-
-
-_AROUND: Final = 2
-_MORE: Final = 1
-"""Tokens beyond those that are read, so that it shows that there are more."""
-_ANSWER_TOKENS: Final = MAX_TOKENS * (MAX_PIECES + 1) // 2
 
 
 class GraderTokenizer(TextTokenizer):
@@ -249,7 +242,7 @@ class GraderTokenizer(TextTokenizer):
 
     @override
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
-        """Tokenizes joined texts; there are no offsets in three texts, and `kept` stays None."""
+        """Tokenize joined texts; there are no offsets in three texts, and `kept` stays None."""
         del offsets
         parts = [parted(text) for text in texts]
         short = self._short.encode([text for question, reference, _ in parts for text in (question, reference)])
@@ -269,6 +262,6 @@ class GraderTokenizer(TextTokenizer):
 
 
 def _bare(text: Tokenized) -> list[int]:
-    """Ids without those that the tokenizer puts around a text."""
+    """Return ids without those that the tokenizer puts around a text."""
     ids: list[int] = text.ids[1:-1].tolist()
     return ids

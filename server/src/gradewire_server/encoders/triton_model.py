@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import ATTENTION_MASK, FINGERPRINT_OUTPUT, INPUT_IDS
-from gradewire_server.encoders.outputs import RunOutput
+from gradewire_server.encoders.encoder import RunOutput
 from gradewire_server.encoders.prometheus import TritonTelemetry
 from gradewire_server.resilience import Breaker
 from gradewire_server.triton import OVERLOAD, Fault, TritonClient, TritonError
@@ -21,10 +21,15 @@ _log = logging.getLogger(__name__)
 
 _STEPS: Final = ((64, 8), (128, 16), (512, 32))
 _LARGEST_STEP: Final = 64
+_FAILURES_TO_OPEN: Final = 3
+_FAILURE_WINDOW_S: Final = 10.0
+PROBE_TIMEOUT_S: Final = 5.0
+_LOG_AGAIN_S: Final = 10.0
+_DOUBTFUL: Final = frozenset({Fault.REPLACED, Fault.NOT_READY, Fault.LATE, Fault.FAILED})
 
 
 def padded_tokens(tokens: int, *, max_tokens: int) -> int:
-    """The length to pad to: steps of 8 up to 64 tokens, of 16 up to 128, of 32 up to 512, then of 64.
+    """Return the length to pad to: steps of 8 up to 64 tokens, of 16 up to 128, of 32 up to 512, then of 64.
 
     Args:
         tokens: Of the longest text, 1 to `max_tokens`.
@@ -35,7 +40,7 @@ def padded_tokens(tokens: int, *, max_tokens: int) -> int:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], *, max_tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Token ids and attention mask, int64[n, padded tokens] each; what stands under a zero of the mask is never read.
+    """Return token ids and attention mask, int64[n, padded tokens] each; ids under a zero of the mask are never read.
 
     Args:
         ids: int32[tokens] of each text, at least one, none longer than `max_tokens`.
@@ -47,13 +52,6 @@ def pad(ids: Sequence[NDArray[np.int32]], *, max_tokens: int) -> tuple[NDArray[n
     padded = np.zeros(mask.shape, np.int64)
     padded[mask] = np.concatenate(ids)
     return padded, mask.astype(np.int64)
-
-
-_FAILURES_TO_OPEN: Final = 3
-_FAILURE_WINDOW_S: Final = 10.0
-PROBE_TIMEOUT_S: Final = 5.0
-_LOG_AGAIN_S: Final = 10.0
-_DOUBTFUL: Final = frozenset({Fault.REPLACED, Fault.NOT_READY, Fault.LATE, Fault.FAILED})
 
 
 class TritonModel:
@@ -105,7 +103,7 @@ class TritonModel:
     async def infer(
         self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], timeout_s: float | None = None
     ) -> RunOutput:
-        """Vectors of texts, in one request.
+        """Get vectors of texts, in one request.
 
         Args:
             ids: Token ids of each text, at least one.
@@ -132,7 +130,7 @@ class TritonModel:
         return RunOutput(answer[model.sentence_output], tokens)
 
     async def probe(self) -> bool:
-        """Has a few texts computed at a time, though the breaker be open; the outcome decides about it.
+        """Have a few texts computed at a time, though the breaker be open; the outcome decides about it.
 
         Returns:
             Whether every one went well. Where some did the model is of use, and yet something is wrong with it.
@@ -144,11 +142,8 @@ class TritonModel:
         probes = self._probes if self.breaker.closed else self._probes[:1]
         self.breaker.probing()
         timeout_s = min(self._client.timeout_s, PROBE_TIMEOUT_S)
-        errors = [
-            error
-            for error in await asyncio.gather(*(self._probe(ids, timeout_s) for ids in probes))
-            if error is not None
-        ]
+        outcomes = await asyncio.gather(*(self._probe(ids, timeout_s) for ids in probes))
+        errors = [error for error in outcomes if error is not None]
         replaced = [error for error in errors if error.kind is Fault.REPLACED]
         if replaced or len(errors) == len(probes):
             worst = (replaced or errors)[0]
@@ -171,32 +166,32 @@ class TritonModel:
         return None
 
     def lost(self, error: TritonError) -> None:
-        """Takes note that it is of no use now, however few inferences have failed."""
+        """Take note that it is of no use now, however few inferences have failed."""
         self._log(error)
         self.breaker.open()
 
     def computed(self) -> None:
-        """A run went well."""
+        """Take note that a run went well."""
         self._computed_s = time.monotonic()
         self.breaker.succeeded()
 
     def computed_since(self, since_s: float) -> bool:
-        """Whether a run went well since then."""
+        """Return whether a run went well since then."""
         return self._computed_s > since_s
 
     def failed_once(self, error: TritonError) -> None:
-        """Counts an inference that failed and will be sent again."""
+        """Count an inference that failed and will be sent again."""
         self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
         self._log(error)
         self._doubted()
 
     def overdue(self, sent_s: float) -> None:
-        """A run's callers have given up; where nothing else went well meanwhile it may hang."""
+        """Take note that a run's callers have given up; where nothing else went well meanwhile it may hang."""
         if not self.computed_since(sent_s):
             self._doubted()
 
     def note(self, error: TritonError) -> None:
-        """Counts an inference that failed, and draws the conclusions."""
+        """Count an inference that failed, and draw the conclusions."""
         self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
         self._log(error)
         if error.meaning.breaks:
@@ -223,7 +218,5 @@ class TritonModel:
 
 def _check_vectors(vectors: NDArray[Any], shape: tuple[int, ...]) -> None:
     if vectors.shape != shape or vectors.dtype != np.float32:
-        raise TritonError(
-            Fault.WRONG_ANSWER,
-            f"vectors {vectors.dtype}{list(vectors.shape)} instead of float32{list(shape)}",
-        )
+        found = f"vectors {vectors.dtype}{list(vectors.shape)} instead of float32{list(shape)}"
+        raise TritonError(Fault.WRONG_ANSWER, found)

@@ -19,8 +19,17 @@ from gradewire_models.repository.grader_input import MAX_PIECES
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.encoders.batcher import DeadlinePassedError, RunError
 from gradewire_server.encoders.dispatcher import AsyncDispatcher, DispatchLimits, RemoteRuns
-from gradewire_server.encoders.encoder import Encoded, Encoder, ModelSource, NotNowError, UnusableError
-from gradewire_server.encoders.outputs import RunOutput, RunReader, open_tokenizer, run_reader, token_ids, warm_up_ids
+from gradewire_server.encoders.encoder import (
+    Encoded,
+    Encoder,
+    RunOutput,
+    RunReader,
+    open_tokenizer,
+    run_reader,
+    token_ids,
+    warm_up_ids,
+)
+from gradewire_server.encoders.library import ModelSource, NotNowError, UnusableError
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry, TritonTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
@@ -29,11 +38,18 @@ from gradewire_server.settings.engine import ComputeConfig, TritonConfig
 from gradewire_server.storage.codec import ModelSpaces
 from gradewire_server.triton import Fault, TritonClient, TritonError
 
-_REMEDY = "give both the same model repository, and load the model again in Triton"
+_REMEDY: Final = "give both the same model repository, and load the model again in Triton"
+_DEADLINE_SLACK_S: Final = 0.05
+"""An inference that ends with a timeout this shortly before its callers' deadline has ended because of that."""
+_OUT_OF_TIME: Final = frozenset({Fault.LATE, Fault.QUEUE_TIMEOUT})
+_REPLACING_S: Final = 0.2
+_RUN_OVERHEAD_TOKENS: Final = 24
+_MOST_PROBES: Final = 8
+_PROBE_STEP_TOKENS: Final = 8
 
 
 def check_arithmetic(model: BuiltModel) -> None:
-    """Refuses a model whose vectors Triton does not make.
+    """Refuse a model whose vectors Triton does not make.
 
     Raises:
         UnusableError: It computes in bf16 on OpenVINO; ONNX Runtime, which Triton runs it with, would in fp32.
@@ -46,7 +62,7 @@ def check_arithmetic(model: BuiltModel) -> None:
 
 
 def check_catalog(model: BuiltModel) -> None:
-    """Compares a description with the catalog, where that lists the model.
+    """Compare a description with the catalog, where that lists the model.
 
     Raises:
         NotNowError: Its digest differs; the message names both.
@@ -55,48 +71,31 @@ def check_catalog(model: BuiltModel) -> None:
     if known is not None and known.digest and known.digest != model.digest:
         raise _wrong(
             model,
-            f"model {model.name!r} has the digest {model.digest} in the model repository, the catalog says "
-            f"{known.digest}; {known.build_hint} builds the latter",
+            f"has the digest {model.digest} in the model repository, the catalog says {known.digest}; "
+            f"{known.build_hint} builds the latter",
         )
 
 
 def check_served(model: BuiltModel, served: ServedModel) -> None:
-    """Compares what Triton says of a model with its description here.
+    """Compare what Triton says of a model with its description here.
 
     Raises:
         NotNowError: Digest, fingerprint, tensors, batch size or accelerators differ, or it runs on another device than
             its numeric class says; the message names both.
     """
-    what = f"model {model.name!r}"
-    digest = served.facts.get("digest", "none")
-    if digest != model.digest:
-        raise _wrong(
-            model, f"{what} has the digest {digest} in Triton, {model.digest} in the model repository; {_REMEDY}"
-        )
-    fingerprint = served.facts.get("fingerprint", "none")
-    if fingerprint != str(model.fingerprint):
-        raise _wrong(
-            model,
-            f"{what} has the fingerprint {fingerprint} in Triton, {model.fingerprint} in the model repository; "
-            f"{_REMEDY}",
-        )
     here = served_from_file(model.directory / CONFIG_FILE)
-    for name in dict.fromkeys([*here.tensors, *served.tensors]):
-        there, expected = served.tensors.get(name, "nothing"), here.tensors.get(name, "nothing")
+    for what, there, expected in (
+        ("has the digest", served.facts.get("digest", "none"), model.digest),
+        ("has the fingerprint", served.facts.get("fingerprint", "none"), str(model.fingerprint)),
+        *(
+            (f"has as {name}", served.tensors.get(name, "nothing"), here.tensors.get(name, "nothing"))
+            for name in dict.fromkeys([*here.tensors, *served.tensors])
+        ),
+        ("takes batches of", served.max_batch_size, here.max_batch_size),
+        ("has the accelerators", served.accelerators or "none", here.accelerators or "none"),
+    ):
         if there != expected:
-            raise _wrong(
-                model, f"{what} has as {name} {there} in Triton, {expected} in the model repository; {_REMEDY}"
-            )
-    if served.max_batch_size != here.max_batch_size:
-        raise _wrong(
-            model,
-            f"{what} takes batches of {served.max_batch_size} in Triton, of {here.max_batch_size} in the model "
-            f"repository; {_REMEDY}",
-        )
-    _check_device(model, served, here)
-
-
-def _check_device(model: BuiltModel, served: ServedModel, here: ServedModel) -> None:
+            raise _wrong(model, f"{what} {there} in Triton, {expected} in the model repository; {_REMEDY}")
     # The digest covers the class, not what somebody made of it: a graph for CPUs runs on a GPU as well, with other
     # vectors. A server that runs a model has chosen where it left the choice to it: it never says KIND_AUTO.
     kind = "KIND_CPU" if model.on_cpu else "KIND_GPU"
@@ -104,29 +103,13 @@ def _check_device(model: BuiltModel, served: ServedModel, here: ServedModel) -> 
         found = " and ".join(sorted(served.kinds)) or "no device"
         raise _wrong(
             model,
-            f"model {model.name!r} runs on {found} in Triton, its numeric class {model.numeric_class} means {kind}: "
-            f"gradewire models build {model.name} writes that into its config.pbtxt; load it again in Triton then",
-        )
-    if served.accelerators != here.accelerators:
-        raise _wrong(
-            model,
-            f"model {model.name!r} has the accelerators {served.accelerators or 'none'} in Triton, "
-            f"{here.accelerators or 'none'} in the model repository; {_REMEDY}",
+            f"runs on {found} in Triton, its numeric class {model.numeric_class} means {kind}: gradewire models build "
+            f"{model.name} writes that into its config.pbtxt; load it again in Triton then",
         )
 
 
-def wrong_graph(model: BuiltModel, found: Exception) -> NotNowError:
-    """Triton's description equals ours, and yet its answers come from another graph, as `found` says."""
-    return _wrong(model, f"model {model.name!r} in Triton is not what its description says: {found}; {_REMEDY}")
-
-
-def _wrong(model: BuiltModel, message: str) -> NotNowError:
-    return NotNowError(model, Failure(Status.MODEL_UNAVAILABLE, message))
-
-
-_DEADLINE_SLACK_S: Final = 0.05
-"""An inference that ends with a timeout this shortly before its callers' deadline has ended because of that."""
-_OUT_OF_TIME: Final = frozenset({Fault.LATE, Fault.QUEUE_TIMEOUT})
+def _wrong(model: BuiltModel, what: str) -> NotNowError:
+    return NotNowError(model, Failure(Status.MODEL_UNAVAILABLE, f"model {model.name!r} {what}"))
 
 
 class TritonRuns(RemoteRuns[PendingText, Encoded]):
@@ -170,7 +153,7 @@ class TritonRuns(RemoteRuns[PendingText, Encoded]):
         return self._reader.read(jobs, output, started_s)
 
     async def _infer(self, jobs: Sequence[PendingText], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
-        """Sends a run, once more where it failed: of several instances one may be dead, and nothing is lost by it."""
+        """Send a run, once more where it failed: of several instances one may be dead, and nothing is lost by it."""
         model = self._model
         sent_s = time.monotonic()
         try:
@@ -192,27 +175,20 @@ class TritonRuns(RemoteRuns[PendingText, Encoded]):
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
             raise DeadlinePassedError
-        timeout_s = min(left_s, self._timeout_s)
-        return await self._model.infer(token_ids(jobs), layers=layers, timeout_s=timeout_s)
-
-
-_REPLACING_S: Final = 0.2
-_RUN_OVERHEAD_TOKENS: Final = 24
-_MOST_PROBES: Final = 8
-_PROBE_STEP_TOKENS: Final = 8
+        return await self._model.infer(token_ids(jobs), layers=layers, timeout_s=min(left_s, self._timeout_s))
 
 
 class ModelWatcher(Protocol):
-    """Who looks after the models."""
+    """A supervisor that looks after the models."""
 
     def watch(self, name: str) -> None:
-        """A model was asked for: looks after it from now on."""
+        """Look after a model that was asked for from now on."""
 
     def wake(self, name: str) -> None:
-        """A model should be looked at now."""
+        """Look at a model now."""
 
     def flawed(self, name: str) -> None:
-        """A run failed and went well when it was sent again."""
+        """Note that a run failed and went well when it was sent again."""
 
 
 class TritonSource(ModelSource):
@@ -224,6 +200,11 @@ class TritonSource(ModelSource):
         config: Where Triton is.
         telemetry: Where runs are counted.
         triton_telemetry: Where it is counted what Triton did.
+
+    Attributes:
+        client: Where Triton is.
+        opened: What a name was last opened as.
+        opening_errors: What Triton said when a name was last opened in vain.
     """
 
     def __init__(
@@ -239,22 +220,14 @@ class TritonSource(ModelSource):
         self._config = config
         self._telemetry = telemetry
         self._triton_telemetry = triton_telemetry
-        self._models: dict[str, TritonModel] = {}
-        self._opening_errors: dict[str, TritonError] = {}
-        self.client = TritonClient(config)
         self._supervisor: ModelWatcher | None = None
+        self.client = TritonClient(config)
+        self.opened: dict[str, TritonModel] = {}
+        self.opening_errors: dict[str, TritonError] = {}
 
     def supervise(self, supervisor: ModelWatcher) -> None:
-        """Tells `supervisor` of every model; to be called before the first is opened."""
+        """Tell `supervisor` of every model; to be called before the first is opened."""
         self._supervisor = supervisor
-
-    def opened(self, name: str) -> TritonModel | None:
-        """What a name was last opened as."""
-        return self._models.get(name)
-
-    def opening_error(self, name: str) -> TritonError | None:
-        """What Triton said when the name was last opened in vain."""
-        return self._opening_errors.get(name)
 
     @override
     def listed(self) -> Sequence[BuiltModel]:
@@ -278,7 +251,7 @@ class TritonSource(ModelSource):
         check_arithmetic(model)
         check_catalog(model)
         warm_up = warm_up_ids(model, tokenizer)
-        self._opening_errors.pop(name, None)
+        self.opening_errors.pop(name, None)
         try:
             served = await self.client.served(name)
             check_served(model, served)
@@ -294,16 +267,17 @@ class TritonSource(ModelSource):
             for ids in warm_up:
                 await runner.infer([ids], layers=model.token_layers)
         except TritonError as error:
-            self._opening_errors[name] = error
+            self.opening_errors[name] = error
             if error.kind is Fault.REPLACED:
-                raise wrong_graph(model, error) from error
+                raise _wrong(model, f"in Triton is not what its description says: {error}; {_REMEDY}") from error
             raise NotNowError(model, error.meaning.failure) from error
-        self._models[name] = runner
+        self.opened[name] = runner
+        most_rows = MAX_PIECES if model.kind == "grader" else 1  # that one text may take
         limits = DispatchLimits(
             max_in_flight=self._config.max_in_flight or parallel + 1,
             parallel_runs=parallel,
             max_run_tokens=self._config.max_run_tokens,
-            max_run_texts=min(self._compute.max_batch_texts, served.max_batch_size // _most_rows(model)),
+            max_run_texts=min(self._compute.max_batch_texts, served.max_batch_size // most_rows),
             run_overhead_tokens=_RUN_OVERHEAD_TOKENS,
             max_queue_tokens=self._compute.max_queue_tokens,
         )
@@ -315,7 +289,7 @@ class TritonSource(ModelSource):
 
     @override
     def trouble(self, name: str) -> str:
-        model = self._models.get(name)
+        model = self.opened.get(name)
         return "" if model is None else model.trouble
 
     @override
@@ -332,13 +306,8 @@ class TritonSource(ModelSource):
         return model, open_tokenizer(model)
 
 
-def _most_rows(model: BuiltModel) -> int:
-    """Rows of a batch that one text may take."""
-    return MAX_PIECES if model.kind == "grader" else 1
-
-
 def _probes(ids: NDArray[np.int32], max_tokens: int, count: int) -> list[NDArray[np.int32]]:
-    """Variations of a short text, each in another step of lengths as long as the model takes it."""
+    """Return variations of a short text, each in another step of lengths as long as the model takes it."""
     return [
         np.concatenate([ids[:-1], np.repeat(ids[1], _PROBE_STEP_TOKENS * number), ids[-1:]])[:max_tokens]
         for number in range(count)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from gradewire_server.domain.items import Failure
+from gradewire_server.encoders.library import ModelLibrary
 from gradewire_server.encoders.prometheus import TritonTelemetry
-from gradewire_server.encoders.service import ModelLibrary
 from gradewire_server.encoders.triton_model import TritonModel
 from gradewire_server.encoders.triton_source import TritonSource
 from gradewire_server.settings.engine import TritonConfig
@@ -18,15 +18,22 @@ from gradewire_server.triton import OVERLOAD, Counts, Fault, TritonClient, Trito
 _log = logging.getLogger(__name__)
 
 _MISSING_PATIENCE_S: Final = 3.0
-"""Whoever replaces a model by hand unloads it first and loads it soon: it is not for us to come in between."""
-_ENOUGH: Final = 3
-_SPAN_S: Final = 2.0
-_GAP_S: Final = 10.0
-"""So many failures, over so long, none later than this after the one before: loading some models takes minutes."""
+"""Grace period for a manual unload and reload before we repair."""
+_LASTING_FAILURES: Final = 3
+_LASTING_S: Final = 2.0
+_LONGEST_GAP_S: Final = 10.0
+"""Failures last if there are so many, over so long, none later than this after the one before."""
 _FRESH_S: Final = 3.0
 _STUCK_PROBES: Final = 3
 _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
+_LATE_CHECKS: Final = 2
+"""Looks in a row that were not answered in time before it counts as hanging: once may be a busy machine."""
+_PAUSE_S: Final = 0.25
+"""Between looks, however often something seems wrong."""
+_SPREAD_S: Final = 1.0
+"""Replicas that see the same illness at the same time wait for a random part of this, and look again."""
+_CHANGING: Final = frozenset({"LOADING", "UNLOADING"})
 
 
 class FailureEvidence:
@@ -41,27 +48,27 @@ class FailureEvidence:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._count = 0
-        self._first_s = self._last_s = -_GAP_S
+        self._first_s = self._last_s = -_LONGEST_GAP_S
 
     def __bool__(self) -> bool:
-        return self._count > 0 and self._clock() - self._last_s <= _GAP_S
+        return self._count > 0 and self._clock() - self._last_s <= _LONGEST_GAP_S
 
     def add(self) -> None:
-        """Notes one."""
+        """Note one."""
         if not self:
             self._count, self._first_s = 0, self._clock()
         self._count += 1
         self._last_s = self._clock()
 
     def clear(self) -> None:
-        """Forgets them: the model was loaded anew since."""
+        """Forget them: the model was loaded anew since."""
         self._count = 0
 
     @property
     def lasting(self) -> bool:
         """Whether they have gone on for long enough, until now."""
         fresh = self._clock() - self._last_s <= _FRESH_S
-        return fresh and self._count >= _ENOUGH and self._last_s - self._first_s >= _SPAN_S
+        return fresh and self._count >= _LASTING_FAILURES and self._last_s - self._first_s >= _LASTING_S
 
 
 class ModelHealth:
@@ -90,15 +97,15 @@ class ModelHealth:
         self._counted: Counts | None = None
 
     def inference_succeeded(self) -> None:
-        """Triton has told of the model."""
+        """Take note that Triton has described the model."""
         self._missing_since_s, self.late = None, 0
 
     def computed(self) -> None:
-        """Every probe went well."""
+        """Take note that every probe went well."""
         self._stuck, self._completed, self._pause_s = 0, None, _FIRST_PAUSE_S
 
     def note(self, kind: Fault) -> None:
-        """A look has ended with an error."""
+        """Take note that a look has ended with an error."""
         self.late += kind is Fault.LATE
         if kind is Fault.FAILED:
             self.evidence.add()
@@ -111,7 +118,7 @@ class ModelHealth:
             self._stuck = 0
 
     def counted(self, counts: Counts | None) -> None:
-        """What it has answered since it was loaded; less than before means that somebody has loaded it anew.
+        """Take note of what it has answered since it was loaded; less than before means that it was loaded again.
 
         Args:
             counts: None where Triton does not say, as while it loads: what was known before stands.
@@ -123,7 +130,7 @@ class ModelHealth:
         self._counted = counts
 
     def inference_failed(self, completed: int | None) -> bool:
-        """A probe was not computed in time.
+        """Take note that a probe was not computed in time.
 
         Args:
             completed: What Triton has computed so far, for whomever; None where it does not say.
@@ -150,23 +157,18 @@ class ModelHealth:
         return self._stuck >= _STUCK_PROBES
 
     def mending(self) -> None:
-        """A repair begins: the next one waits, ever longer while it does not help."""
+        """Take note that a repair begins: the next one waits, ever longer while it does not help."""
         self.not_before_s = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
     def reloaded(self) -> None:
-        """It was loaded, by whomever: what was seen before says nothing any more."""
+        """Take note that it was loaded, by whomever: what was seen before says nothing any more."""
         self.evidence.clear()
         self._stuck, self._completed, self._counted, self._missing_since_s = 0, None, None, None
 
 
-_SPREAD_S: Final = 1.0
-"""Replicas that see the same illness at the same time wait for a random part of this, and look again."""
-_CHANGING: Final = frozenset({"LOADING", "UNLOADING"})
-
-
 class Repair:
-    """Mends models, where that is allowed.
+    """Repairs of models, where they are allowed.
 
     Args:
         client: Where Triton is.
@@ -180,7 +182,7 @@ class Repair:
         self._allowed = allowed
 
     async def consider(self, name: str, health: ModelHealth) -> None:
-        """Mends a model if it is time to."""
+        """Mend a model if it is time to."""
         if not self._allowed or time.monotonic() < health.not_before_s:
             return
         ill = _needs_repair(health)
@@ -213,7 +215,7 @@ class Repair:
         self._telemetry.repairs.labels(name, outcome).inc()
 
     async def counts(self, name: str) -> Counts | None:
-        """What a model has answered since it was loaded; None where Triton does not say."""
+        """Return what a model has answered since it was loaded; None where Triton does not say."""
         try:
             return await self._client.counts(name)
         except TritonError as error:
@@ -237,7 +239,7 @@ def _still_needed(
     ill: bool,
     stuck: bool,
 ) -> bool:
-    """Whether a model needs to be loaded anew, and nobody else is doing that or has done it meanwhile."""
+    """Return whether a model needs to be loaded anew, and nobody else is doing that or has done it meanwhile."""
     if (before[0] | now[0]) & _CHANGING or any(ill != ("READY" in states) for states, _ in (before, now)):
         return False
     if before[1] is None or now[1] is None:
@@ -246,14 +248,8 @@ def _still_needed(
     return now[1].may_follow(before[1]) and not (stuck and now[1].succeeded > before[1].succeeded)
 
 
-_LATE_CHECKS: Final = 2
-"""Looks in a row that were not answered in time before it counts as hanging: once may be a busy machine."""
-_PAUSE_S: Final = 0.25
-"""Between looks, however often something seems wrong."""
-
-
 class TritonSupervisor:
-    """Looks at each followed model once in a while, and at once where something seems wrong.
+    """A supervisor that looks at each followed model once in a while, and at once where something seems wrong.
 
     Args:
         library: Where models are loaded and replaced.
@@ -263,11 +259,7 @@ class TritonSupervisor:
     """
 
     def __init__(
-        self,
-        library: ModelLibrary,
-        source: TritonSource,
-        config: TritonConfig,
-        telemetry: TritonTelemetry,
+        self, library: ModelLibrary, source: TritonSource, config: TritonConfig, telemetry: TritonTelemetry
     ) -> None:
         self._library = library
         self._source = source
@@ -278,24 +270,24 @@ class TritonSupervisor:
         self._repair = Repair(source.client, telemetry, allowed=config.repair)
 
     def watch(self, name: str) -> None:
-        """Keeps an eye on a model from now on."""
+        """Keep an eye on a model from now on."""
         if name not in self._followed:
             followed = self._followed[name] = ModelHealth()
             followed.task = asyncio.get_running_loop().create_task(self._keep(name, followed))
 
     def wake(self, name: str) -> None:
-        """Looks at a model now."""
+        """Look at a model now."""
         if name in self._followed:
             self._followed[name].doubted.set()
 
     def flawed(self, name: str) -> None:
-        """Notes that a run failed and went well when it was sent again; looks at the model now."""
+        """Note that a run failed and went well when it was sent again; looks at the model now."""
         if name in self._followed:
             self._followed[name].evidence.add()
             self.wake(name)
 
     async def close(self) -> None:
-        """Looks no more."""
+        """Look no more."""
         tasks = [followed.task for followed in self._followed.values() if followed.task is not None]
         for task in tasks:
             task.cancel()
@@ -317,7 +309,7 @@ class TritonSupervisor:
             await asyncio.sleep(min(self._config.poll_s, _PAUSE_S))
 
     async def _look(self, name: str, followed: ModelHealth, *, doubted: bool) -> None:
-        model = self._source.opened(name) if name in self._library.loaded else None
+        model = self._source.opened.get(name) if name in self._library.loaded else None
         try:
             if model is None:
                 await self._look_at_awaited(name, followed)
@@ -337,7 +329,7 @@ class TritonSupervisor:
         await self._client.served(name)
         followed.inference_succeeded()
         await self._reload(name, followed)
-        error = self._source.opening_error(name)
+        error = self._source.opening_errors.get(name)
         if error is not None:
             followed.note(error.kind)
             await self._progress(name, followed, error)
@@ -346,8 +338,9 @@ class TritonSupervisor:
         served = await self._client.served(name)
         followed.inference_succeeded()
         followed.digest = followed.digest or model.description.digest
-        if not _same(model, served.facts.get("digest"), served.facts.get("fingerprint")):
-            _log.info("model %s in Triton has the digest %s now", name, served.facts.get("digest"))
+        digest, fingerprint = served.facts.get("digest"), served.facts.get("fingerprint")
+        if (digest, fingerprint) != (model.description.digest, str(model.description.fingerprint)):
+            _log.info("model %s in Triton has the digest %s now", name, digest)
             await self._reload(name, followed)
             return
         if not doubted and model.breaker.closed and not followed.evidence:
@@ -369,7 +362,7 @@ class TritonSupervisor:
             followed.computed()
 
     async def _progress(self, name: str, followed: ModelHealth, error: TritonError) -> bool:
-        """Whether Triton computes something for somebody, where a probe of ours was not computed in time."""
+        """Return whether Triton computes something for somebody, where a probe of ours was not computed in time."""
         if error.kind is not Fault.LATE and error.kind not in OVERLOAD:
             return False
         counts = await self._repair.counts(name)
@@ -383,8 +376,3 @@ class TritonSupervisor:
             self._telemetry.switches.labels(name).inc()
             _log.warning("model %s was replaced: digest %s, before %s", name, loaded.status.digest, followed.digest)
         followed.digest = loaded.status.digest
-
-
-def _same(model: TritonModel, digest: str | None, fingerprint: str | None) -> bool:
-    description = model.description
-    return (digest, fingerprint) == (description.digest, str(description.fingerprint))

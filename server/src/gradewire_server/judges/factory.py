@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from gradewire_server.judges.backend import JudgeBackend, JudgeTelemetry, JudgeUnavailableError
+from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError
+from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.service import NO_JUDGE, JudgeService
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class NoJudges(JudgeBackend):
 
 
 def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: VerdictCache) -> JudgeService:
-    """The service; no judge is loaded yet.
+    """Return the service; no judge is loaded yet.
 
     Args:
         config: See `JudgeConfig`.
@@ -54,7 +55,7 @@ def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: Verd
 
 
 def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBackend, str]:
-    """Where judges run, and which one is meant where none is named."""
+    """Return the backend, and the judge that is meant where none is named."""
     # Imported here because each needs what the others do without.
     if config.backend == "embedded" and config.embedded is not None:
         from gradewire_models.judges import default_judge  # noqa: PLC0415 - see above

@@ -1,8 +1,7 @@
-"""Pictures for judges: fetched or decoded in bounded memory and time, and kept from judges that see none."""
+"""Pictures for judges: addresses checked, bytes decoded in bounded memory and time, and both as a request has them."""
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import io
 import re
@@ -11,17 +10,10 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from typing_extensions import override
-
-from gradewire_server.domain.items import Failure, Image, Status, Timing, quoted
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.domain.ports import JudgeReply, ModelStatus
-from gradewire_server.judges.backend import Judge
-from gradewire_server.judges.wrappers import TIMED_OUT
+from gradewire_server.domain.items import Failure, Image, Status, quoted
 from gradewire_server.settings.judge import ImageConfig
 
 if TYPE_CHECKING:
@@ -43,7 +35,7 @@ _BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
     "image/gif": re.compile(rb"GIF8[79]a"),
 }
-_OTHERS: Final[Mapping[str, re.Pattern[bytes]]] = {
+_REFUSED_BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "SVG, a document": re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:svg|\?xml|!DOCTYPE svg|!--)", re.IGNORECASE),
     "AVIF or HEIC": re.compile(rb"....ftyp(?:avif|avis|heic|heix|mif1|msf1)", re.DOTALL),
     "TIFF": re.compile(rb"II\*\x00|MM\x00\*"),
@@ -51,7 +43,7 @@ _OTHERS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "PDF": re.compile(rb"%PDF"),
     "HTML": re.compile(rb"\s*<(?:!DOCTYPE html|html)", re.IGNORECASE),
 }
-_TAKEN: Final = "send PNG, JPEG, WebP or GIF"
+_TYPES_HINT: Final = "send PNG, JPEG, WebP or GIF"
 _MAX_JPEG_SCANS: Final = 64
 """A usual progressive file has ten. Each scan is decoded over all pixels, however few bytes it has."""
 
@@ -61,20 +53,28 @@ _NO_PILLOW: Final = Failure(
     "this server cannot check pictures, for Pillow is not installed on it: pip install 'gradewire[judge]'",
 )
 
-N = TypeVar("N", Choose, Generate)
-
 
 class ImageError(ValueError):
     """A picture cannot be shown; the message says why and what to do, without the field's name."""
 
 
 def is_address(image: Image) -> bool:
-    """Whether a picture is only pointed to."""
+    """Return whether a picture is only pointed to."""
     return not image.data and image.uri[: len(_HTTPS)].casefold() == _HTTPS
 
 
+def base64_of(image: Image) -> str:
+    """Return a picture's bytes in base64."""
+    return base64.b64encode(image.data).decode("ascii")
+
+
+def url_of(image: Image) -> str:
+    """Return a picture as a URL: a data: URI of its bytes, or its own address."""
+    return image.uri or f"data:{image.media_type};base64,{base64_of(image)}"
+
+
 def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
-    """A picture's bytes, and the media type that its URI or its sender says ("": none).
+    """Return a picture's bytes, and the media type that its URI or its sender says ("": none).
 
     Raises:
         ImageError: There are none, too many, or they stand in a URI that cannot be read.
@@ -94,7 +94,7 @@ def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
 
 
 def check_address(uri: str, hosts: Collection[str]) -> None:
-    """Raises ImageError where an https address is not to be handed on.
+    """Raise ImageError where an https address is not to be handed on.
 
     Args:
         uri: The address.
@@ -138,7 +138,7 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
         raise _too_large(size, max_bytes)
     try:
         return base64.b64decode(text, validate=True), begin[1].casefold()
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise ImageError("uri: its base64 cannot be read: give the usual alphabet (+ and /), padded with =") from None
 
 
@@ -147,7 +147,7 @@ def _too_large(size: int, max_bytes: int) -> ImageError:
 
 
 def media_type_of(content: bytes) -> str:
-    """The media type that a picture's first bytes say.
+    """Return the media type that a picture's first bytes say.
 
     Raises:
         ImageError: It is none of those that are taken.
@@ -156,14 +156,12 @@ def media_type_of(content: bytes) -> str:
     for media_type, pattern in _BEGINNINGS.items():
         if pattern.match(begin):
             return media_type
-    for name, pattern in _OTHERS.items():
-        if pattern.match(begin):
-            raise ImageError(f"is {name}: {_TAKEN}")
-    raise ImageError(f"is no picture as far as its first bytes tell: {_TAKEN}")
+    other = next((name for name, pattern in _REFUSED_BEGINNINGS.items() if pattern.match(begin)), "")
+    raise ImageError(f"is {other or 'no picture as far as its first bytes tell'}: {_TYPES_HINT}")
 
 
 def decode(content: bytes, claimed: str, max_pixels: int) -> str:
-    """Decodes a picture as a whole, and forgets it; returns its media type.
+    """Decode a picture as a whole, and forget it; return its media type.
 
     Takes four bytes a pixel for as long as it runs.
 
@@ -227,7 +225,7 @@ def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
 
 
 def _webp_size(content: bytes) -> tuple[int, int]:
-    """Width and height by the container's header (RFC 9649): Pillow's reader makes room for all of it at once."""
+    """Return width and height as the header has them (RFC 9649): Pillow's reader makes room for all of it at once."""
     kind, head = content[12:16], content[20:30]
     if len(head) == 10:
         if kind == b"VP8X":
@@ -242,7 +240,7 @@ def _webp_size(content: bytes) -> tuple[int, int]:
 
 
 class ImageChecks:
-    """Checks pictures, one at a time: a decoded one takes far more memory than its file.
+    """Checks of pictures, one at a time: a decoded one takes far more memory than its file.
 
     Args:
         config: Limits, and hosts whose addresses are handed on.
@@ -254,15 +252,14 @@ class ImageChecks:
         self._good: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     async def checked(self, images: Sequence[Image]) -> tuple[Image, ...] | Failure:
-        """The pictures as a judge is shown them: bytes with their media type, or an address; each with its digest.
+        """Return the pictures as a judge sees them: bytes with their media type, or an address; each with its digest.
 
         INVALID_INPUT names the first that cannot be shown. The digest of an address is that of its letters: nothing
         here knows what it leads to.
         """
-        if len(images) > self._config.max_count:
-            return _invalid(
-                f"images: {len(images)} of them, at most {self._config.max_count} are allowed (max_images_per_item)"
-            )
+        most = self._config.max_count
+        if len(images) > most:
+            return _invalid(f"images: {len(images)} of them, at most {most} are allowed (max_images_per_item)")
         shown = []
         for index, image in enumerate(images):
             try:
@@ -274,7 +271,7 @@ class ImageChecks:
         return tuple(shown)
 
     def close(self) -> None:
-        """Gives back the thread; what waits for it is cancelled."""
+        """Give back the thread; cancel what waits for it."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _shown(self, image: Image) -> Image:
@@ -294,63 +291,3 @@ class ImageChecks:
 
 def _invalid(message: str) -> Failure:
     return Failure(Status.INVALID_INPUT, message)
-
-
-class SeeingJudge(Judge):
-    """A judge around another one; stands before the caches, whose keys need the pictures' digests.
-
-    Args:
-        judge: The judge behind it; closed with it. It gets pictures that were checked, and none if it cannot see.
-        checks: Checks them.
-    """
-
-    def __init__(self, judge: Judge, checks: ImageChecks) -> None:
-        self._judge = judge
-        self._checks = checks
-
-    @property
-    @override
-    def status(self) -> ModelStatus:
-        return self._judge.status
-
-    @override
-    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        seen = await self._seen(need, deadline_s) if need.prompt.images else need
-        return _refused(seen) if isinstance(seen, Failure) else await self._judge.choose(seen, deadline_s=deadline_s)
-
-    @override
-    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        seen = await self._seen(need, deadline_s) if need.prompt.images else need
-        return _refused(seen) if isinstance(seen, Failure) else await self._judge.generate(seen, deadline_s=deadline_s)
-
-    @override
-    def trouble(self) -> str:
-        return self._judge.trouble()
-
-    @override
-    async def close(self) -> None:
-        await self._judge.close()
-
-    async def _seen(self, need: N, deadline_s: float | None) -> N | Failure:
-        if not self.status.sees_images:
-            return cannot_see(self.status.name)
-        try:
-            async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
-                images = await self._checks.checked(need.prompt.images)
-        except TimeoutError:
-            return TIMED_OUT
-        return images if isinstance(images, Failure) else replace(need, prompt=replace(need.prompt, images=images))
-
-
-def cannot_see(name: str) -> Failure:
-    """What a request gets that would show a picture to a judge without eyes."""
-    return Failure(
-        Status.JUDGE_CANNOT_SEE,
-        f"judge {quoted(name)} cannot be shown pictures: name one that can (model), or leave out image=true; where the "
-        "model of a judge's own server can, its operator says so (judge_sees_images; of gradewire score --judge-url: "
-        "GRADEWIRE_JUDGE_SEES_IMAGES=yes)",
-    )
-
-
-def _refused(failure: Failure) -> JudgeReply[Any]:
-    return JudgeReply(failure, AnswerSource.COMPUTED, Timing())

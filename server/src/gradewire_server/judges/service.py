@@ -11,32 +11,25 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.items import Failure, Status, Timing, quoted
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
-from gradewire_server.domain.needs import AnswerSource
+from gradewire_server.domain.items import Failure, Status, quoted
+from gradewire_server.domain.judge import Choose, JudgeNeed
 from gradewire_server.domain.ports import REPLACED, JudgeReply, Judges, ModelIndex, ModelStatus
-from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeTelemetry, JudgeUnavailableError
-from gradewire_server.judges.images import ImageChecks, SeeingJudge
+from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, UniformJudges, failed_reply
+from gradewire_server.judges.images import ImageChecks
+from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.verdict_cache import VerdictCache
-from gradewire_server.judges.wrappers import (
-    TIMED_OUT,
-    CheckedJudge,
-    MemoryCachedJudge,
-    QueueLimit,
-    SingleFlightJudge,
-    StoreCachedJudge,
-)
+from gradewire_server.judges.wrappers import TIMED_OUT, QueueLimit, wrapped
 from gradewire_server.resilience import SingleFlight
 from gradewire_server.settings.judge import JudgeConfig
 
 _log = logging.getLogger(__name__)
 
 USABLE: Final = frozenset({"loaded", "built"})
-_LISTED_FOR_S: Final = 2.0
+_LIST_LIFETIME_S: Final = 2.0
 """Seconds that a list of judges is used: health asks every second, and calls are planned far more often."""
 _RETRY_OPENING_AFTER_S: Final = 5.0
 """Callers who come sooner after a failed attempt get the failure of that attempt."""
-_LOOK_AGAIN_S: Final = 30.0
+_REOPEN_DEFAULT_S: Final = 30.0
 """Between two attempts to open the default judge while nobody asks: health must not stay down because it is down."""
 NO_JUDGE: Final = Failure(
     Status.MODEL_UNAVAILABLE,
@@ -76,7 +69,7 @@ class JudgeLibrary(ModelIndex):
         self._known_until_s = -1.0
 
     async def get(self, reference: str) -> Judge | Failure:
-        """The judge that NAME, "" or NAME@DIGEST stands for; REPLACED where it has another digest here."""
+        """Return the judge that NAME, "" or NAME@DIGEST stands for; REPLACED where it has another digest here."""
         name, _, digest = reference.partition("@")
         name = name or self.default
         judge = self.loaded.get(name) or await self._opened(name)
@@ -85,7 +78,7 @@ class JudgeLibrary(ModelIndex):
         return judge
 
     def open_soon(self, name: str) -> None:
-        """Begins to open a judge, unless it is open, being opened, or not available."""
+        """Begin to open a judge, unless it is open, being opened, or not available."""
         if name in self.loaded or name in self._opening:
             return
         status = self.status(name)
@@ -96,7 +89,7 @@ class JudgeLibrary(ModelIndex):
             self._opening.begin(name, partial(self._open, name), context=contextvars.Context())
 
     def loaded_one(self, reference: str) -> Judge | None:
-        """The judge that `get` would return, where that is loaded already; else None."""
+        """Return the judge that `get` would return, where that is loaded already; else None."""
         name, _, digest = reference.partition("@")
         judge = self.loaded.get(name or self.default)
         return None if judge is None or (digest and judge.status.digest != digest) else judge
@@ -114,20 +107,17 @@ class JudgeLibrary(ModelIndex):
         judge = self.loaded.get(name)
         if judge is not None:
             return replace(judge.status, is_default=name == self.default)
-        known = self.statuses()
+        known = {status.name: status for status in self.statuses()}
         if not known:
             return NO_JUDGE
-        for status in known:
-            if status.name == name:
-                return (
-                    status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, _unusable_message(status))
-                )
-        names = ", ".join(status.name for status in known)
+        if name in known:
+            status = known[name]
+            return status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, _unusable_message(status))
         wanted = f"there is no judge {quoted(name)}" if name else "no judge is the default one"
-        return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}; known are: {names}")
+        return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}; known are: {', '.join(known)}")
 
     def trouble(self, name: str) -> str:
-        """Why a judge cannot answer now; empty where it can, or can be opened."""
+        """Return why a judge cannot answer now; empty where it can, or can be opened."""
         judge = self.loaded.get(name)
         if judge is not None:
             return judge.trouble()
@@ -138,7 +128,7 @@ class JudgeLibrary(ModelIndex):
         return status.message if isinstance(status, Failure) else ""
 
     async def close(self) -> None:
-        """Cancels what is being opened, closes what is open, then the backend."""
+        """Cancel what is being opened, close what is open, then the backend."""
         if self._looking is not None:
             self._looking.cancel()
         await self._opening.cancel()
@@ -180,7 +170,7 @@ class JudgeLibrary(ModelIndex):
         return failure
 
     def _log_once(self, name: str, failure: Failure) -> None:
-        """Logs why a judge cannot be used; the same reason is logged once."""
+        """Log why a judge cannot be used; the same reason is logged once."""
         if self._logged != (name, failure):
             self._logged = (name, failure)
             _log.warning("judge %s cannot be used: %s", name, failure.message)
@@ -188,12 +178,12 @@ class JudgeLibrary(ModelIndex):
     def _look_again_later(self, name: str) -> None:
         if self._looking is not None:
             self._looking.cancel()
-        self._looking = asyncio.get_running_loop().call_later(_LOOK_AGAIN_S, self.open_soon, name)
+        self._looking = asyncio.get_running_loop().call_later(_REOPEN_DEFAULT_S, self.open_soon, name)
 
     def _listed(self) -> Sequence[ModelStatus]:
         if self._clock() >= self._known_until_s:
             self._known = tuple(self._backend.listed())
-            self._known_until_s = self._clock() + _LISTED_FOR_S
+            self._known_until_s = self._clock() + _LIST_LIFETIME_S
         return self._known
 
 
@@ -220,8 +210,8 @@ class JudgeHealth:
     trouble: str = ""
 
 
-class JudgeService(Judges, ModelIndex):
-    """Answers Choose and Generate by the judge that each need names. Lives on the event loop it is used on.
+class JudgeService(UniformJudges, ModelIndex):
+    """Answers by the judge that each need names. Lives on the event loop it is used on.
 
     Args:
         backend: Where judges run; closed with this.
@@ -245,7 +235,9 @@ class JudgeService(Judges, ModelIndex):
         self._telemetry = telemetry
         self._limit = QueueLimit(config.max_queue_items)
         self._images = ImageChecks(config.images)
-        self._library = JudgeLibrary(backend, default=default, wrap=self._wrapped)
+        self._library = JudgeLibrary(
+            backend, default=default, wrap=lambda judge: wrapped(judge, self._images, self._limit, verdicts)
+        )
         self._entering = 0
         self._closed = False
         telemetry.expose(
@@ -253,26 +245,25 @@ class JudgeService(Judges, ModelIndex):
         )
 
     def load_soon(self) -> None:
-        """Begins to load the default judge. Calls wait for it meanwhile; `health` tells whether it worked."""
+        """Begin to load the default judge. Calls wait for it meanwhile; `health` tells whether it worked."""
         self._library.open_soon(self._library.default)
 
     @override
-    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         judge = self._library.loaded_one(need.model) or await self._opened(need.model, deadline_s)
         if isinstance(judge, Failure):
-            return self._counted("choose", JudgeReply(judge, AnswerSource.COMPUTED, Timing()))
-        return self._counted("choose", await judge.choose(need, deadline_s=deadline_s))
-
-    @override
-    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        judge = self._library.loaded_one(need.model) or await self._opened(need.model, deadline_s)
-        if isinstance(judge, Failure):
-            return self._counted("generate", JudgeReply(judge, AnswerSource.COMPUTED, Timing()))
-        return self._counted("generate", await judge.generate(need, deadline_s=deadline_s))
+            reply = failed_reply(judge)
+        else:
+            reply = await judge.answer(need, deadline_s=deadline_s)
+        if isinstance(reply.answer, Failure):
+            self._telemetry.failed(reply.answer.status)
+        else:
+            self._telemetry.answered("choose" if isinstance(need, Choose) else "generate", reply.source, reply.timing)
+        return reply
 
     def within(self, namespace: str) -> Judges:
-        """The same judges for a tenant's namespace: verdicts of others are neither found nor waited for."""
-        return _JudgesOf(self, namespace)
+        """Return the same judges for a tenant's namespace: verdicts of others are neither found nor waited for."""
+        return _NamespaceJudges(self, namespace)
 
     @override
     def statuses(self) -> list[ModelStatus]:
@@ -283,7 +274,7 @@ class JudgeService(Judges, ModelIndex):
         return self._library.status(name)
 
     def health(self) -> JudgeHealth:
-        """Whether the default judge works."""
+        """Return whether the default judge works."""
         known = self._library.statuses()
         if not known:
             return JudgeHealth(configured=False, ready=False)
@@ -294,7 +285,7 @@ class JudgeService(Judges, ModelIndex):
         return JudgeHealth(configured=True, ready=not trouble, trouble=trouble if wanted else "")
 
     async def close(self) -> None:
-        """Fails what waits, closes the judges and their backend, writes the verdicts. Closing twice is allowed."""
+        """Fail what waits, close the judges and their backend, write the verdicts. Closing twice is allowed."""
         if self._closed:
             return
         self._closed = True
@@ -303,14 +294,8 @@ class JudgeService(Judges, ModelIndex):
         self._images.close()
         await self._verdicts.flush()
 
-    def _wrapped(self, judge: Judge) -> Judge:
-        """Eyes, then memory, then single flight, then the second level, then the checked judge."""
-        stored = StoreCachedJudge(CheckedJudge(judge), self._verdicts)
-        known = MemoryCachedJudge(SingleFlightJudge(stored, self._limit), self._verdicts)
-        return SeeingJudge(known, self._images)
-
     async def _opened(self, reference: str, deadline_s: float | None) -> Judge | Failure:
-        """Waits for a judge that is being opened; no more callers may wait than for its answers."""
+        """Wait for a judge that is being opened; no more callers may wait than for its answers."""
         refusal = self._limit.refusal(self._entering)
         if refusal is not None:
             return refusal
@@ -323,25 +308,14 @@ class JudgeService(Judges, ModelIndex):
         finally:
             self._entering -= 1
 
-    def _counted(self, kind: str, reply: JudgeReply[Any]) -> JudgeReply[Any]:
-        if isinstance(reply.answer, Failure):
-            self._telemetry.failed(reply.answer.status)
-        else:
-            self._telemetry.answered(kind, reply.source, reply.timing)
-        return reply
 
-
-class _JudgesOf(Judges):
-    """Asks a service in the name of a namespace, which is a part of what tells verdicts apart."""
+class _NamespaceJudges(UniformJudges):
+    """A service that answers for a namespace, which is a part of what tells verdicts apart."""
 
     def __init__(self, service: JudgeService, namespace: str) -> None:
         self._service = service
         self._namespace = namespace
 
     @override
-    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        return await self._service.choose(replace(need, namespace=self._namespace), deadline_s=deadline_s)
-
-    @override
-    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        return await self._service.generate(replace(need, namespace=self._namespace), deadline_s=deadline_s)
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
+        return await self._service.answer(replace(need, namespace=self._namespace), deadline_s=deadline_s)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from grpc import StatusCode, aio
 from pydantic import TypeAdapter
@@ -16,7 +16,7 @@ from typing_extensions import override
 from gradewire_proto.tracing.spans import current_span
 from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure, Status, Timing
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+from gradewire_server.domain.judge import JudgeAnswer, JudgeNeed
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
@@ -24,8 +24,6 @@ from gradewire_server.judges.wrappers import TIMED_OUT
 from gradewire_server.resilience import SingleFlight
 
 _log = logging.getLogger(__name__)
-
-M = TypeVar("M")
 
 SERVICE: Final = "gradewire.internal.JudgeHost"
 UNBOUNDED: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
@@ -42,23 +40,23 @@ class HostRequest:
         caller: Who asks: callers take turns in the judge's queue, whichever process they come through.
     """
 
-    need: Choose | Generate
+    need: JudgeNeed
     deadline_s: float | None
     caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class HostReply:
-    """What came of a question; attributes as those of `JudgeReply`."""
+    """An answer to a question; attributes as those of `JudgeReply`."""
 
-    answer: Choice | Generated | Failure
+    answer: JudgeAnswer | Failure
     source: AnswerSource = AnswerSource.COMPUTED
     timing: Timing | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What the host has open.
+    """The judges that the host has open.
 
     Attributes:
         loaded: Its judges by name.
@@ -70,39 +68,20 @@ class HostState:
 
 
 class Stopping(Enum):
-    """What a host that is told to stop says to whatever it is asked: the next one is to be asked."""
+    """The reply of a host that is asked to stop, whatever it is asked: the next one is to be asked."""
 
     STOPPING = "stopping"
 
 
-class Codec(Generic[M]):
-    """Messages of one kind to JSON and back.
-
-    Args:
-        kind: Type of the messages.
-    """
-
-    def __init__(self, kind: Any) -> None:
-        self._adapter: TypeAdapter[M] = TypeAdapter(kind)
-
-    def encode(self, message: M) -> bytes:
-        """Raises ValueError for text that is not Unicode."""
-        return self._adapter.dump_json(message)
-
-    def decode(self, data: bytes) -> M:
-        """Raises ValueError for what `encode` did not make."""
-        return self._adapter.validate_json(data)
-
-
-NAME: Final[Codec[str]] = Codec(str)
-OPEN_REPLY: Final[Codec[ModelStatus | Failure | Stopping]] = Codec(ModelStatus | Failure | Stopping)
-ASK_REQUEST: Final[Codec[HostRequest]] = Codec(HostRequest)
-ASK_REPLY: Final[Codec[HostReply | Stopping]] = Codec(HostReply | Stopping)
-STATE: Final[Codec[HostState]] = Codec(HostState)
+NAME: Final = TypeAdapter(str)
+OPEN_REPLY: Final[TypeAdapter[ModelStatus | Failure | Stopping]] = TypeAdapter(ModelStatus | Failure | Stopping)
+ASK_REQUEST: Final = TypeAdapter(HostRequest)
+ASK_REPLY: Final[TypeAdapter[HostReply | Stopping]] = TypeAdapter(HostReply | Stopping)
+STATE: Final = TypeAdapter(HostState)
 
 
 def path(method: str) -> str:
-    """As gRPC names a method."""
+    """Return a method's name for gRPC."""
     return f"/{SERVICE}/{method}"
 
 
@@ -127,7 +106,7 @@ _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
 
 
 class HostClient:
-    """Reaches the judge host. Lives on the event loop it was made on; calls may be cancelled, which the host hears.
+    """A client of the judge host. Lives on the event loop it was made on; calls may be cancelled, which the host hears.
 
     Args:
         address: ``unix:PATH``.
@@ -144,13 +123,13 @@ class HostClient:
         self._away_s = away_s
         self._channel = aio.insecure_channel(address, options=_OPTIONS)
         self._open = self._channel.unary_unary(
-            path("Open"), request_serializer=NAME.encode, response_deserializer=OPEN_REPLY.decode
+            path("Open"), request_serializer=NAME.dump_json, response_deserializer=OPEN_REPLY.validate_json
         )
         self._ask = self._channel.unary_unary(
-            path("Ask"), request_serializer=ASK_REQUEST.encode, response_deserializer=ASK_REPLY.decode
+            path("Ask"), request_serializer=ASK_REQUEST.dump_json, response_deserializer=ASK_REPLY.validate_json
         )
         self._watch = self._channel.unary_stream(
-            path("Watch"), request_serializer=NAME.encode, response_deserializer=STATE.decode
+            path("Watch"), request_serializer=NAME.dump_json, response_deserializer=STATE.validate_json
         )
         self._state: HostState | None = None
         self._found_hosts = 0
@@ -160,26 +139,26 @@ class HostClient:
 
     @property
     def state(self) -> HostState | None:
-        """What the host has open; None while there is none."""
+        """The judges that the host has open; None while there is none."""
         return self._state
 
     def trouble(self, name: str) -> str:
-        """Why a judge cannot answer now; empty where it can."""
+        """Return why a judge cannot answer now; empty where it can."""
         return _GONE if self._state is None else self._state.troubles.get(name, "")
 
     async def open(self, name: str) -> ModelStatus | Failure:
-        """Has the host open a judge, or says why it does not; where it stops first, the next one is asked."""
+        """Have the host open a judge, or return why it does not; where it stops first, the next one is asked."""
         return await self._answer(lambda: self._open(name), None)
 
     async def ask(self, request: HostRequest) -> HostReply:
-        """Asks the host; where it stops before it has answered, the next one is asked, but where it dies none is."""
+        """Ask the host; where it stops before it has answered, the next one is asked, but where it dies none is."""
         span = current_span()
         metadata = None if span is None else span.metadata()
         answer = await self._answer(lambda: self._ask(request, metadata=metadata), request.deadline_s)
         return HostReply(answer) if isinstance(answer, Failure) else answer
 
     async def close(self) -> None:
-        """Fails what waits."""
+        """Fail what waits."""
         self._closed = True
         self._changed.set()
         self._watching.cancel()
@@ -187,7 +166,7 @@ class HostClient:
         await asyncio.wait((self._watching,))
 
     async def _answer(self, ask: Callable[[], Awaitable[R | Stopping | None]], deadline_s: float | None) -> R | Failure:
-        """What the first host answers that does not stop before."""
+        """Return the answer of the first host that does not stop before."""
         stopping_host = 0
         while (failure := await self._until_found(deadline_s, after=stopping_host)) is None:
             stopping_host = self._found_hosts
@@ -204,7 +183,7 @@ class HostClient:
         return failure
 
     async def _until_found(self, deadline_s: float | None, *, after: int) -> Failure | None:
-        """Waits for a host, later than the one of number `after`; returns why there is none."""
+        """Wait for a host, later than the one of number `after`; return why there is none."""
         until_s = asyncio.get_running_loop().time() + self._away_s
         late = deadline_s is not None and deadline_s < until_s
         with suppress(TimeoutError):
@@ -244,7 +223,7 @@ class HostClient:
             self._found()
 
     def _if_closed(self) -> Failure:
-        """Where a call was cancelled: by closing, or with the task that made it."""
+        """Return the failure of a call that closing cancelled, not the task that made it."""
         caller = asyncio.current_task()
         if not self._closed or caller is None or caller.cancelling():
             raise asyncio.CancelledError
@@ -276,12 +255,12 @@ class SharedJudge(Judge):
         return self._status
 
     @override
-    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        return await self._ask(need, deadline_s)
-
-    @override
-    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        return await self._ask(need, deadline_s)
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
+        # By digest: verdicts of another judge of the name must not be kept as this one's. That of the need comes first:
+        # since it was planned, and looked for in the caches, another judge may have come.
+        model = f"{self._status.name}@{need.model.partition('@')[2] or self._status.digest}"
+        answered = await self._host.ask(HostRequest(replace(need, model=model), deadline_s, current_caller()))
+        return JudgeReply(answered.answer, answered.source, answered.timing or Timing())
 
     @override
     def trouble(self) -> str:
@@ -292,15 +271,8 @@ class SharedJudge(Judge):
         pass  # it is the host's, and its calls end with the way to the host
 
     def renew(self, status: ModelStatus) -> None:
-        """Takes the status of the judge that the host has now: a new host may have found other files."""
+        """Take the status of the judge that the host has now: a new host may have found other files."""
         self._status = status
-
-    async def _ask(self, need: Choose | Generate, deadline_s: float | None) -> JudgeReply[Any]:
-        # By digest: verdicts of another judge of the name must not be kept as this one's. That of the need comes first:
-        # since it was planned, and looked for in the caches, another judge may have come.
-        model = f"{self._status.name}@{need.model.partition('@')[2] or self._status.digest}"
-        answered = await self._host.ask(HostRequest(replace(need, model=model), deadline_s, current_caller()))
-        return JudgeReply(answered.answer, answered.source, answered.timing or Timing())
 
 
 class SharedJudges(JudgeBackend):
@@ -338,13 +310,13 @@ class SharedJudges(JudgeBackend):
         await self._files.close()
 
     def _reopen(self) -> None:
-        """Has a new host open what the one before it had."""
+        """Have a new host open what the one before it had."""
         for name in self._opened:
             if name not in self._opening:
                 self._opening.begin(name, partial(self._host.open, name))
 
     def _renew(self, state: HostState) -> None:
-        """Takes what the host has loaded: at the request of any process, perhaps after failed attempts."""
+        """Take what the host has loaded: at the request of any process, perhaps after failed attempts."""
         for name, status in state.loaded.items():
             if name in self._opened:
                 self._opened[name].renew(status)

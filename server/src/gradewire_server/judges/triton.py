@@ -10,32 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from gradewire_server.domain.items import Failure, Status
+from gradewire_server.domain.items import Status
 from gradewire_server.domain.judge import JudgePrompt, Role
-from gradewire_server.judges.backend import RemoteJudgeObserver
+from gradewire_server.judges.images import base64_of
+from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.remote import errors
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.labels import Labels, Step
-from gradewire_server.judges.remote.server import (
-    ADDRESS_SETTING,
-    MODEL_SETTING,
-    Answer,
-    Question,
-    RemoteError,
-    RemoteFault,
-    Server,
-    addressed,
-    base64_of,
-    late,
-    rate_limited,
-    refusal_of_pictures,
-    refused,
-    rejected,
-    says_too_long,
-    server_error,
-    too_long,
-    unreachable,
-    unreadable,
-)
+from gradewire_server.judges.remote.server import Answer, Question, Server, Tokens
 from gradewire_server.judges.texts import TEMPLATES, Markup, harmless, turns
 from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.settings.judge import RemoteJudgeConfig
@@ -47,14 +30,14 @@ TOP_LOGPROBS: Final = 20
 """vLLM's own limit unless it is told otherwise (max_logprobs)."""
 FLAGS: Final = ("return_finish_reason", "return_logprobs", "return_num_input_tokens", "return_num_output_tokens")
 
-_REFUSING_FAULTS: Final = frozenset({Fault.FAILED, Fault.REFUSED})
+_PICTURE_REFUSALS: Final = frozenset({Fault.FAILED, Fault.REFUSED})
 _LOGGED: Final = frozenset({Fault.FAILED, Fault.REFUSED, Fault.WRONG_ANSWER})
 QWEN_PLACEHOLDER: Final = "<|vision_start|><|image_pad|><|vision_end|>"
 _NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_output")
 
 
 def chat_text(prompt: JudgePrompt, template: str = "chatml", *, image_placeholder: str = "") -> str:
-    """A prompt as its model was trained to read it, up to where the judge goes on.
+    """Return a prompt as its model was trained to read it, up to where the judge goes on.
 
     The markup of the template is the only markup in it: see `harmless`.
 
@@ -77,7 +60,7 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def request_tensors(question: Question, known: frozenset[str], image_placeholder: str = "") -> Tensors:
-    """A request.
+    """Return a request.
 
     Args:
         question: What is asked.
@@ -103,20 +86,16 @@ def _sampling(question: Question, *, logprobs: bool) -> Mapping[str, object]:
     labels = Labels(question.options)
     before = " " if question.prompt.opening else ""
     # JSON within JSON is what the backend reads. vLLM's log probabilities are those before the labels' mask.
-    choice = json.dumps({"choice": [before + option for option in question.options]})
+    held = {"structured_outputs": json.dumps({"choice": [before + option for option in question.options]})}
     if logprobs:
-        return greedy | {
-            "max_tokens": labels.tokens_to_tell,
-            "logprobs": TOP_LOGPROBS,
-            "structured_outputs": choice,
-        }
-    return greedy | {"max_tokens": labels.max_tokens, "structured_outputs": choice}
+        return greedy | {"max_tokens": labels.tokens_to_tell, "logprobs": TOP_LOGPROBS} | held
+    return greedy | {"max_tokens": labels.max_tokens} | held
 
 
 def answer_from(answers: Sequence[Tensors]) -> Answer:
-    """Reads what a model answered; raises RemoteError where that is not one whole answer."""
+    """Read what a model answered; raise RemoteError where that is not one whole answer."""
     if not answers:
-        raise unreadable("nothing")
+        raise errors.unreadable("nothing")
     try:
         text = "".join(_text(each["text_output"]) for each in answers)
         steps = [step for each in answers if "logprobs" in each for step in _steps(_text(each["logprobs"]), text)]
@@ -124,19 +103,18 @@ def answer_from(answers: Sequence[Tensors]) -> Answer:
         read = [_count(each, "num_input_tokens") for each in answers if "num_input_tokens" in each]
         written = [_count(each, "num_output_tokens") for each in answers if "num_output_tokens" in each]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise unreadable("something else than the vLLM backend's tensors") from error
+        raise errors.unreadable("something else than the vLLM backend's tensors") from error
     return Answer(
         text,
         finish != "length",
         tuple(steps) or None,
         continued=True,
-        prompt_tokens=max(read, default=None),
-        generated_tokens=sum(written) if written else None,
+        tokens=Tokens(max(read, default=None), None, sum(written) if written else None),
     )
 
 
 def _steps(content: str, text: str) -> list[Step]:
-    """Steps of one answer: for each token the alternatives by id, itself among them, in an order that is no promise."""
+    """Return the steps of one answer: by token the alternatives by id, itself among them, in any order."""
     steps = []
     rest = text
     for ranked in json.loads(content) or ():
@@ -201,20 +179,22 @@ class TritonServer(Server):
             tensors = (await self._client.served(self._model)).tensors
         missing = [name for name in _NEEDED if name not in tensors]
         if missing:
-            raise refused(
+            raise errors.refused(
                 f"{self._model!r} in the judge's Triton is no model of its vLLM backend, for it lacks "
-                f"{', '.join(missing)}: see {MODEL_SETTING}"
+                f"{', '.join(missing)}: see {errors.MODEL_SETTING}"
             )
         self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
 
     @override
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
+        (question,) = questions
         if any(image.uri for image in question.prompt.images):
-            raise addressed()
+            message = "images: the judge's Triton takes bytes and no addresses: send data, or a data: URI"
+            raise RemoteError(RemoteFault.REJECTED, Status.INVALID_INPUT, message)
         tensors = request_tensors(question, self._inputs, self._image_placeholder)
         with self._translating(pictures=bool(question.prompt.images)):
             answers = await self._client.stream(self._model, tensors, timeout_s=self._client.timeout_s)
-        return answer_from(answers)
+        return [answer_from(answers)]
 
     @override
     async def probe(self) -> None:
@@ -228,10 +208,8 @@ class TritonServer(Server):
         await self._client.close()
 
     def _not_ready(self) -> RemoteError:
-        return RemoteError(
-            RemoteFault.SERVER_ERROR,
-            Failure(Status.UNAVAILABLE, f"the judge's Triton does not have {self._model!r} ready; try again"),
-        )
+        message = f"the judge's Triton does not have {self._model!r} ready; try again"
+        return RemoteError(RemoteFault.SERVER_ERROR, Status.UNAVAILABLE, message)
 
     @contextmanager
     def _translating(self, *, pictures: bool = False) -> Iterator[None]:
@@ -242,24 +220,28 @@ class TritonServer(Server):
 
     def _translated(self, error: TritonError, *, pictures: bool = False) -> RemoteError:
         words = str(error)
-        if error.kind is Fault.FAILED and says_too_long(words):
-            return too_long()
+        if error.kind is Fault.FAILED and errors.says_too_long(words):
+            return errors.too_long()
         if error.kind in _LOGGED:
             # What it says may quote the request, and that a user's text.
             _log.warning("judge %s in Triton: %s", self._model, error.kind.value)
             _log.debug("judge %s in Triton: %.300s", self._model, words)
-        if pictures and error.kind in _REFUSING_FAULTS and (refusal := refusal_of_pictures(words, self._model, 400)):
+        if (
+            pictures
+            and error.kind in _PICTURE_REFUSALS
+            and (refusal := errors.refusal_of_pictures(words, self._model, 400))
+        ):
             return refusal
         return {
-            Fault.UNREACHABLE: unreachable(self._address),
+            Fault.UNREACHABLE: errors.unreachable(self._address),
             Fault.NOT_READY: self._not_ready(),
-            Fault.QUEUE_FULL: rate_limited(None),
-            Fault.QUEUE_TIMEOUT: rate_limited(None),
-            Fault.LATE: late(self._address, self._client.timeout_s),
-            Fault.DENIED: refused("the judge's Triton refuses the credentials: see judge_token (--judge-token)"),
-            Fault.REFUSED: rejected(400),
-            Fault.FAILED: server_error(),
-        }.get(error.kind, unreadable("something else than the vLLM backend's tensors"))
+            Fault.QUEUE_FULL: errors.rate_limited(None),
+            Fault.QUEUE_TIMEOUT: errors.rate_limited(None),
+            Fault.LATE: errors.late(self._address, self._client.timeout_s),
+            Fault.DENIED: errors.refused("the judge's Triton refuses the credentials: see judge_token (--judge-token)"),
+            Fault.REFUSED: errors.rejected(400),
+            Fault.FAILED: errors.server_error(),
+        }.get(error.kind, errors.unreadable("something else than the vLLM backend's tensors"))
 
 
 class TritonJudges(RemoteBackend):
@@ -267,21 +249,21 @@ class TritonJudges(RemoteBackend):
 
     Args:
         config: Where the server is.
-        observer: Hears of the requests.
+        telemetry: Where the requests are counted.
 
     Raises:
         ValueError: The address is not valid.
     """
 
-    def __init__(self, config: RemoteJudgeConfig, observer: RemoteJudgeObserver) -> None:
+    def __init__(self, config: RemoteJudgeConfig, telemetry: JudgeTelemetry) -> None:
         try:
             triton = TritonConfig(config.url, tls=config.tls, token=config.token, timeout_s=config.timeout_s)
         except ValueError as error:
             raise ValueError(
-                f"{ADDRESS_SETTING} must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)"
+                f"{errors.ADDRESS_SETTING} must be HOST:PORT, of Triton's gRPC (8001 where nothing else is said)"
             ) from error
 
         async def server() -> TritonServer:
             return TritonServer(TritonClient(triton), config.model, config.url, config.image_placeholder)
 
-        super().__init__("triton", config, observer, server)
+        super().__init__("triton", config, telemetry, server)

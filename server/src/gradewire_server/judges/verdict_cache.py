@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import struct
+from functools import lru_cache
 from typing import NamedTuple
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed
@@ -13,7 +14,6 @@ from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTel
 from gradewire_server.storage.codec import EntryKind, KeySpace, with_tier
 
 _CHOICE = struct.Struct("<cIIdH")  # kind, tokens read and written, mass (NaN: none), options; then float64 of each
-_OLD_CHOICE = struct.Struct("<cIdH")  # the same before written tokens were counted
 _TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8
 _TRUNCATED = 1
 _COMPLETE = 2
@@ -24,7 +24,7 @@ _SUM_TOLERANCE = 1e-6
 
 
 def canonical(need: JudgeNeed, precision: str) -> str:
-    """What decides an answer, except the judge's digest, as one text; different needs have different texts."""
+    """Return what decides an answer, except the judge's digest, as one text; different needs have different texts."""
     prompt = need.prompt
     own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
     turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
@@ -35,7 +35,7 @@ def canonical(need: JudgeNeed, precision: str) -> str:
 
 
 def answer_problem(need: JudgeNeed, answer: JudgeAnswer) -> str:
-    """What is wrong with an answer, which then must not become a score; empty when it is valid."""
+    """Return what is wrong with an answer, which then must not become a score; empty when it is valid."""
     if isinstance(answer, Generated) and isinstance(need, Generate):
         return "" if answer.text.isascii() or _is_unicode(answer.text) else "the text is not Unicode"
     if isinstance(answer, Choice) and isinstance(need, Choose):
@@ -64,24 +64,21 @@ def _is_unicode(text: str) -> bool:
 
 
 def encode_answer(answer: JudgeAnswer) -> bytes:
-    """An answer as bytes, marked as not yet written to a second level."""
+    """Return an answer as bytes, marked as not yet written to a second level."""
+    counts = [_UNKNOWN if tokens is None else tokens for tokens in (answer.prompt_tokens, answer.generated_tokens)]
     if isinstance(answer, Choice):
         mass = math.nan if answer.mass is None else answer.mass
-        count = len(answer.probabilities)
-        payload = _CHOICE.pack(
-            b"d", _count_or_unknown(answer.prompt_tokens), _count_or_unknown(answer.generated_tokens), mass, count
-        )
-        payload += struct.pack(f"<{count}d", *answer.probabilities)
+        shares = answer.probabilities
+        payload = _CHOICE.pack(b"d", *counts, mass, len(shares)) + struct.pack(f"<{len(shares)}d", *shares)
         flags = _TRUNCATED * answer.truncated | _NOT_DEMONSTRATED * (not answer.demonstrated)
     else:
-        counts = _TEXT.pack(b"g", _count_or_unknown(answer.prompt_tokens), _count_or_unknown(answer.generated_tokens))
-        payload = counts + answer.text.encode()
+        payload = _TEXT.pack(b"g", *counts) + answer.text.encode()
         flags = _TRUNCATED * answer.truncated | _COMPLETE * answer.complete
     return payload + bytes((flags, Tier.WINDOW))
 
 
 def decode_answer(need: JudgeNeed, blob: bytes) -> JudgeAnswer | None:
-    """The answer in these bytes; None where they hold no valid answer to the need."""
+    """Return the answer in these bytes; None where they hold no valid answer to the need."""
     try:
         answer = _decode(blob)
     except (struct.error, UnicodeDecodeError):
@@ -92,31 +89,17 @@ def decode_answer(need: JudgeNeed, blob: bytes) -> JudgeAnswer | None:
 def _decode(blob: bytes) -> JudgeAnswer | None:
     payload, flags = blob[:-_TAIL_BYTES], blob[-_TAIL_BYTES]
     truncated = bool(flags & _TRUNCATED)
-    if payload[:1] in {b"c", b"d"}:
-        return _decode_choice(payload, truncated=truncated, demonstrated=not flags & _NOT_DEMONSTRATED)
-    if payload[:1] == b"g":
-        _, prompt_tokens, generated_tokens = _TEXT.unpack_from(payload)
-        text = payload[_TEXT.size :].decode()
-        complete = bool(flags & _COMPLETE)
-        return Generated(text, complete, _known(prompt_tokens), _known(generated_tokens), truncated)
-    return None
-
-
-def _decode_choice(payload: bytes, *, truncated: bool, demonstrated: bool) -> Choice:
     if payload[:1] == b"d":
         _, read, written, mass, count = _CHOICE.unpack_from(payload)
-        shares = payload[_CHOICE.size :]
-    else:
-        # No prompt has no token: the judge's server did not say.
-        _, read, mass, count = _OLD_CHOICE.unpack_from(payload)
-        read, written, shares = read or _UNKNOWN, 0, payload[_OLD_CHOICE.size :]
-    probabilities = struct.unpack(f"<{count}d", shares)
-    told = None if math.isnan(mass) else mass
-    return Choice(probabilities, told, _known(read), truncated, _known(written), demonstrated)
-
-
-def _count_or_unknown(tokens: int | None) -> int:
-    return _UNKNOWN if tokens is None else tokens
+        shares = struct.unpack(f"<{count}d", payload[_CHOICE.size :])
+        known_mass = None if math.isnan(mass) else mass
+        demonstrated = not flags & _NOT_DEMONSTRATED
+        return Choice(shares, known_mass, _known(read), truncated, _known(written), demonstrated)
+    if payload[:1] == b"g":
+        _, read, written = _TEXT.unpack_from(payload)
+        text = payload[_TEXT.size :].decode()
+        return Generated(text, bool(flags & _COMPLETE), _known(read), _known(written), truncated)
+    return None
 
 
 def _known(tokens: int) -> int | None:
@@ -128,6 +111,11 @@ _MAX_SPACES = 4096
 """Of namespaces and judges; one is made again in a few microseconds."""
 _OFF_LOOP_CHARACTERS = 64_000
 """Length of a prompt from which hashing it takes longer than a change of thread."""
+
+
+@lru_cache(maxsize=_MAX_SPACES)
+def _key_space(namespace: str, digest: str) -> KeySpace:
+    return KeySpace(namespace=namespace, model_digest=digest, kind=EntryKind.VERDICT)
 
 
 class VerdictKey(NamedTuple):
@@ -160,25 +148,24 @@ class VerdictCache:
         self._lru = lru
         self._second = second
         self._namespace = namespace
-        self._spaces: dict[tuple[str, str], KeySpace] = {}
         self._writer = (
             WriteBehind(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
         )
 
     async def key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
-        """The key of a judge's answer to a need."""
+        """Return the key of a judge's answer to a need."""
         prompt = need.prompt
         if len(prompt.lead) + len(prompt.prediction) + len(prompt.tail) > _OFF_LOOP_CHARACTERS:
             return await asyncio.to_thread(self._key, need, judge)
         return self._key(need, judge)
 
     def find(self, key: VerdictKey, need: JudgeNeed) -> JudgeAnswer | None:
-        """Looks in memory."""
+        """Look in memory."""
         blob = self._lru.get(key.name)
         return None if blob is None else decode_answer(need, blob)
 
     async def find_stored(self, key: VerdictKey, need: JudgeNeed) -> tuple[JudgeAnswer, AnswerSource] | None:
-        """Looks in the second level; what is found is kept in memory."""
+        """Look in the second level; what is found is kept in memory."""
         if self._second is None:
             return None
         (blob,) = await self._second.read([key.stored], _NO_DIMS, kind=EntryKind.VERDICT)
@@ -189,7 +176,7 @@ class VerdictCache:
         return answer, self._second.source
 
     def keep(self, key: VerdictKey, answer: JudgeAnswer) -> None:
-        """Keeps an answer in memory, and writes it to the second level in the background."""
+        """Keep an answer in memory, and write it to the second level in the background."""
         blob = encode_answer(answer)
         self._lru.put(key.name, blob, pinned=True)
         # Where a prompt is cut depends on settings, which a store outlives.
@@ -197,18 +184,12 @@ class VerdictCache:
             self._writer.add(key.name, Write(key.stored, blob, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
 
     async def flush(self) -> None:
-        """Returns when everything that was kept is written, or has failed to be."""
+        """Return when everything that was kept is written, or has failed to be."""
         if self._writer is not None:
             await self._writer.flush()
 
     def _key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
-        owner = need.namespace or self._namespace, judge.digest
-        space = self._spaces.get(owner)
-        if space is None:
-            if len(self._spaces) >= _MAX_SPACES:
-                self._spaces.clear()
-            space = KeySpace(namespace=owner[0], model_digest=owner[1], kind=EntryKind.VERDICT)
-            self._spaces[owner] = space
+        space = _key_space(need.namespace or self._namespace, judge.digest)
         (name,) = space.hashes([canonical(need, judge.precision)])
         return VerdictKey(name, space.stored(name))
 

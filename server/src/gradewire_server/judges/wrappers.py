@@ -1,32 +1,30 @@
-"""Wrappers of a judge: two levels of cache, single flight, a limit of waiting needs, and checks of its answers."""
+"""Wrappers of a judge: pictures, two levels of cache, single flight, a bound of waiting needs, checks of answers."""
 
 import asyncio
 import logging
 import math
 import time
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from typing_extensions import override
 
-from gradewire_server.domain.items import Failure, Status, Timing
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeNeed
+from gradewire_server.domain.items import Failure, Status, Timing, quoted
+from gradewire_server.domain.judge import JudgeNeed
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
-from gradewire_server.judges.backend import Judge
+from gradewire_server.judges.backend import Judge, failed_reply
+from gradewire_server.judges.images import ImageChecks
 from gradewire_server.judges.verdict_cache import VerdictCache, answer_problem
 
 _log = logging.getLogger(__name__)
 
-Ask: TypeAlias = Callable[[float | None], Awaitable[JudgeReply[Any]]]
-"""Asks the judge behind a wrapper; takes a deadline in `time.monotonic()` seconds."""
-
 _SHORTEST_RETRY_S: Final = 1.0
 _LONGEST_RETRY_S: Final = 60.0
-_MEASURED: Final = 64
+_PACE_SAMPLES: Final = 64
+"""Finished computations from which the pace of the queue is measured."""
 
 _DEFECT: Final = Failure(Status.INTERNAL, "the judge failed on this item; the server's log has the details")
 _NONSENSE: Final = Failure(Status.INTERNAL, "the judge's answer makes no sense; the server's log says why")
@@ -36,8 +34,8 @@ TIMED_OUT: Final = Failure(
 )
 
 
-class JudgeWrapper(Judge, ABC):
-    """A `Judge` around another one. Subclasses add to it in `_answer`, which handles choices and texts alike.
+class JudgeWrapper(Judge):
+    """A `Judge` around another one. Subclasses add to it in `answer`.
 
     Args:
         judge: The judge behind it; closed with it.
@@ -52,14 +50,6 @@ class JudgeWrapper(Judge, ABC):
         return self._judge.status
 
     @override
-    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        return await self._answer(need, lambda until_s: self._judge.choose(need, deadline_s=until_s), deadline_s)
-
-    @override
-    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        return await self._answer(need, lambda until_s: self._judge.generate(need, deadline_s=until_s), deadline_s)
-
-    @override
     def trouble(self) -> str:
         return self._judge.trouble()
 
@@ -67,19 +57,48 @@ class JudgeWrapper(Judge, ABC):
     async def close(self) -> None:
         await self._judge.close()
 
-    @abstractmethod
-    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
-        """Answers a need.
 
-        Args:
-            need: What is asked.
-            ask: Asks the judge behind it.
-            deadline_s: In `time.monotonic()` seconds.
-        """
+class SeeingJudge(JudgeWrapper):
+    """A judge that is shown checked pictures, and none if it cannot see.
+
+    It stands before the caches, whose keys need the pictures' digests.
+
+    Args:
+        judge: The judge behind it.
+        checks: Checks them.
+    """
+
+    def __init__(self, judge: Judge, checks: ImageChecks) -> None:
+        super().__init__(judge)
+        self._checks = checks
+
+    @override
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
+        if need.prompt.images:
+            if not self.status.sees_images:
+                return failed_reply(_cannot_see(self.status.name))
+            try:
+                async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
+                    images = await self._checks.checked(need.prompt.images)
+            except TimeoutError:
+                return failed_reply(TIMED_OUT)
+            if isinstance(images, Failure):
+                return failed_reply(images)
+            need = replace(need, prompt=replace(need.prompt, images=images))
+        return await self._judge.answer(need, deadline_s=deadline_s)
+
+
+def _cannot_see(name: str) -> Failure:
+    return Failure(
+        Status.JUDGE_CANNOT_SEE,
+        f"judge {quoted(name)} cannot be shown pictures: name one that can (model), or leave out image=true; where the "
+        "model of a judge's own server can, its operator says so (judge_sees_images; of gradewire score --judge-url: "
+        "GRADEWIRE_JUDGE_SEES_IMAGES=yes)",
+    )
 
 
 class QueueLimit:
-    """Counts the computations that are under way, over all judges.
+    """A count of the computations that are under way, over all judges.
 
     Args:
         max_items: How many there may be; further ones are refused.
@@ -87,35 +106,35 @@ class QueueLimit:
 
     def __init__(self, max_items: int) -> None:
         self._max_items = max_items
-        self._finished_s: deque[float] = deque(maxlen=_MEASURED)
+        self._finished_s: deque[float] = deque(maxlen=_PACE_SAMPLES)
         self._closed = False
         self.waiting = 0
 
     def enter(self) -> Failure | None:
-        """Counts one more computation; returns why there is no room for it, and then counts nothing."""
+        """Count one more computation; return why there is no room for it, and then count nothing."""
         refusal = self.refusal(self.waiting)
         if refusal is None:
             self.waiting += 1
         return refusal
 
     def leave(self) -> None:
-        """Uncounts one computation: it ended, or nobody waits for it any more."""
+        """Uncount one computation: it ended, or nobody waits for it any more."""
         self.waiting -= 1
 
     def finished(self) -> None:
-        """Notes that a computation has ended now, which tells how fast the queue moves."""
+        """Note that a computation has ended now, which tells how fast the queue moves."""
         self._finished_s.append(time.monotonic())
 
     def close(self) -> None:
-        """Refuses everything from now on."""
+        """Refuse everything from now on."""
         self._closed = True
 
     def refusal(self, waiting: int) -> Failure | None:
-        """Why nothing more is accepted when so many items wait; None while there is room."""
+        """Return why nothing more is accepted when so many items wait; None while there is room."""
         return self.full(waiting) if self._closed or waiting >= self._max_items else None
 
     def full(self, waiting: int) -> Failure:
-        """What a caller is told when there is no room."""
+        """Return the failure for a caller when there is no room."""
         if self._closed:
             return Failure(Status.UNAVAILABLE, "the server is shutting down; try another replica", _SHORTEST_RETRY_S)
         return Failure(
@@ -125,7 +144,7 @@ class QueueLimit:
         )
 
     def _drained_s(self, waiting: int) -> float:
-        """Seconds until half of what waits will be done, at the pace of the last few."""
+        """Return the seconds until half of what waits will be done, at the pace of the last few."""
         finished_s = self._finished_s
         if len(finished_s) < 2 or finished_s[-1] <= finished_s[0]:
             return _SHORTEST_RETRY_S
@@ -137,13 +156,13 @@ class CheckedJudge(JudgeWrapper):
     """A judge whose answers are always valid: right number of probabilities, sum 1, Unicode text."""
 
     @override
-    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         try:
-            reply = await ask(deadline_s)
+            reply = await self._judge.answer(need, deadline_s=deadline_s)
         except Exception as error:  # noqa: BLE001 - judges answer with failures; one that raises fails this need alone
             # Not the error's own words, which may hold a user's text.
             _log.error("judge %s raised %s", self.status.name, type(error).__qualname__)
-            return JudgeReply(_DEFECT, AnswerSource.COMPUTED, Timing())
+            return failed_reply(_DEFECT)
         wrong = "" if isinstance(reply.answer, Failure) else answer_problem(need, reply.answer)
         if wrong:
             _log.error("judge %s: %s", self.status.name, wrong)
@@ -161,11 +180,11 @@ class _Pending:
         self.waiters = 0
         self.task: asyncio.Task[JudgeReply[Any]]
 
-    async def run(self, ask: Ask) -> JudgeReply[Any]:
-        """Computes until the latest of the callers' deadlines, also where a caller with a later one came later."""
+    async def run(self, judge: Judge, need: JudgeNeed) -> JudgeReply[Any]:
+        """Compute until the latest of the callers' deadlines, also where a caller with a later one came later."""
         while True:
             deadline_s = self.deadline_s
-            reply = await ask(None if deadline_s == math.inf else deadline_s)
+            reply = await judge.answer(need, deadline_s=None if deadline_s == math.inf else deadline_s)
             late = isinstance(reply.answer, Failure) and reply.answer.status is Status.TIMEOUT
             if not late or self.deadline_s <= deadline_s:
                 return reply
@@ -196,7 +215,7 @@ class SingleFlightJudge(JudgeWrapper):
         await super().close()
 
     @override
-    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         until_s = math.inf if deadline_s is None else deadline_s
         # A server that turned out to give less is read in another way, which is another computation.
         name = (replace(need, model=""), self.status.precision)
@@ -205,28 +224,29 @@ class SingleFlightJudge(JudgeWrapper):
         if pending is None:
             refusal = self._limit.enter()
             if refusal is not None:
-                return _failed(refusal)
-            pending = self._begin(name, ask, until_s)
+                return failed_reply(refusal)
+            pending = self._begin(name, need, until_s)
         pending.deadline_s = max(pending.deadline_s, until_s)
         pending.waiters += 1
+        left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
         try:
             # Not wait_for, which would cancel the others' computation with this caller.
-            done, _ = await asyncio.wait((pending.task,), timeout=_left_s(until_s))
+            done, _ = await asyncio.wait((pending.task,), timeout=left_s)
         finally:
             pending.waiters -= 1
             if not pending.waiters and not pending.task.done():
                 self._forget(name, pending)
                 pending.task.cancel()
         if not done:
-            return _failed(TIMED_OUT)
+            return failed_reply(TIMED_OUT)
         if pending.task.cancelled():
-            return _failed(self._limit.full(self._limit.waiting))
+            return failed_reply(self._limit.full(self._limit.waiting))
         reply = pending.task.result()
         return replace(reply, source=AnswerSource.JOINED) if joined else reply
 
-    def _begin(self, name: Hashable, ask: Ask, until_s: float) -> _Pending:
+    def _begin(self, name: Hashable, need: JudgeNeed, until_s: float) -> _Pending:
         pending = self._pending[name] = _Pending(until_s)
-        pending.task = asyncio.get_running_loop().create_task(pending.run(ask))
+        pending.task = asyncio.get_running_loop().create_task(pending.run(self._judge, need))
 
         def completed(_: asyncio.Task[JudgeReply[Any]]) -> None:
             self._limit.finished()
@@ -236,54 +256,47 @@ class SingleFlightJudge(JudgeWrapper):
         return pending
 
     def _forget(self, name: Hashable, pending: _Pending) -> None:
-        """Makes room at once: an equal need may come while a cancelled computation is still ending."""
+        """Make room at once: an equal need may come while a cancelled computation is still ending."""
         if self._pending.get(name) is pending:
             del self._pending[name]
             self._limit.leave()
 
 
-def _failed(failure: Failure) -> JudgeReply[Any]:
-    return JudgeReply(failure, AnswerSource.COMPUTED, Timing())
-
-
-def _left_s(until_s: float) -> float | None:
-    return None if until_s == math.inf else max(0.0, until_s - time.monotonic())
-
-
-class _CachedJudge(JudgeWrapper):
-    def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
-        super().__init__(judge)
-        self._verdicts = verdicts
-
-
-class MemoryCachedJudge(_CachedJudge):
-    """Answers from memory what is there, and asks the judge behind it for the rest.
+class MemoryCachedJudge(JudgeWrapper):
+    """A judge that answers from memory what is there.
 
     Args:
         judge: Puts its answers into memory: a `StoreCachedJudge` stands somewhere behind this.
         verdicts: What is known.
     """
 
+    def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
+        super().__init__(judge)
+        self._verdicts = verdicts
+
     @override
-    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         started_s = time.perf_counter()
-        key = await self._verdicts.key(need, self.status)
-        known = self._verdicts.find(key, need)
+        known = self._verdicts.find(await self._verdicts.key(need, self.status), need)
         if known is not None:
             return JudgeReply(known, AnswerSource.MEMORY, Timing(cache_s=time.perf_counter() - started_s))
-        return await ask(deadline_s)
+        return await self._judge.answer(need, deadline_s=deadline_s)
 
 
-class StoreCachedJudge(_CachedJudge):
-    """Answers from the second level what is there; keeps what the judge behind it answers, there and in memory.
+class StoreCachedJudge(JudgeWrapper):
+    """A judge that answers from the second level what is there; what it works out is kept there and in memory.
 
     Args:
         judge: Never answers with nonsense.
         verdicts: What is known.
     """
 
+    def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
+        super().__init__(judge)
+        self._verdicts = verdicts
+
     @override
-    async def _answer(self, need: JudgeNeed, ask: Ask, deadline_s: float | None) -> JudgeReply[Any]:
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         status = self.status
         key = await self._verdicts.key(need, status)
         started_s = time.perf_counter()
@@ -291,8 +304,14 @@ class StoreCachedJudge(_CachedJudge):
         cache_s = time.perf_counter() - started_s
         if stored is not None:
             return JudgeReply(stored[0], stored[1], Timing(cache_s=cache_s))
-        reply = await ask(deadline_s)
+        reply = await self._judge.answer(need, deadline_s=deadline_s)
         # A server that turned out to give less meanwhile was read in another way than the key says.
         if not isinstance(reply.answer, Failure) and self.status.precision == status.precision:
             self._verdicts.keep(key, reply.answer)
         return replace(reply, timing=replace(reply.timing, cache_s=reply.timing.cache_s + cache_s))
+
+
+def wrapped(judge: Judge, images: ImageChecks, limit: QueueLimit, verdicts: VerdictCache) -> Judge:
+    """Wrap a judge with picture checks, memory, single flight, the second level and checks of its answers."""
+    stored = StoreCachedJudge(CheckedJudge(judge), verdicts)
+    return SeeingJudge(MemoryCachedJudge(SingleFlightJudge(stored, limit), verdicts), images)

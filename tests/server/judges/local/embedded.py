@@ -12,9 +12,9 @@ from typing import Any
 from tests.support.judges.smollm2 import smollm2_repository
 
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
-from gradewire_server.judges.backend import ModelRun
 from gradewire_server.judges.local.backend import EmbeddedJudges
 from gradewire_server.judges.local.judge import EmbeddedJudge
+from gradewire_server.judges.prometheus import ModelRun
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 NAME = "smollm2-135m-instruct"
@@ -109,7 +109,7 @@ async def gone(pid: int, *, within_s: float = 10.0) -> bool:
 
 def worker_of(judge: EmbeddedJudge) -> int:
     """The process that computes."""
-    pid = judge.worker_pid
+    pid = judge._runs.supervisor.pid
     assert pid is not None
     assert os.getpgid(pid) == pid
     return pid

@@ -193,4 +193,3 @@ async def test_status_says_what_it_is(judge: EmbeddedJudge) -> None:
     assert judge.status.state == "loaded"
     assert len(judge.status.digest) == 64
     assert judge.trouble() == ""
-    assert judge.waiting == 0

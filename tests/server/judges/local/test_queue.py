@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
 from gradewire_server.domain.items import Failure, Status
-from gradewire_server.judges.local.queue import EmbeddedQueue, Planned, QueueLimits, Work
+from gradewire_server.judges.local.queue import EmbeddedQueue, Planned, Work
 from gradewire_server.judges.worker.messages import CoreLimits, RowResult
+from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 A, B = (1, 2, 3), (7, 8)
 LOST = Failure(Status.UNAVAILABLE, "lost", retry_after_s=1.0)
@@ -26,9 +28,10 @@ def queue_of(
     kept: int = 8,
     core_kept: int = 64,
 ) -> EmbeddedQueue:
-    return EmbeddedQueue(
-        QueueLimits(run_tokens, growing, 1000, kept, 1000), CoreLimits(row_tokens, rows, core_growing, core_kept)
+    config = EmbeddedJudgeConfig(
+        Path(), max_batch_tokens=run_tokens, max_sequences=growing, max_prefix_states=kept, max_prefix_tokens=1000
     )
+    return EmbeddedQueue(config, CoreLimits(row_tokens, rows, core_growing, core_kept), 1000)
 
 
 def choice(fixed: tuple[int, ...], tokens: int) -> Work:
@@ -344,4 +347,3 @@ async def test_everything_can_be_failed_at_once() -> None:
     queue.fail_all(LOST)
     assert [work.done.result() for work in works] == [LOST, LOST]
     assert queue.plan() is None
-    assert queue.waiting == 0

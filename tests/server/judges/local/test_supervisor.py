@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from gradewire_server.judges.local import supervisor
-from gradewire_server.judges.local.supervisor import WorkerLostError, WorkerProcess, WorkerTimeouts
+from gradewire_server.judges.local.supervisor import WorkerLostError, WorkerProcess, run_timeout_s
 from gradewire_server.judges.worker.messages import OpenModel, Row, Run
+from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 
 @pytest.mark.parametrize(("first", "timeout_s"), [(False, 30 + 0.5 * 7), (True, 100 + 30 + 0.5 * 7)])
@@ -15,7 +16,8 @@ def test_a_run_may_take_as_long_as_its_tokens_and_the_first_one_reads_the_weight
     timeout_s: float, *, first: bool
 ) -> None:
     run = Run(1, (Row(2, (5, 6, 7)), Row(3, (5, 6, 7, 8))))
-    assert WorkerTimeouts(start_s=100.0, run_s=30.0, token_s=0.5).of(run, first=first) == timeout_s
+    config = EmbeddedJudgeConfig(Path(), start_timeout_s=100.0, run_timeout_s=30.0, token_timeout_s=0.5)
+    assert run_timeout_s(run, config, first=first) == timeout_s
 
 
 async def test_the_servers_secrets_are_not_in_the_workers_environment(

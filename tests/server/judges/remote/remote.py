@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
-from gradewire_server.judges.backend import RequestUsage
+from gradewire_server.judges.prometheus import RequestUsage
 from gradewire_server.judges.remote.judge import RemoteJudge
 from gradewire_server.judges.remote.openai import OpenAIJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig

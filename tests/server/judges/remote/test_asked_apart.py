@@ -9,7 +9,7 @@ from tests.server.judges.remote.remote import eventually
 from tests.server.judges.remote.test_requests import Asked, ask, question, queue
 
 from gradewire_server.domain.items import Timing
-from gradewire_server.judges.remote.requests import BatchReplies, RequestQueue
+from gradewire_server.judges.remote.requests import Answered, RequestQueue
 from gradewire_server.judges.remote.server import Question
 
 
@@ -40,13 +40,15 @@ async def test_one_who_leaves_in_the_turn_in_which_a_request_starts_is_not_taken
 async def test_some_of_a_request_are_asked_apart_before_others_and_who_has_left_is_not() -> None:
     asked = Asked()
 
-    async def together(questions: Sequence[Question], deadline_s: float | None) -> BatchReplies:
-        each = await asked.together(questions, deadline_s)
+    async def send(questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answered | None]:
+        each = await asked.send(questions, deadline_s)
+        if len(questions) == 1:
+            return each
         return [
             None if one.prompt.prediction in "bc" else answered for one, answered in zip(questions, each, strict=True)
         ]
 
-    waiting = RequestQueue(1, asked.alone, together, lambda questions: len(questions) <= 4)
+    waiting = RequestQueue(1, 4, send)
     calls = [ask(waiting, name) for name in "abcd"]
     await eventually(lambda: asked.under_way == 1)
     behind = ask(waiting, "e")

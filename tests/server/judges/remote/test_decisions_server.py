@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,8 +15,9 @@ from tests.support.examples import example_count
 
 from gradewire_server.judges.remote.decision_forms import DECISIONS, FORMS, SYSTEM_ONE, Form, decision_question, names
 from gradewire_server.judges.remote.decisions import DecisionServer, answer_of, answers_of
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, Reply
 from gradewire_server.judges.remote.http_client import HttpClient
-from gradewire_server.judges.remote.server import Answer, Question, RemoteError, RemoteFault, Reply
+from gradewire_server.judges.remote.server import Answer, Question
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 LABELS = ("1", "2", "3")
@@ -83,7 +83,7 @@ def test_what_rounding_left_is_divided_out() -> None:
 )
 def test_tokens_are_those_that_a_server_counts(usage: object, counted: tuple[int | None, int | None]) -> None:
     answer = read(one(GOOD, usage=usage))
-    assert (answer.prompt_tokens, answer.generated_tokens) == counted
+    assert (answer.tokens.prompt, answer.tokens.generated) == counted
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_tokens_are_shared_out_among_the_answers_without_a_rest(good: list[bool]
     ]
     assert len(answers) == sum(good)
     if answers:
-        counts = [(answer.prompt_tokens or 0, answer.generated_tokens or 0) for answer in answers]
+        counts = [(answer.tokens.prompt or 0, answer.tokens.generated or 0) for answer in answers]
         assert tuple(map(sum, zip(*counts, strict=True))) == (read, written)
         assert all(max(column) - min(column) <= 1 for column in zip(*counts, strict=True))
 
@@ -227,15 +227,16 @@ class Replaced(HttpClient):
         self.held = 0
         self.gate = asyncio.Event()
 
-    async def post(self, path: str, body: Mapping[str, object]) -> Reply:
-        questions: Any = body["questions"]
+    async def post(self, path: str, body: bytes) -> Reply:
+        sent = json.loads(body)
+        questions: Any = sent["questions"]
         if path == "systemone":
             if not self.is_another_one:
                 return Reply(404, b"{}", "", "http://h")
             shares = {name: dict.fromkeys(each["criteria"], 0.5) for name, each in questions.items()}
             answers: Any = {name: {"type": "choice", "probabilities": share} for name, share in shares.items()}
         else:
-            if "Water" not in str(body["input"]):
+            if "Water" not in str(sent["input"]):
                 self.held += 1
                 await self.gate.wait()
             labels = [choice["value"] for choice in questions[0]["choices"]]
@@ -250,10 +251,10 @@ async def test_an_answer_is_read_in_the_form_in_which_it_was_asked_for() -> None
     server = DecisionServer(client, "m")
     await server.find_out()
     need = about("x")
-    asking = asyncio.create_task(server.ask(Question(need.prompt, options=need.options)))
+    asking = asyncio.create_task(server.ask([Question(need.prompt, options=need.options)]))
     await eventually(lambda: client.held == 1)
     client.is_another_one = True
     await server.probe()
     client.gate.set()
-    assert (await asking).probabilities == (1 / 3,) * 3
+    assert (await asking)[0].probabilities == (1 / 3,) * 3
     await server.close()

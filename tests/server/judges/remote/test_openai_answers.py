@@ -12,13 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.items import Status
-from gradewire_server.judges.remote.http_client import error_of, retry_after_s
-from gradewire_server.judges.remote.openai_dialect import ServerKind, answer_of, kind_of
-from gradewire_server.judges.remote.server import RemoteError, RemoteFault, Reply
+from gradewire_server.domain.judge import JudgePrompt
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, Reply, error_of, retry_after_s
+from gradewire_server.judges.remote.openai_dialect import Dialect, ServerKind, answer_of, kind_of
+from gradewire_server.judges.remote.server import Answer, Question
 
 
 def reply(body: object, status: int = 200, retry_after: str = "") -> Reply:
     return Reply(status, body if isinstance(body, bytes) else json.dumps(body).encode(), retry_after, "http://h/v1")
+
+
+def read(answered: Reply, *, continued: bool) -> Answer:
+    asked = Question(JudgePrompt((), lead="?", opening="Rating:"), options=("1", "2"))
+    return answer_of(answered, asked, Dialect(continues=continued))
 
 
 COMPLETION: dict[str, Any] = {
@@ -38,23 +44,23 @@ COMPLETION: dict[str, Any] = {
 
 
 def test_a_completion_is_read() -> None:
-    answer = answer_of(reply(COMPLETION), continued=True)
+    answer = read(reply(COMPLETION), continued=True)
     assert (answer.text, answer.whole, answer.continued) == ("1", False, True)
-    assert (answer.prompt_tokens, answer.cached_tokens, answer.generated_tokens) == (39, 30, 2)
+    assert (answer.tokens.prompt, answer.tokens.cached, answer.tokens.generated) == (39, 30, 2)
     assert answer.steps is not None
     assert answer.steps[0].alternatives == (("1", -0.5),)
 
 
 def test_a_text_in_parts_is_one_text() -> None:
     parts = [{"type": "text", "text": "Rating:"}, {"type": "reference", "reference_ids": [1]}, {"text": " 3"}]
-    answer = answer_of(reply({"choices": [{"message": {"content": parts}}]}), continued=False)
+    answer = read(reply({"choices": [{"message": {"content": parts}}]}), continued=False)
     assert answer.text == "Rating: 3"
 
 
 def test_counts_that_are_none_are_not_counted() -> None:
     usage = {"prompt_tokens": -1, "completion_tokens": "7", "prompt_tokens_details": {"cached_tokens": 10**30}}
-    answer = answer_of(reply({**COMPLETION, "usage": usage}), continued=False)
-    assert (answer.prompt_tokens, answer.cached_tokens, answer.generated_tokens) == (None, None, None)
+    answer = read(reply({**COMPLETION, "usage": usage}), continued=False)
+    assert (answer.tokens.prompt, answer.tokens.cached, answer.tokens.generated) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +92,7 @@ def test_counts_that_are_none_are_not_counted() -> None:
 )
 def test_what_is_no_completion_is_unparsable(body: object) -> None:
     with pytest.raises(RemoteError) as caught:
-        answer_of(reply(body), continued=False)
+        read(reply(body), continued=False)
     assert caught.value.failure.status is Status.UNPARSABLE
 
 
@@ -120,7 +126,7 @@ def test_any_wrong_part_of_a_completion_is_an_answer_or_an_error(part: object, p
         [{"type": "thinking", "thinking": part}, {"type": "text", "text": part}] if place == "part" else part
     )
     with contextlib.suppress(RemoteError):
-        assert isinstance(answer_of(reply(completion), continued=True).text, str)
+        assert isinstance(read(reply(completion), continued=True).text, str)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,7 @@ def test_what_statuses_mean(status: int, kind: RemoteFault, told: Status) -> Non
     assert error is not None
     assert (error.kind, error.failure.status) == (kind, told)
     assert "secret" not in error.failure.message
-    assert error.retry_after_s == (7 if kind in {RemoteFault.RATE_LIMITED, RemoteFault.SERVER_ERROR} else None)
+    assert error.failure.retry_after_s == (7 if kind in {RemoteFault.RATE_LIMITED, RemoteFault.SERVER_ERROR} else None)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
 from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.judges.remote.http_client import server_message
-from gradewire_server.judges.remote.openai import OWN_QUESTION, Features, OpenAIJudges
+from gradewire_server.judges.remote.errors import RemoteFault, Reply, server_message, unreachable
+from gradewire_server.judges.remote.openai import OWN_QUESTION, DialectLearner, OpenAIJudges
 from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of
-from gradewire_server.judges.remote.server import Question, RemoteFault, Reply, unreachable
+from gradewire_server.judges.remote.server import Question, UncountedTokens
 from gradewire_server.judges.triton import TritonServer
 from gradewire_server.settings.engine import CacheConfig, DiskConfig, TritonConfig
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
@@ -175,7 +175,7 @@ async def test_what_a_server_lacks_is_asked_about_again_in_time() -> None:
         whole = GOOD if gives else SURE
         return Reply(200, whole.partition(b"\r\n\r\n")[2], "", "http://h/v1")
 
-    features = Features("m", full, send, clock=lambda: now)
+    features = DialectLearner("m", full, send, UncountedTokens(), clock=lambda: now)
     assert await features.confirm(full)
     assert features.dialect == replace(full, logprobs=False)
     assert not await features.confirm(features.dialect)
@@ -200,7 +200,7 @@ async def test_a_server_that_is_back_is_asked_before_the_next_question() -> None
             raise unreachable("http://h/v1")
         return Reply(200, (GOOD if gives else SURE).partition(b"\r\n\r\n")[2], "", "http://h/v1")
 
-    features = Features("m", full, send, clock=lambda: 1000.0)
+    features = DialectLearner("m", full, send, UncountedTokens(), clock=lambda: 1000.0)
     assert await features.confirm(full)
     assert features.lacks == "logprobs"
     features.doubt(full)
@@ -219,7 +219,7 @@ async def test_our_own_question_answered_with_nothing_proves_nothing() -> None:
     async def send(_: Question, __: object) -> Reply:
         return Reply(200, NOTHING.partition(b"\r\n\r\n")[2], "", "http://h/v1")
 
-    features = Features("m", full, send)
+    features = DialectLearner("m", full, send, UncountedTokens())
     assert not await features.confirm(full)
     assert features.dialect == full
 

@@ -10,7 +10,7 @@ from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Generated
-from gradewire_server.judges.backend import JudgeTelemetry, RequestUsage
+from gradewire_server.judges.prometheus import JudgeTelemetry, RequestUsage
 from gradewire_server.judges.remote.openai import OpenAIJudges
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 

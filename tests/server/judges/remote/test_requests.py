@@ -12,9 +12,10 @@ from tests.server.judges.remote.remote import eventually, prompt
 from tests.support.examples import example_count
 
 from gradewire_server.domain.items import Timing
+from gradewire_server.judges.remote.errors import RemoteError, server_error, unreachable
 from gradewire_server.judges.remote.http_client import HttpClient
-from gradewire_server.judges.remote.requests import Answered, BatchReplies, RequestQueue, ServerAvailability
-from gradewire_server.judges.remote.server import Answer, Question, RemoteError, server_error, unreachable
+from gradewire_server.judges.remote.requests import Answered, RequestQueue, ServerAvailability
+from gradewire_server.judges.remote.server import Answer, Question
 from gradewire_server.resilience import Backoff
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
@@ -93,14 +94,16 @@ class Asked:
     cancelled: int = 0
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def takes(self, questions: Sequence[Question]) -> bool:
-        return len(questions) <= self.most
+    async def send(self, questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answered | None]:
+        if len(questions) == 1:
+            return [await self.alone(questions[0], deadline_s)]
+        return await self.together(questions, deadline_s)
 
     async def alone(self, one: Question, deadline_s: float | None) -> Answered:
         await self._heard([one], deadline_s)
         return answer(one)
 
-    async def together(self, questions: Sequence[Question], deadline_s: float | None) -> BatchReplies:
+    async def together(self, questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answered | None]:
         await self._heard(questions, deadline_s)
         return [None if self.apart else answer(each) for each in questions]
 
@@ -120,7 +123,7 @@ class Asked:
 
 
 def queue(asked: Asked, max_in_flight: int = 1) -> RequestQueue:
-    return RequestQueue(max_in_flight, asked.alone, asked.together, asked.takes)
+    return RequestQueue(max_in_flight, asked.most, asked.send)
 
 
 def ask(
@@ -193,23 +196,6 @@ async def test_those_that_are_asked_apart_do_not_wait_for_each_other_where_there
     asked.gate.set()
     assert [each[0].text for each in await asyncio.gather(*calls)] == list("abc")
     assert asked.most_under_way == 2
-
-
-async def test_a_defect_in_what_may_share_fails_that_one_and_nobody_waits_for_ever() -> None:
-    defect = ValueError("a defect")
-
-    def takes(questions: Sequence[Question]) -> bool:
-        if names(questions)[0] == "a":
-            raise defect
-        return True
-
-    asked = Asked()
-    asked.gate.set()
-    waiting = RequestQueue(1, asked.alone, asked.together, takes)
-    async with asyncio.timeout(10):
-        told = await asyncio.gather(*(ask(waiting, name) for name in "abc"), return_exceptions=True)
-    assert told[0] is defect
-    assert asked.requests == [["b", "c"]]
 
 
 @pytest.mark.parametrize("error", [server_error(), KeyError("a defect")])

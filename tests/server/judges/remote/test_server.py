@@ -2,28 +2,43 @@
 
 import json
 import threading
-from collections.abc import Mapping
 
 import pytest
 
 from gradewire_server.domain.items import Image, Status
-from gradewire_server.judges.remote.server import body_with, refusal_of_pictures, url_of
+from gradewire_server.domain.judge import JudgePrompt
+from gradewire_server.judges.remote import openai
+from gradewire_server.judges.remote.errors import Reply, refusal_of_pictures
+from gradewire_server.judges.remote.openai_dialect import Dialect, request_body
+from gradewire_server.judges.remote.server import Question
 
 
 @pytest.mark.parametrize(("size_bytes", "on_loop"), [(1_000, True), (200_000, False)])
-async def test_large_bodies_are_written_on_a_thread(size_bytes: int, on_loop: bool) -> None:  # noqa: FBT001 - a column
-    images = (Image(b"\x89PNG" + bytes(size_bytes), "", "image/png"),)
+async def test_large_bodies_are_written_on_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+    size_bytes: int,
+    on_loop: bool,  # noqa: FBT001 - a column
+) -> None:
+    image = Image(b"\x89PNG" + bytes(size_bytes), "", "image/png")
     made_on = []
+    posted = []
 
-    def make() -> Mapping[str, object]:
+    class Client:
+        async def post(self, _: str, body: bytes) -> Reply:
+            posted.append(body)
+            return Reply(200, b"", "", "http://h/v1")
+
+    def made(question: Question, model: str, dialect: Dialect) -> dict[str, object]:
         made_on.append(threading.current_thread())
-        return {"model": "é", "messages": [{"content": url_of(images[0])}], "temperature": 0}
+        return request_body(question, model, dialect)
 
-    body = await body_with(images, make)
+    monkeypatch.setattr(openai, "request_body", made)
+    server = openai.OpenAIServer(Client(), "é", "auto")
+    question = Question(JudgePrompt((), lead="?", images=(image,)), max_tokens=5)
+    await server._send(question, Dialect())
     assert (made_on == [threading.current_thread()]) is on_loop
-    assert isinstance(body, bytes) is not on_loop
-    written = json.loads(body) if isinstance(body, bytes) else body
-    assert written == {"model": "é", "messages": [{"content": url_of(images[0])}], "temperature": 0}
+    assert json.loads(posted[0]) == request_body(question, "é", Dialect())
+    assert "é".encode() in posted[0]
 
 
 MODEL = "llama-3.2-vision"

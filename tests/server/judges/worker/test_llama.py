@@ -1,15 +1,17 @@
 """What llama.cpp computes is what the queue believes: kept fixed turns are there, whatever was computed in between."""
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.judges.smollm2 import smollm2_repository
 
 from gradewire_models.judges import load_judge
-from gradewire_server.judges.local.queue import EmbeddedQueue, QueueLimits, Work
+from gradewire_server.judges.local.queue import EmbeddedQueue, Work
 from gradewire_server.judges.worker.llama import LlamaCore
 from gradewire_server.judges.worker.messages import RowResult
+from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 if TYPE_CHECKING:
     from gradewire_server.domain.items import Failure
@@ -42,7 +44,8 @@ async def test_nothing_is_computed_but_what_a_run_says(monkeypatch: pytest.Monke
         handle_completions = staticmethod(counted)
 
     monkeypatch.setattr(core, "_server", Counted)
-    queue = EmbeddedQueue(QueueLimits(64, 4, 64, 8, 4096), core.limits)
+    config = EmbeddedJudgeConfig(Path(), max_batch_tokens=64, max_sequences=4, max_prefix_tokens=4096)
+    queue = EmbeddedQueue(config, core.limits, 64)
     rounds = [[work(fixed, 0) for fixed in PROMPTS]]
     # Then one by one: without fixed turns in every way, what is kept (the longest unused first), what is not.
     asked = [(7, 0), (7, 1), (7, 2), (7, 0), (2, 0), (3, 2), (4, 1), (0, 0)]

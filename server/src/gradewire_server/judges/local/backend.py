@@ -9,25 +9,19 @@ from typing import Final
 from typing_extensions import override
 
 from gradewire_models.errors import ModelError
-from gradewire_models.judges import (
-    BuiltJudge,
-    CatalogJudge,
-    Form,
-    catalog_judges,
-    list_judges,
-    load_judge,
-)
+from gradewire_models.judges import BuiltJudge, CatalogJudge, Form, catalog_judges, list_judges, load_judge
 from gradewire_models.processor import computes_int8
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError, LocalJudgeObserver
+from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError
 from gradewire_server.judges.local.judge import EmbeddedJudge, open_judge
 from gradewire_server.judges.local.supervisor import LibraryMissingError, ModelRefusedError, WorkerLostError
+from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _log = logging.getLogger(__name__)
-_INT8: Final = "is built as int8 only, which is for x86 processors: it needs the form gguf"
-_LLAMA: Final = "runs as gguf here, which llama.cpp computes, and that is not installed (or cannot be loaded)"
+_NEEDS_GGUF: Final = "is built as int8 only, which is for x86 processors: it needs the form gguf"
+_NEEDS_LLAMA: Final = "runs as gguf here, which llama.cpp computes, and that is not installed (or cannot be loaded)"
 _INSTALL: Final = "pip install 'gradewire[judge]'"
 
 
@@ -36,21 +30,19 @@ class EmbeddedJudges(JudgeBackend):
 
     Args:
         config: Which judges, and how they are run.
-        observer: Told of their runs.
+        telemetry: Where their runs are counted.
     """
 
-    def __init__(self, config: EmbeddedJudgeConfig, observer: LocalJudgeObserver) -> None:
+    def __init__(self, config: EmbeddedJudgeConfig, telemetry: JudgeTelemetry) -> None:
         self._config = config
-        self._observer = observer
+        self._telemetry = telemetry
 
     @override
     def listed(self) -> Sequence[ModelStatus]:
         built = [self._built(judge) for judge in list_judges(self._config.repository)]
         names = {status.name for status in built}
-        missing = [
-            _missing(judge) for judge in catalog_judges().values() if judge.buildable and judge.name not in names
-        ]
-        return built + missing
+        buildable = [judge for judge in catalog_judges().values() if judge.buildable]
+        return built + [_missing(judge) for judge in buildable if judge.name not in names]
 
     @override
     async def open(self, name: str) -> EmbeddedJudge:
@@ -63,13 +55,13 @@ class EmbeddedJudges(JudgeBackend):
             _log.warning("judge %r is for tests only: its verdicts are no better than chance", name)
         status = _status(judge, form, "loaded", self._config)
         try:
-            return await open_judge(status, judge, form, self._config, self._observer)
+            return await open_judge(status, judge, form, self._config, self._telemetry)
         except WorkerLostError as error:
             # Nobody knows whether it would be lost again: no memory, perhaps.
             raise JudgeUnavailableError(Failure(Status.UNAVAILABLE, str(error), retry_after_s=5.0)) from error
         except LibraryMissingError as error:
             _log.warning("judge %r cannot be opened: %s", name, error)
-            raise _no_form(judge, _LLAMA, f"get it by `{_INSTALL}`") from error
+            raise _no_form(judge, _NEEDS_LLAMA, f"get it by `{_INSTALL}`") from error
         except (ModelRefusedError, OSError, ValueError) as error:
             raise _unusable(name, error) from error
 
@@ -82,11 +74,11 @@ class EmbeddedJudges(JudgeBackend):
             return _status(judge, self._form(judge), "built", self._config)
         except JudgeUnavailableError as error:
             unusable = _status(judge, judge.forms[0], "broken", self._config)
-            remedy = _INSTALL if _LLAMA in str(error) else judge.build_hint
+            remedy = _INSTALL if _NEEDS_LLAMA in str(error) else judge.build_hint
             return replace(unusable, message=str(error), how_to_get=remedy)
 
     def _form(self, judge: BuiltJudge) -> Form:
-        """Which form of a judge runs here; raises JudgeUnavailableError."""
+        """Return which form of a judge runs here; raise JudgeUnavailableError."""
         wanted = self._config.form
         forms: list[Form] = ["int8", "gguf"] if wanted == "auto" else [wanted]
         there = [form for form in forms if form in judge.forms]
@@ -94,14 +86,14 @@ class EmbeddedJudges(JudgeBackend):
             if computes_int8() if form == "int8" else has_llama():
                 return form
         if "gguf" in there:
-            raise _no_form(judge, _LLAMA, f"get it by `{_INSTALL}`")
+            raise _no_form(judge, _NEEDS_LLAMA, f"get it by `{_INSTALL}`")
         needed = "gguf" if there else forms[0]
-        why = _INT8 if there else f"has no form {needed}"
+        why = _NEEDS_GGUF if there else f"has no form {needed}"
         raise _no_form(judge, why, f"build it by `{judge.build_hint} --form {needed}`")
 
 
 def has_llama() -> bool:
-    """Whether llama.cpp is installed; it is loaded in workers alone."""
+    """Return whether llama.cpp is installed; it is loaded in workers alone."""
     return find_spec("xllamacpp") is not None
 
 
@@ -110,7 +102,7 @@ def _no_form(judge: BuiltJudge, why: str, remedy: str) -> JudgeUnavailableError:
 
 
 def _unusable(name: str, error: Exception) -> JudgeUnavailableError:
-    """What callers are told: without the error's own words, which name directories of this machine."""
+    """Return the error for callers: without the cause's own words, which name directories of this machine."""
     _log.warning("judge %r cannot be opened: %s", name, error)
     commands = f"gradewire models verify {name} says why, gradewire models build {name} gets it anew"
     return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {name!r} cannot be opened here; {commands}"))

@@ -1,8 +1,9 @@
-"""Chats to token ids: markup by its own ids, texts as plain text, long predictions cut; and tokens of labels."""
+"""Chats to token ids and back: markup by its own ids, long predictions cut, tokens of labels, ends of answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +12,13 @@ from tokenizers import Tokenizer
 from gradewire_models.judges import BuiltJudge
 from gradewire_server.domain.items import quoted
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
-from gradewire_server.judges.texts import TEMPLATES, ChatTemplate, Markup
+from gradewire_server.judges.texts import TEMPLATES, Markup, first_stop
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
+
+_CHARACTERS_PER_TOKEN: Final = 16
+"""Texts have 3 to 5 characters a token; what has more than this is cut or refused before it is tokenized."""
+_KEPT_FIXED: Final = 64
+_KEPT_LABELS: Final = 64
 
 
 class LabelsError(Exception):
@@ -33,7 +39,7 @@ class LabelTokens:
 
 
 def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: Sequence[str]) -> LabelTokens:
-    """Tokens of `options` behind `opening` and one blank, or at once where the opening is empty.
+    """Return the tokens of `options` behind `opening` and one blank, or at once where the opening is empty.
 
     Args:
         encode: Plain text to token ids.
@@ -48,9 +54,7 @@ def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: S
         raise LabelsError("a choice needs two options or more")
     begin = f"{opening} " if opening else ""
     ids = [tuple(encode(begin + option)) for option in options]
-    shared = 0
-    while all(len(each) > shared for each in ids) and len({each[shared] for each in ids}) == 1:
-        shared += 1
+    shared = sum(1 for _ in takewhile(lambda same: len(set(same)) == 1, zip(*ids, strict=False)))
     seen: dict[int, str] = {}
     for option, each in zip(options, ids, strict=True):
         if len(each) == shared:
@@ -61,15 +65,8 @@ def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: S
     return LabelTokens(ids[0][:shared], tuple(seen))
 
 
-_CHARACTERS_PER_TOKEN: Final = 16
-"""Texts have 3 to 5 characters a token; what has more than this is cut or refused before it is tokenized."""
-
-_KEPT_FIXED: Final = 64
-_KEPT_LABELS: Final = 64
-
-
 class PromptTooLongError(Exception):
-    """It does not fit even without its prediction; the message names what is too long."""
+    """A prompt does not fit even without its prediction; the message names what is too long."""
 
 
 class FixedTooLongError(PromptTooLongError):
@@ -93,7 +90,7 @@ class PromptTokens:
 
 @dataclass(frozen=True, slots=True)
 class PromptLimits:
-    """How long a prompt may be, in tokens.
+    """The longest prompts, in tokens.
 
     Attributes:
         item: The item's turn with the opening.
@@ -105,7 +102,7 @@ class PromptLimits:
 
 
 def open_chat_tokenizer(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> "ChatTokenizer":
-    """The tokenizer of a built judge, limited by the settings and by what its model reads.
+    """Return the tokenizer of a built judge, limited by the settings and by what its model reads.
 
     Raises:
         OSError: The file cannot be read.
@@ -137,28 +134,30 @@ class ChatTokenizer:
         self._tokenizer.no_truncation()
         # Chat tokens that somebody wrote into an answer are text; only the template's own become markup.
         self._tokenizer.encode_special_tokens = True
-        self._template: ChatTemplate = TEMPLATES[template]
         self.limits = limits
         added = self._tokenizer.get_added_tokens_decoder()
         self.ends = frozenset(eos_ids) | {number for number, token in added.items() if token.special}
-        self._after = self._markup(self._template.after)
-        self._before = {role: self._markup(self._template.before[role]) for role in Role}
-        self._begin = self._markup(self._template.begin)
+        chat = TEMPLATES[template]
+        self._after = self._markup(chat.after)
+        self._before = {role: self._markup(chat.before[role]) for role in Role}
+        self._begin = self._markup(chat.begin)
         self._fixed: Callable[[tuple[Turn, ...]], tuple[int, ...]] = lru_cache(_KEPT_FIXED)(self._encode_fixed)
-        self._labels: Callable[[str, tuple[str, ...]], LabelTokens] = lru_cache(_KEPT_LABELS)(self._find_labels)
+        self._labels: Callable[[str, tuple[str, ...]], LabelTokens] = lru_cache(_KEPT_LABELS)(
+            partial(find_labels, self._encode)
+        )
 
     def labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
-        """Tokens of options behind an opening; raises LabelsError or PromptTooLongError."""
+        """Return the tokens of options behind an opening; raise LabelsError or PromptTooLongError."""
         self._check_characters(opening, "the judge's turn")
         return self._labels(opening, options)
 
     def opening(self, opening: str) -> tuple[int, ...]:
-        """Token ids of the begin of the judge's turn; raises PromptTooLongError."""
+        """Return the token ids of the begin of the judge's turn; raise PromptTooLongError."""
         self._check_characters(opening, "the judge's turn")
         return self._encode(opening) if opening else ()
 
     def prompt(self, prompt: JudgePrompt, opening: Sequence[int], *, answer_tokens: int = 0) -> PromptTokens:
-        """A prompt's token ids, cut to the limits.
+        """Return a prompt's token ids, cut to the limits.
 
         Args:
             prompt: Its own `opening` is not looked at.
@@ -190,11 +189,11 @@ class ChatTokenizer:
         return PromptTokens(fixed, item, truncated)
 
     def text(self, ids: Sequence[int]) -> str:
-        """Plain text of token ids; special tokens leave nothing, bytes that are no text a replacement character."""
+        """Return the text of token ids; special ones leave nothing, bytes that are no text a replacement character."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def shown(self, ids: Sequence[int]) -> str:
-        """Text of token ids with its markup, for people."""
+        """Return the text of token ids with its markup, for people."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def _fit(self, prompt: JudgePrompt, space: int) -> tuple[tuple[int, ...], bool]:
@@ -236,9 +235,6 @@ class ChatTokenizer:
             ids += (*self._before[turn.role], *self._encode(turn.text), *self._after)
         return tuple(ids)
 
-    def _find_labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
-        return find_labels(self._encode, opening, options)
-
     def _markup(self, parts: Sequence[Markup | str]) -> tuple[int, ...]:
         ids: list[int] = []
         for part in parts:
@@ -250,3 +246,38 @@ class ChatTokenizer:
                 raise ValueError(f"the vocabulary has no token {part.token!r}, which the chat template needs")
             ids.append(number)
         return tuple(ids)
+
+
+class TextEnd:
+    """The end of one answer.
+
+    Args:
+        text: Token ids to text.
+        ends: Tokens that end the judge's turn.
+        stop: Texts that end the answer.
+    """
+
+    def __init__(self, text: Callable[[Sequence[int]], str], ends: frozenset[int], stop: Sequence[str]) -> None:
+        self._text = text
+        self._ends = ends
+        self._stop = [each for each in stop if each]
+        # A character takes at most four tokens, one byte each: so many hold the longest stop and the token before it.
+        self._tail = 4 * max(map(len, self._stop), default=0) + 4
+
+    def reached(self, ids: Sequence[int]) -> bool:
+        """Return whether the last of these tokens ends the answer; asked after each one."""
+        if not ids:
+            return False
+        if ids[-1] in self._ends:
+            return True
+        return bool(self._stop) and first_stop(self._text(ids[-self._tail :]), self._stop) is not None
+
+    def read(self, ids: Sequence[int]) -> tuple[str, bool]:
+        """Return the answer without what ended it, stripped; and whether anything ended it."""
+        ended = bool(ids) and ids[-1] in self._ends
+        text = self._text(ids[:-1] if ended else ids)
+        at = first_stop(text, self._stop)
+        if at is not None:
+            return text[:at].strip(), True
+        # A character whose last bytes were never written.
+        return (text if ended else text.rstrip("\ufffd")).strip(), ended

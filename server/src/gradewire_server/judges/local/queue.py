@@ -4,11 +4,16 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from gradewire_proto.tracing.spans import Span, current_span
 from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure
 from gradewire_server.judges.worker.messages import CoreLimits, Row, RowResult, Run
+from gradewire_server.settings.judge import EmbeddedJudgeConfig
+
+NEW: Final = -1
+"""State number of work that has none yet."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +52,7 @@ class PrefixStore:
     _kept: OrderedDict[tuple[int, ...], Prefix] = field(default_factory=OrderedDict)
 
     def find(self, ids: tuple[int, ...], *, state: int) -> Prefix:
-        """The prefix with these token ids, a new one under number `state` where it is not kept."""
+        """Return the prefix with these token ids, a new one under number `state` where it is not kept."""
         prefix = self._kept.get(ids)
         if prefix is None:
             prefix = self._kept[ids] = Prefix(ids, state)
@@ -55,7 +60,7 @@ class PrefixStore:
         return prefix
 
     def make_room(self) -> list[int]:
-        """Drops what exceeds the limits, but never the latest one nor one in use; returns the states to drop."""
+        """Drop what exceeds the limits, but never the latest one nor one in use; return the states to drop."""
         dropped = []
         tokens = sum(len(ids) for ids in self._kept)
         for ids in list(self._kept)[:-1]:
@@ -67,12 +72,8 @@ class PrefixStore:
         return dropped
 
     def forget_all(self) -> None:
-        """Forgets everything: the worker is gone, and all states with it."""
+        """Forget everything: the worker is gone, and all states with it."""
         self._kept.clear()
-
-
-NEW = -1
-"""State number of work that has none yet."""
 
 
 @dataclass(slots=True, eq=False)
@@ -129,11 +130,11 @@ class Work:
         return max(0.0, self.begun_s - self.arrived_s) if self.begun_s else 0.0
 
     def grows(self, max_row_tokens: int) -> bool:
-        """Whether it takes more than one run."""
+        """Return whether it takes more than one run."""
         return self.max_tokens > 1 or len(self.item) > max_row_tokens
 
     def next_row(self, max_row_tokens: int) -> Row:
-        """What to compute next. Where an item is cut into rows depends on the item alone."""
+        """Return what to compute next. Where an item is cut into rows depends on the item alone."""
         if self.computed == len(self.item):
             return Row(self.state, (self.written[-1],), next_token=True, keep=True)
         ids = self.item[self.computed : self.computed + max_row_tokens]
@@ -142,7 +143,7 @@ class Work:
         return Row(self.state, ids, self.labels, next_token=self.max_tokens > 0, keep=self.grows(max_row_tokens))
 
     def take(self, row: Row, result: RowResult) -> None:
-        """Takes the result of a row; completes `done` when that was the last one."""
+        """Take the result of a row; complete `done` when that was the last one."""
         if self.computed < len(self.item):
             self.computed += len(row.ids)
         if row.next_token:
@@ -152,12 +153,12 @@ class Work:
             self.done.set_result(result)
 
     def fail(self, failure: Failure) -> None:
-        """Completes it with a failure."""
+        """Complete it with a failure."""
         if not self.done.done():
             self.done.set_result(failure)
 
     def start_over(self) -> None:
-        """Begins again: its state is lost with the worker. The answer will be the same."""
+        """Begin again: its state is lost with the worker. The answer will be the same."""
         self.prefix, self.state, self.computed = None, NEW, 0
         self.written.clear()
 
@@ -176,11 +177,11 @@ class CallerTurns:
         return (work for waiting in self._callers.values() for work in waiting)
 
     def append(self, work: Work) -> None:
-        """Queues work behind that of its caller."""
+        """Queue work behind that of its caller."""
         self._callers.setdefault(work.caller, deque()).append(work)
 
     def popleft(self) -> Work:
-        """Takes the next; its caller's turn comes again after all others."""
+        """Take the next; its caller's turn comes again after all others."""
         caller, waiting = next(iter(self._callers.items()))
         work = waiting.popleft()
         self._callers.move_to_end(caller)
@@ -189,13 +190,13 @@ class CallerTurns:
         return work
 
     def put_back(self, works: list[Work]) -> None:
-        """Puts work before all other, to be taken in this order again as far as it is one caller's."""
+        """Put work before all other, to be taken in this order again as far as it is one caller's."""
         for work in reversed(works):
             self._callers.setdefault(work.caller, deque()).appendleft(work)
             self._callers.move_to_end(work.caller, last=False)
 
     def drop_cancelled(self) -> None:
-        """Removes what nobody waits for any more."""
+        """Remove what nobody waits for any more."""
         for caller, waiting in list(self._callers.items()):
             if any(not work.wanted for work in waiting):
                 wanted = deque(work for work in waiting if work.wanted)
@@ -203,25 +204,6 @@ class CallerTurns:
                     self._callers[caller] = wanted
                 else:
                     del self._callers[caller]
-
-
-@dataclass(frozen=True, slots=True)
-class QueueLimits:
-    """How much is computed and kept at a time.
-
-    Attributes:
-        max_run_tokens: Of one run; a single longer row goes alone.
-        max_growing: States that grow over several runs.
-        max_growing_tokens: Of all of them together; a single longer one goes alone.
-        max_prefixes: Fixed prompts whose state is kept.
-        max_prefix_tokens: Of all of them together; a single longer one stays as long as it is used.
-    """
-
-    max_run_tokens: int
-    max_growing: int
-    max_growing_tokens: int
-    max_prefixes: int
-    max_prefix_tokens: int
 
 
 @dataclass(slots=True, eq=False)
@@ -254,30 +236,27 @@ class EmbeddedQueue:
     """Work that waits, and work that grows over several runs.
 
     Args:
-        limits: The operator's.
-        core: The core's.
+        config: How much is computed and kept at a time.
+        core: The core's limits.
+        max_growing_tokens: Of all states together that grow over several runs; a single longer one goes alone.
     """
 
-    def __init__(self, limits: QueueLimits, core: CoreLimits) -> None:
-        self._limits = limits
+    def __init__(self, config: EmbeddedJudgeConfig, core: CoreLimits, max_growing_tokens: int) -> None:
         self._core = core
-        self._prefixes = PrefixStore(min(limits.max_prefixes, core.max_prefixes), limits.max_prefix_tokens)
-        self._max_growing = min(limits.max_growing, core.max_growing)
+        self._max_run_tokens = config.max_batch_tokens
+        self._max_growing = min(config.max_sequences, core.max_growing)
+        self._max_growing_tokens = max_growing_tokens
+        self._prefixes = PrefixStore(min(config.max_prefix_states, core.max_prefixes), config.max_prefix_tokens)
         self._groups: OrderedDict[tuple[int, ...], _Group] = OrderedDict()
         self._states = 0
         self._drop: list[int] = []
 
-    @property
-    def waiting(self) -> int:
-        """How many works have not begun."""
-        return sum(len(group.waiting) for group in self._groups.values())
-
     def push(self, work: Work) -> None:
-        """Queues work."""
+        """Queue work."""
         self._groups.setdefault(work.fixed, _Group()).waiting.append(work)
 
     def plan(self) -> Planned | None:
-        """The next run; None when there is nothing to compute that anybody waits for."""
+        """Return the next run; None when there is nothing to compute that anybody waits for."""
         self._sweep()
         ids = self._turn()
         if ids is None:
@@ -299,7 +278,7 @@ class EmbeddedQueue:
         return Planned(run, works, prefix, ids, begins)
 
     def computed(self, planned: Planned) -> None:
-        """Notes that a run went well and its works took their results."""
+        """Note that a run went well and its works took their results."""
         if not planned.works and planned.prefix is not None:
             tokens = len(planned.run.rows[0].ids)
             planned.prefix.computed += tokens
@@ -307,7 +286,7 @@ class EmbeddedQueue:
                 self._groups[planned.group].debt_tokens += tokens
 
     def lost(self, planned: Planned, failure: Failure) -> None:
-        """Fails the works of a run that ended the worker: one of them may be the cause.
+        """Fail the works of a run that ended the worker: one of them may be the cause.
 
         Where the run computed fixed turns, the works that wait for these fail.
         """
@@ -316,7 +295,7 @@ class EmbeddedQueue:
             work.fail(failure)
 
     def start_over(self) -> None:
-        """Begins all work again: there is another worker, which knows no states."""
+        """Begin all work again: there is another worker, which knows no states."""
         self._prefixes.forget_all()
         self._drop.clear()
         for each in self._groups.values():
@@ -327,13 +306,13 @@ class EmbeddedQueue:
             each.growing.clear()
 
     def fail_all(self, failure: Failure) -> None:
-        """Fails all work."""
+        """Fail all work."""
         for group in self._groups.values():
             for work in (*group.growing, *group.waiting):
                 work.fail(failure)
 
     def _sweep(self) -> None:
-        """Removes what is done or not wanted any more."""
+        """Remove what is done or not wanted any more."""
         for ids in list(self._groups):
             group = self._groups[ids]
             for work in [work for work in group.growing if not work.wanted]:
@@ -390,7 +369,7 @@ class EmbeddedQueue:
         return tuple(taken), begun
 
     def _fits(self, taken: list[Work], tokens: int, row_tokens: int) -> bool:
-        return not taken or (len(taken) < self._core.max_rows and tokens + row_tokens <= self._limits.max_run_tokens)
+        return not taken or (len(taken) < self._core.max_rows and tokens + row_tokens <= self._max_run_tokens)
 
     def _may_begin(self, work: Work) -> bool:
         if not work.grows(self._core.max_row_tokens):
@@ -399,7 +378,7 @@ class EmbeddedQueue:
         if not growing:
             return True
         tokens = sum(each.tokens for each in growing) + work.tokens
-        return len(growing) < self._max_growing and tokens <= self._limits.max_growing_tokens
+        return len(growing) < self._max_growing and tokens <= self._max_growing_tokens
 
     def _next_state(self) -> int:
         self._states += 1

@@ -6,7 +6,7 @@ import signal
 import socket
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final, Self
 
 from gradewire_server.judges.worker.messages import (
@@ -19,7 +19,8 @@ from gradewire_server.judges.worker.messages import (
     read_results,
     to_frame,
 )
-from gradewire_server.process import RESTART_BACKOFF, STEADY_AFTER_S, SupervisedProcess
+from gradewire_server.process import SupervisedProcess, keep_running
+from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _log = logging.getLogger(__name__)
 _CHUNK_BYTES: Final = 1 << 16
@@ -56,7 +57,7 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, model: OpenModel, *, timeout_s: float) -> Self:
-        """Starts a process and has it open a model.
+        """Start a process and have it open a model.
 
         Raises:
             ModelRefusedError: It cannot open it.
@@ -87,11 +88,11 @@ class WorkerProcess:
         return self._process.pid
 
     async def run(self, run: Run, *, timeout_s: float) -> list[RowResult]:
-        """Has it compute one run; raises WorkerLostError. Cancelling ends the process, which would be amid a run."""
+        """Have it compute one run; raise WorkerLostError. Cancelling ends the process, which would be amid a run."""
         try:
             return read_results(await self._ask(run.to_message(), timeout_s=timeout_s))
         except asyncio.CancelledError:
-            self.kill()
+            self._process.signal(signal.SIGKILL)
             raise
 
     async def wait_for_exit(self) -> str:
@@ -103,12 +104,8 @@ class WorkerProcess:
             self._last_lines.clear()
         return f"the judge's worker {end}"
 
-    def kill(self) -> None:
-        """End the process at once."""
-        self._process.signal(signal.SIGKILL)
-
     async def close(self) -> None:
-        """Ends the process and waits until it is gone."""
+        """End the process and wait until it is gone."""
         self._closed = True
         self._channel.close()
         await self._process.kill()
@@ -133,14 +130,14 @@ class WorkerProcess:
                     for answer in self._frames.feed(data):
                         return answer
         except TimeoutError as error:
-            self.kill()
+            self._process.signal(signal.SIGKILL)
             raise WorkerLostError(f"the judge's worker did not answer within {timeout_s:g} s and was ended") from error
         except (OSError, FrameError) as error:
-            self.kill()
+            self._process.signal(signal.SIGKILL)
             raise WorkerLostError(await self.wait_for_exit()) from error
 
     async def _listen(self) -> None:
-        """Reads what it prints: what libraries print last matters once the worker has died."""
+        """Read what it prints: what libraries print last matters once the worker has died."""
         while True:
             try:
                 line = await self._process.read_line()
@@ -153,54 +150,43 @@ class WorkerProcess:
             _log.debug("worker %d: %s", self.pid, text)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerTimeouts:
-    """How long a worker may be silent before it is ended.
+def run_timeout_s(run: Run, config: EmbeddedJudgeConfig, *, first: bool) -> float:
+    """Return the seconds for one run.
 
-    Attributes:
-        start_s: Until it is ready. Its first run may take as long again: only then
-            is what was mapped read from the disk.
-        run_s: Over one run, however short.
-        token_s: Over each token of a run, beside that. llama.cpp takes a sixteenth of a second on a core of its own for
-            a model of 1.5 B parameters, and judges do not get the cores for themselves.
+    The first run of a worker may take as long as its start again: only then is what was mapped read from the disk.
+    Tokens count because llama.cpp takes a sixteenth of a second for each on a core of its own for a model of 1.5 B
+    parameters, and judges do not get the cores for themselves.
     """
-
-    start_s: float
-    run_s: float
-    token_s: float
-
-    def of(self, run: Run, *, first: bool) -> float:
-        """Seconds for one run, which may be the first of its worker."""
-        return self.run_s + self.token_s * run.tokens + (self.start_s if first else 0.0)
+    return config.run_timeout_s + config.token_timeout_s * run.tokens + (config.start_timeout_s if first else 0.0)
 
 
 class WorkerSupervisor:
-    """One worker at a time. Lives on one event loop.
+    """One worker at a time, replaced when it is lost. Lives on one event loop.
 
     Args:
         model: What workers open.
-        timeouts: A worker that takes longer hangs, and is ended.
+        config: Its timeouts: a worker that takes longer hangs, and is ended.
         restarted: Called whenever a worker was lost and another one is about to be started.
+
+    Attributes:
+        starts: How many workers there have been: a new one knows no states.
+        limits: Limits of the worker's core; the same for every worker of one model.
+        trouble: Why there is no worker now; empty when there is one.
     """
 
-    def __init__(self, model: OpenModel, timeouts: WorkerTimeouts, *, restarted: Callable[[], None]) -> None:
+    def __init__(self, model: OpenModel, config: EmbeddedJudgeConfig, *, restarted: Callable[[], None]) -> None:
+        self.starts = 0
+        self.limits = CoreLimits(1, 1, 1, 1)
+        self.trouble = ""
         self._model = model
-        self._timeouts = timeouts
+        self._config = config
         self._restarted = restarted
         self._worker: WorkerProcess | None = None
-        self._restarting: asyncio.Task[None] | None = None
-        self._watching: asyncio.Task[None] | None = None
-        self._running = False
         self._has_run = False
-        self._starts = 0
-        self._changed = asyncio.Event()
-        self._limits = CoreLimits(1, 1, 1, 1)
         self._start_s = 0.0
-        self._losses = 0
         self._failed_starts = 0
-        self._ready_since_s = 0.0
-        self._trouble = ""
-        self._next_try_s = 0.0
+        self._changed = asyncio.Event()
+        self._keeping: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -208,129 +194,90 @@ class WorkerSupervisor:
         return None if self._worker is None else self._worker.pid
 
     @property
-    def starts(self) -> int:
-        """How many workers there have been: a new one knows no states."""
-        return self._starts
-
-    @property
-    def limits(self) -> CoreLimits:
-        """Limits of the worker's core; the same for every worker of one model."""
-        return self._limits
-
-    @property
-    def trouble(self) -> str:
-        """Why there is no worker now; empty when there is one."""
-        return self._trouble
-
-    @property
     def gave_up(self) -> bool:
-        """Whether waiting for a worker makes no sense: several restarts failed in a row."""
+        """True after several failed restarts in a row: waiting for a worker makes no sense."""
         return self._failed_starts >= _FAILED_STARTS
 
     @property
     def retry_after_s(self) -> float:
         """Seconds after which trying again may help."""
-        wait_s = max(0.0, self._next_try_s - asyncio.get_running_loop().time())
-        return round(wait_s + 1.0 + self._start_s, 1)
+        return round(1.0 + self._start_s, 1)
 
     async def start(self) -> None:
-        """Starts the first worker; raises ModelRefusedError or WorkerLostError."""
-        await self._start()
-        self._limits = self._ready.limits
+        """Start the first worker; raise ModelRefusedError or WorkerLostError."""
+        worker = await self._start()
+        self.limits = worker.limits
+        self._keeping = asyncio.create_task(keep_running(self._run_one))
 
     async def wait(self) -> bool:
-        """Waits until there is a worker; False when that has become hopeless."""
+        """Wait until there is a worker; return False when that has become hopeless."""
         while self._worker is None and not self.gave_up:
             await self._changed.wait()
         return self._worker is not None
 
     async def back(self) -> None:
-        """Waits until there is a worker, however long that takes."""
+        """Wait until there is a worker, however long that takes."""
         while self._worker is None:
             await self._changed.wait()
 
     async def run(self, run: Run) -> list[RowResult]:
-        """Has the worker compute; raises WorkerLostError, and starts another one then."""
-        worker = self._ready
-        self._running = True
+        """Have the worker compute; raise WorkerLostError, and start another one then."""
+        worker = self._worker
+        if worker is None:
+            raise WorkerLostError(self.trouble or "the judge's worker is not started")
         try:
-            results = await worker.run(run, timeout_s=self._timeouts.of(run, first=not self._has_run))
-            self._has_run = True
+            results = await worker.run(run, timeout_s=run_timeout_s(run, self._config, first=not self._has_run))
         except WorkerLostError as error:
             self._lose(worker, str(error))
             raise
-        finally:
-            self._running = False
+        self._has_run = True
         return results
 
     async def close(self) -> None:
-        """Ends the worker and waits until it is gone."""
-        tasks = [task for task in (self._restarting, self._watching) if task is not None]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        """End the worker and wait until it is gone."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait([self._keeping])
         if self._worker is not None:
             await self._worker.close()
             self._worker = None
 
-    @property
-    def _ready(self) -> WorkerProcess:
-        if self._worker is None:
-            raise WorkerLostError(self._trouble or "the judge's worker is not started")
-        return self._worker
+    async def _run_one(self) -> None:
+        """Start a worker where there is none, and wait for its loss, also while it has nothing to do."""
+        try:
+            worker = self._worker or await self._start()
+        except (WorkerLostError, ModelRefusedError, OSError) as error:
+            self._failed_starts += 1
+            self.trouble = "the judge's worker cannot be started again"
+            _log.error("attempt %d to restart the judge's worker failed: %s", self._failed_starts, error)
+            self._announce()
+        else:
+            try:
+                self._lose(worker, await worker.wait_for_exit())
+            finally:
+                await worker.close()
+        self._restarted()
 
-    async def _start(self) -> None:
+    async def _start(self) -> WorkerProcess:
         loop = asyncio.get_running_loop()
         begin_s = loop.time()
-        self._worker = await WorkerProcess.start(self._model, timeout_s=self._timeouts.start_s)
+        self._worker = worker = await WorkerProcess.start(self._model, timeout_s=self._config.start_timeout_s)
+        self._start_s = loop.time() - begin_s
         self._has_run = False
-        self._ready_since_s = loop.time()
-        self._start_s = self._ready_since_s - begin_s
-        self._starts += 1
-        self._trouble = ""
-        self._watching = asyncio.create_task(self._watch(self._worker))
-
-    async def _watch(self, worker: WorkerProcess) -> None:
-        """Notices when a worker dies while it has nothing to do; during a run, `run` notices."""
-        why = await worker.wait_for_exit()
-        if not self._running:
-            self._lose(worker, why)
+        if self.starts:
+            _log.info("the judge's worker is back")
+        self.starts += 1
+        self._failed_starts = 0
+        self.trouble = ""
+        self._announce()
+        return worker
 
     def _lose(self, worker: WorkerProcess, why: str) -> None:
-        if self._worker is not worker:
-            return
-        _log.error("%s; starting another one", why)
-        self._worker = None
-        self._trouble = why
-        self._changed.clear()
-        self._restarting = asyncio.create_task(self._restart(worker))
-
-    async def _restart(self, lost: WorkerProcess) -> None:
-        loop = asyncio.get_running_loop()
-        await lost.close()
-        if loop.time() - self._ready_since_s > STEADY_AFTER_S:
-            self._losses = 0
-        while True:
-            self._losses += 1
-            # Jitter: several servers on one machine that lost their workers together shall not start together.
-            backoff_s = RESTART_BACKOFF.wait_s(self._losses)
-            self._next_try_s = loop.time() + backoff_s
-            self._restarted()
-            await asyncio.sleep(backoff_s)
-            try:
-                await self._start()
-            except (WorkerLostError, ModelRefusedError, OSError) as error:
-                self._failed_starts += 1
-                self._trouble = "the judge's worker cannot be started again"
-                _log.error("attempt %d to restart the judge's worker failed: %s", self._failed_starts, error)
-                self._announce()
-                continue
-            self._failed_starts = 0
-            _log.info("the judge's worker is back")
-            self._changed.set()
-            return
+        if self._worker is worker:
+            _log.error("%s; starting another one", why)
+            self._worker = None
+            self.trouble = why
 
     def _announce(self) -> None:
         self._changed.set()
-        self._changed.clear()
+        self._changed = asyncio.Event()

@@ -5,11 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gradewire_server.domain.judge import JudgePrompt, Role
-from gradewire_server.judges.remote.server import Question, unreadable
+from gradewire_server.judges.remote.errors import unreadable
+from gradewire_server.judges.remote.server import Question
 from gradewire_server.judges.texts import harmless, turns
 
 _INSTRUCTIONS: Final = "Choose the option that fits best."
 """Where a prompt has none: some servers refuse an empty text."""
+_NAME: Final = "verdict"
+"""Of a question that is asked alone, always: some models read it."""
+_NO_ANSWER: Final = "no answer to the question"
+_OTHER_ANSWERS: Final = "answers to other questions than those it was asked"
+OTHER_LABELS: Final = "probabilities of other labels than those it was asked for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +34,12 @@ class DecisionQuestion:
 
 
 def without_demonstrations(prompt: JudgePrompt) -> JudgePrompt:
-    """A prompt with its instructions as the only fixed turns."""
+    """Return a prompt with its instructions as the only fixed turns."""
     return replace(prompt, fixed=tuple(turn for turn in prompt.fixed if turn.role is Role.SYSTEM))
 
 
 def decision_question(question: Question) -> DecisionQuestion:
-    """What is asked for a choice.
+    """Return what is asked for a choice.
 
     What the judge said in earlier steps (all lines of the opening but the last) stands behind the instructions: it is
     the judge's own, and no part of the item.
@@ -45,19 +51,13 @@ def decision_question(question: Question) -> DecisionQuestion:
     return DecisionQuestion(item, said or _INSTRUCTIONS, described)
 
 
-_NAME: Final = "verdict"
-"""Of a question that is asked alone, always: some models read it."""
-_NO_ANSWER: Final = "no answer to the question"
-_OTHER_ANSWERS: Final = "answers to other questions than those it was asked"
-OTHER_LABELS: Final = "probabilities of other labels than those it was asked for"
-
 GivenProbabilities = Mapping[str, object]
 """What a server gives as probabilities, by label; nothing in it is checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a server is asked.
+    """A way in which a server is asked.
 
     Attributes:
         path: Behind its base address.
@@ -74,7 +74,7 @@ class Form:
 
 
 def names(count: int) -> list[str]:
-    """Of the questions of a request, the first one's is that of a question that is asked alone."""
+    """Return the names of the questions of a request; the first one's is that of a question that is asked alone."""
     return [_NAME, *(f"{_NAME}_{number}" for number in range(2, count + 1))]
 
 

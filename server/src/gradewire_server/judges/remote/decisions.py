@@ -10,7 +10,8 @@ from typing import Any, Final
 from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgePrompt
-from gradewire_server.judges.backend import RemoteJudgeObserver
+from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.remote import errors
 from gradewire_server.judges.remote.decision_forms import (
     DECISIONS,
     FORMS,
@@ -21,23 +22,10 @@ from gradewire_server.judges.remote.decision_forms import (
     decision_question,
     without_demonstrations,
 )
-from gradewire_server.judges.remote.http_client import BAD_REQUEST, NOT_FOUND, HttpClient, checked, error_of
+from gradewire_server.judges.remote.errors import RemoteError, Reply
+from gradewire_server.judges.remote.http_client import HttpClient, checked, json_bytes
 from gradewire_server.judges.remote.judge import RemoteBackend
-from gradewire_server.judges.remote.server import (
-    ADDRESS_SETTING,
-    MODEL_SETTING,
-    Answer,
-    Paid,
-    Question,
-    RemoteError,
-    Reply,
-    Server,
-    count,
-    json_object,
-    refused,
-    server_at,
-    unreadable,
-)
+from gradewire_server.judges.remote.server import Answer, Question, Server, Tokens, UncountedTokens, token_count
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _log = logging.getLogger(__name__)
@@ -45,10 +33,17 @@ _log = logging.getLogger(__name__)
 _ROUNDING: Final = 0.005
 """Of one probability: servers round to four digits (sparrow-decider), or at worst to two."""
 _ARITHMETIC: Final = 1e-9
+_OWN: Final = DecisionQuestion(
+    "Water is wet.", "Say whether the statement is true.", {label: f"It is {label}" for label in ("true", "false")}
+)
+"""It holds nothing from users."""
+_PREFIX: Final = "the judge's server answered with "
+_WANTED: Final = "decisions of a decision model"
+_REMARK: Final = "A decision model: it chooses between labels, writes nothing and is shown no demonstrations."
 
 
 def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
-    """The probabilities of the options of the one question of a request; raises RemoteError where they are none.
+    """Return the probabilities of the options of the one question of a request; raise RemoteError where they are none.
 
     They are those of exactly the labels, finite, 0 to 1 each, and sum to 1 but for what rounding to two digits leaves,
     0.005 a label, which is divided out.
@@ -60,12 +55,12 @@ def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
 
 
 def answers_of(reply: Reply, form: Form, asked: Sequence[DecisionQuestion]) -> list[Answer | RemoteError]:
-    """Likewise for each question of a request; what is wrong with one answer stands in its place.
+    """Return the same for each question of a request; what is wrong with one answer stands in its place.
 
     The tokens of the request are shared out evenly among the answers, the first ones getting one more where that leaves
     some over. Raises RemoteError where the questions are not answered each.
     """
-    read = json_object(reply.content)
+    read = errors.json_object(reply.content)
     checked = [_checked(form, given, one) for one, given in zip(asked, form.answers(read, len(asked)), strict=True)]
     usage = read.get("usage")
     counts = _counts(usage if isinstance(usage, dict) else {})
@@ -74,16 +69,10 @@ def answers_of(reply: Reply, form: Form, asked: Sequence[DecisionQuestion]) -> l
     return [each if isinstance(each, RemoteError) else _answer(each, *next(shares)) for each in checked]
 
 
-def _answer(probabilities: tuple[float, ...], prompt_tokens: int | None, generated_tokens: int | None) -> Answer:
+def _answer(probabilities: tuple[float, ...], read: int | None, written: int | None) -> Answer:
+    tokens = Tokens(read, None, written)
     return Answer(
-        text="",
-        whole=True,
-        steps=None,
-        continued=False,
-        prompt_tokens=prompt_tokens,
-        generated_tokens=generated_tokens,
-        probabilities=probabilities,
-        demonstrated=False,
+        "", whole=True, steps=None, continued=False, tokens=tokens, probabilities=probabilities, demonstrated=False
     )
 
 
@@ -100,34 +89,26 @@ def _checked(form: Form, answer: object, asked: DecisionQuestion) -> tuple[float
 
 def _distribution(given: GivenProbabilities, labels: tuple[str, ...]) -> tuple[float, ...]:
     if given.keys() != set(labels):
-        raise unreadable(OTHER_LABELS)
+        raise errors.unreadable(OTHER_LABELS)
     shares = [_probability(given[label]) for label in labels]
     total = math.fsum(shares)
     if not abs(total - 1) <= _ROUNDING * len(shares) + _ARITHMETIC:
-        raise unreadable(f"probabilities that sum to {total:.3g} in place of 1")
+        raise errors.unreadable(f"probabilities that sum to {total:.3g} in place of 1")
     return tuple(share / total for share in shares)
 
 
 def _probability(value: object) -> float:
     # Written so that a NaN is refused too.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise unreadable("a probability that is none: each must be a number from 0 to 1")
+        raise errors.unreadable("a probability that is none: each must be a number from 0 to 1")
     return float(value)
 
 
 def _counts(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
     # No question has no token: a server that says 0 does not count (sparrow-decider).
-    read = count(usage.get("input_tokens", usage.get("prompt_tokens"))) or None
-    written = count(usage.get("output_tokens", usage.get("completion_tokens")))
+    read = token_count(usage.get("input_tokens", usage.get("prompt_tokens"))) or None
+    written = token_count(usage.get("output_tokens", usage.get("completion_tokens")))
     return read, written if read is not None else None
-
-
-_OWN: Final = DecisionQuestion(
-    "Water is wet.", "Say whether the statement is true.", {label: f"It is {label}" for label in ("true", "false")}
-)
-"""It holds nothing from users."""
-_PREFIX: Final = "the judge's server answered with "
-_WANTED: Final = "decisions of a decision model"
 
 
 class DecisionServer(Server):
@@ -140,6 +121,8 @@ class DecisionServer(Server):
         most_questions: How many questions one request may have at most.
     """
 
+    writes = False
+
     def __init__(
         self, client: HttpClient, model: str, forms: tuple[Form, ...] = FORMS, *, most_questions: int = 1
     ) -> None:
@@ -147,18 +130,8 @@ class DecisionServer(Server):
         self._model = model
         self._forms = forms
         self._form = forms[0]
-        self._paid = Paid()
-        self._most_questions = most_questions
-
-    @property
-    @override
-    def lacks(self) -> str:
-        return ""
-
-    @property
-    @override
-    def writes(self) -> bool:
-        return False
+        self._uncounted = UncountedTokens()
+        self.questions_per_request = most_questions
 
     @override
     def shown(self, prompt: JudgePrompt) -> JudgePrompt:
@@ -169,43 +142,38 @@ class DecisionServer(Server):
         refusal: RemoteError | None = None
         for form in self._forms:
             reply = await self._send([_OWN], form)
-            error = error_of(reply, self._model, _WANTED)
+            error = errors.error_of(reply, self._model, _WANTED)
             if error is None:
                 self._look_at_own_answer(reply, form)
                 self._form = form
                 _log.info("judge %s: its server answers %s", self._model, form.path)
                 return
             self._note(reply)
-            away = reply.status in NOT_FOUND
+            away = reply.status in errors.NOT_FOUND
             # Of several refusals one that is not about the address says most.
             refusal = error if refusal is None or not away else refusal
-            next_may_do = away or (form is DECISIONS and reply.status in BAD_REQUEST)
+            next_may_do = away or (form is DECISIONS and reply.status in errors.BAD_REQUEST)
             if not next_may_do or form is self._forms[-1]:
                 raise refusal
 
     @override
     def subject(self, question: Question) -> str | None:
-        return None if self._most_questions == 1 else decision_question(question).state
+        return None if self.questions_per_request == 1 else decision_question(question).state
 
     @override
-    def takes(self, questions: Sequence[Question]) -> bool:
-        return len(questions) <= self._most_questions
-
-    @override
-    async def ask(self, question: Question) -> Answer:
-        asked = decision_question(question)
-        answer = answer_of(*await self._request([asked]), asked)
-        paid, self._paid = self._paid, Paid()
-        return paid.within(answer)
-
-    @override
-    async def ask_together(self, questions: Sequence[Question]) -> list[Answer | RemoteError]:
+    async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         asked = [decision_question(question) for question in questions]
-        answers = answers_of(*await self._request(asked), asked)
+        form = self._form  # a probe may find another one meanwhile
+        reply = await self._send(asked, form)
+        error = errors.error_of(reply, self._model, _WANTED)
+        if error is not None:
+            if reply.status in errors.BAD_REQUEST:
+                self._note(reply)
+            raise error
+        answers = answers_of(reply, form, asked)
         for place, answer in enumerate(answers):
             if isinstance(answer, Answer):
-                paid, self._paid = self._paid, Paid()
-                answers[place] = paid.within(answer)
+                answers[place] = self._uncounted.moved_into(answer)
                 break
         return answers
 
@@ -217,38 +185,22 @@ class DecisionServer(Server):
     async def close(self) -> None:
         await self._client.close()
 
-    async def _request(self, asked: Sequence[DecisionQuestion]) -> tuple[Reply, Form]:
-        form = self._form  # a probe may find another one meanwhile
-        reply = await self._send(asked, form)
-        error = error_of(reply, self._model, _WANTED)
-        if error is None:
-            return reply, form
-        if reply.status in BAD_REQUEST:
-            self._note(reply)
-        raise error
-
     async def _send(self, asked: Sequence[DecisionQuestion], form: Form) -> Reply:
-        return await self._client.post(form.path, form.body(self._model, asked))
+        return await self._client.post(form.path, json_bytes(form.body(self._model, asked)))
 
     def _look_at_own_answer(self, reply: Reply, form: Form) -> None:
         try:
-            self._paid = self._paid.plus(answer_of(reply, form, _OWN))
+            self._uncounted.add(answer_of(reply, form, _OWN))
         except RemoteError as error:
             # A web page, for instance: nothing here is about an item, and items need not be tried.
-            raise refused(
-                f"{server_at(reply.address)} answers a small question of our own with something that is no decision "
-                f"({error.failure.message.removeprefix(_PREFIX)}): see {ADDRESS_SETTING} and {MODEL_SETTING}"
+            server, why = errors.server_at(reply.address), error.failure.message.removeprefix(_PREFIX)
+            raise errors.refused(
+                f"{server} answers a small question of our own with something that is no decision ({why}): see "
+                f"{errors.ADDRESS_SETTING} and {errors.MODEL_SETTING}"
             ) from error
 
     def _note(self, reply: Reply) -> None:
-        # What a server says may quote the request, and that a user's text.
-        _log.info("judge %s: its server refuses a request (status %d)", self._model, reply.status)
-        if _log.isEnabledFor(logging.DEBUG):
-            words = self._client.without_key(reply.content[:4000].decode("utf-8", "replace"))
-            _log.debug("judge %s: its server's words: %.300r", self._model, words)
-
-
-_REMARK: Final = "A decision model: it chooses between labels, writes nothing and is shown no demonstrations."
+        self._client.note_refusal(_log, logging.INFO, f"judge {self._model}: its server refuses a request", reply)
 
 
 class DecisionJudges(RemoteBackend):
@@ -256,27 +208,27 @@ class DecisionJudges(RemoteBackend):
 
     Args:
         config: Where the server is: its base address, or that of its endpoint (…/systemone, …/decisions).
-        observer: Hears of the requests.
+        telemetry: Where the requests are counted.
 
     Raises:
         ValueError: The address or the token is not valid.
     """
 
-    def __init__(self, config: RemoteJudgeConfig, observer: RemoteJudgeObserver) -> None:
+    def __init__(self, config: RemoteJudgeConfig, telemetry: JudgeTelemetry) -> None:
         checked(config)
         base, forms = endpoint_of(config.url)
-        reached = replace(config, url=base)
+        config = replace(config, url=base)
 
         async def server() -> DecisionServer:
             # On a thread: it reads certificates and imports what connects.
-            client = await asyncio.to_thread(HttpClient.loaded, reached)
+            client = await asyncio.to_thread(HttpClient.loaded, config)
             return DecisionServer(client, config.model, forms, most_questions=config.questions_per_request)
 
-        super().__init__("decisions", config, observer, server, remarks=(_REMARK,))
+        super().__init__("decisions", config, telemetry, server, remarks=(_REMARK,))
 
 
 def endpoint_of(url: str) -> tuple[str, tuple[Form, ...]]:
-    """The base address, and the forms that are tried behind it: those of the endpoint where the address names one."""
+    """Return the base address, and the forms that are tried behind it: those of an endpoint that the address names."""
     address = url.rstrip("/")
     base, _, last = address.rpartition("/")
     named = tuple(form for form in FORMS if form.path == last)

@@ -2,88 +2,39 @@
 
 import asyncio
 import hashlib
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from typing_extensions import override
 
 from gradewire_server.domain.items import Failure, Status, Timing, quoted
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed, JudgePrompt
 from gradewire_server.domain.needs import AnswerSource
-from gradewire_server.domain.ports import A, JudgeReply, ModelStatus
-from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, RemoteJudgeObserver
-from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, Labels
-from gradewire_server.judges.remote.requests import Answered, BatchReplies, RequestQueue, ServerRequests
-from gradewire_server.judges.remote.server import (
+from gradewire_server.domain.ports import JudgeReply, ModelStatus
+from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, failed_reply
+from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.remote.errors import (
     MODEL_SETTING,
     REQUEST_AT_FAULT,
-    Answer,
-    Question,
     RemoteError,
     RemoteFault,
-    Server,
     late,
     too_long,
 )
+from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, Labels
+from gradewire_server.judges.remote.requests import Answered, RequestQueue, ServerRequests
+from gradewire_server.judges.remote.server import Answer, Question, Server
 from gradewire_server.judges.texts import first_stop, fitted, halved
-from gradewire_server.resilience import Backoff
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
-_THINKS: Final = (
+_THINKING_HINT: Final = (
     "if the judge thinks before it answers, set judge_reasoning_tokens (--judge-reasoning-tokens) to more than its "
     "thoughts take"
 )
-EXHAUSTED: Final = Failure(
-    Status.UNPARSABLE, f"the judge's server used up the tokens that it may write before it answered: {_THINKS}"
+_EXHAUSTED: Final = Failure(
+    Status.UNPARSABLE, f"the judge's server used up the tokens that it may write before it answered: {_THINKING_HINT}"
 )
-
-
-def read_choice(need: Choose, answer: Answer, sent: JudgePrompt) -> Choice | Failure:
-    """The probabilities of the options.
-
-    Args:
-        need: What was asked for.
-        answer: What the server answered.
-        sent: The prompt as it was sent: its prediction may have been cut.
-    """
-    if answer.exhausted:
-        return EXHAUSTED
-    truncated = sent.prediction != need.prompt.prediction
-    counts = answer.prompt_tokens, truncated, answer.generated_tokens, answer.demonstrated
-    if answer.probabilities is not None:
-        return Choice(answer.probabilities, None, *counts)
-    labels = Labels(need.options, "" if answer.continued else need.prompt.opening)
-    steps = answer.steps
-    reading = labels.read_text(answer.text, whole=answer.whole) if steps is None else labels.read(steps)
-    if isinstance(reading, Failure):
-        return _with_reply(reading, answer) if reading is UNREADABLE else reading
-    return Choice(reading.probabilities, reading.mass, *counts)
-
-
-def read_text(need: Generate, answer: Answer, sent: JudgePrompt) -> Generated | Failure:
-    """The text, without the opening that the judge may have repeated and without what ended it; otherwise as above."""
-    if answer.exhausted:
-        return EXHAUSTED
-    text, whole = answer.text, answer.whole
-    opening = need.prompt.opening
-    begin = text.lstrip()
-    if not answer.continued and opening and begin.casefold().startswith(opening.casefold()):
-        text = begin[len(opening) :]
-    end = first_stop(text, need.stop)
-    if end is not None:
-        text, whole = text[:end], True
-    truncated = sent.prediction != need.prompt.prediction
-    return Generated(text.strip(), whole, answer.prompt_tokens, answer.generated_tokens, truncated)
-
-
-def _with_reply(failure: Failure, answer: Answer) -> Failure:
-    # Held to the labels it may have written one that it finds all but impossible.
-    wrote = f"{failure.message}, or finds them all but impossible: it wrote {quoted(answer.text.strip())}"
-    return replace(failure, message=wrote if answer.whole else f"{wrote} and was cut short; {_THINKS}")
-
-
 _TIMEOUT: Final = Failure(Status.TIMEOUT, "the judge did not answer before the deadline")
 _WRITES_NOTHING: Final = Failure(
     Status.INVALID_PARAMETER,
@@ -93,6 +44,48 @@ _WRITES_NOTHING: Final = Failure(
 )
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed; try again", 1.0)
 
+_RECIPE: Final = 1
+"""Part of the digest; raised when what is sent, or how labels are read, changes the answers of the same server."""
+_OPEN_TIMEOUT_S: Final = 15.0
+_RETRY_S: Final = 2.0
+
+
+def _read(need: JudgeNeed, answer: Answer, sent: JudgePrompt) -> JudgeAnswer | Failure:
+    """Return what an answer says; `sent` is the prompt as it was sent, whose prediction may have been cut."""
+    if answer.exhausted:
+        return _EXHAUSTED
+    truncated = sent.prediction != need.prompt.prediction
+    if isinstance(need, Choose):
+        return _read_choice(need, answer, truncated=truncated)
+    return _read_text(need, answer, truncated=truncated)
+
+
+def _read_choice(need: Choose, answer: Answer, *, truncated: bool) -> Choice | Failure:
+    counts = answer.tokens.prompt, truncated, answer.tokens.generated, answer.demonstrated
+    if answer.probabilities is not None:
+        return Choice(answer.probabilities, None, *counts)
+    labels = Labels(need.options, "" if answer.continued else need.prompt.opening)
+    steps = answer.steps
+    reading = labels.read_text(answer.text, whole=answer.whole) if steps is None else labels.read(steps)
+    if reading is UNREADABLE:
+        # Held to the labels it may have written one that it finds all but impossible.
+        wrote = f"{reading.message}, or finds them all but impossible: it wrote {quoted(answer.text.strip())}"
+        return replace(reading, message=wrote if answer.whole else f"{wrote} and was cut short; {_THINKING_HINT}")
+    return reading if isinstance(reading, Failure) else Choice(reading.probabilities, reading.mass, *counts)
+
+
+def _read_text(need: Generate, answer: Answer, *, truncated: bool) -> Generated:
+    """Return the text, without the opening that the judge may have repeated and without what ended it."""
+    text, whole = answer.text, answer.whole
+    opening = need.prompt.opening
+    begin = text.lstrip()
+    if not answer.continued and opening and begin.casefold().startswith(opening.casefold()):
+        text = begin[len(opening) :]
+    end = first_stop(text, need.stop)
+    if end is not None:
+        text, whole = text[:end], True
+    return Generated(text.strip(), whole, answer.tokens.prompt, answer.tokens.generated, truncated)
+
 
 class RemoteJudge(Judge):
     """A judge behind a server.
@@ -101,26 +94,18 @@ class RemoteJudge(Judge):
         status: How it is shown.
         server: Where it runs; closed with it.
         config: Limits and prices.
-        observer: Hears of its requests.
-        backoff: Waits between attempts.
+        telemetry: Where its requests are counted.
     """
 
     def __init__(
-        self,
-        status: ModelStatus,
-        server: Server,
-        config: RemoteJudgeConfig,
-        observer: RemoteJudgeObserver,
-        *,
-        backoff: Backoff | None = None,
+        self, status: ModelStatus, server: Server, config: RemoteJudgeConfig, telemetry: JudgeTelemetry
     ) -> None:
         self._status = status
         self._server = server
         self._sees_images = config.sees_images
         self._max_prompt_characters = config.max_prompt_characters
-        self._requests = ServerRequests(status.name, server, config, observer, backoff or Backoff())
-        self._queue = RequestQueue(config.max_in_flight, self._alone, self._together, server.takes)
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._requests = ServerRequests(status.name, server, config, telemetry)
+        self._queue = RequestQueue(config.max_in_flight, server.questions_per_request, self._send)
         self._closed = False
 
     @property
@@ -139,20 +124,20 @@ class RemoteJudge(Judge):
         )
 
     @override
-    async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        if not Labels(need.options).distinct:
-            return JudgeReply(AMBIGUOUS, AnswerSource.COMPUTED, Timing())
-        question = Question(self._server.shown(need.prompt), options=need.options, namespace=need.namespace)
-        return await self._ask(question, deadline_s, lambda answer, sent: read_choice(need, answer, sent))
-
-    @override
-    async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        if not self._server.writes:
-            return JudgeReply(_WRITES_NOTHING, AnswerSource.COMPUTED, Timing())
-        question = Question(
-            self._server.shown(need.prompt), max_tokens=need.max_tokens, stop=need.stop, namespace=need.namespace
-        )
-        return await self._ask(question, deadline_s, lambda answer, sent: read_text(need, answer, sent))
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
+        prompt = self._server.shown(need.prompt)
+        if isinstance(need, Choose):
+            if not Labels(need.options).distinct:
+                return failed_reply(AMBIGUOUS)
+            question = Question(prompt, options=need.options, namespace=need.namespace)
+        else:
+            if not self._server.writes:
+                return failed_reply(_WRITES_NOTHING)
+            question = Question(prompt, max_tokens=need.max_tokens, stop=need.stop, namespace=need.namespace)
+        timing = Timing()
+        answered = await self._answered(question, deadline_s, timing)
+        answer = answered if isinstance(answered, Failure) else _read(need, *answered)
+        return JudgeReply(answer, AnswerSource.COMPUTED, timing)
 
     @override
     def trouble(self) -> str:
@@ -161,32 +146,22 @@ class RemoteJudge(Judge):
     @override
     async def close(self) -> None:
         self._closed = True
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._queue.close()
         await self._requests.close()
 
-    async def _ask(
-        self, question: Question, deadline_s: float | None, read: Callable[[Answer, JudgePrompt], A | Failure]
-    ) -> JudgeReply[A]:
-        timing = Timing()
-        answered = await self._request(question, deadline_s, timing)
-        answer = answered if isinstance(answered, Failure) else read(*answered)
-        return JudgeReply(answer, AnswerSource.COMPUTED, timing)
-
-    async def _request(self, question: Question, deadline_s: float | None, timing: Timing) -> Answered | Failure:
+    async def _answered(self, question: Question, deadline_s: float | None, timing: Timing) -> Answered | Failure:
         prompt = fitted(question.prompt, self._max_prompt_characters)
         if prompt is None:
             return too_long().failure
         if self._closed:
             return _CLOSED
-        # A task of its own, so that closing ends it with an answer where cancelling its caller ends it without one.
-        work = asyncio.ensure_future(self._work(replace(question, prompt=prompt), deadline_s, timing))
-        self._tasks.add(work)
-        work.add_done_callback(self._tasks.discard)
+        question = replace(question, prompt=prompt)
         try:
-            return await work
+            async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
+                subject = self._server.subject(question)
+                # A tenant's question waits for no other tenant's, and is not answered by its request.
+                shared = None if subject is None else (question.namespace, subject)
+                return await self._queue.ask(question, shared, deadline_s, timing)
         except RemoteError as error:
             return error.failure
         except TimeoutError:
@@ -197,18 +172,12 @@ class RemoteJudge(Judge):
                 raise
             return _CLOSED
 
-    async def _work(self, question: Question, deadline_s: float | None, timing: Timing) -> Answered:
-        left_s = None if deadline_s is None else deadline_s - time.monotonic()
-        subject = self._server.subject(question)
-        # A tenant's question waits for no other tenant's, and is not answered by its request.
-        shared = None if subject is None else (question.namespace, subject)
-        async with asyncio.timeout(left_s):
-            return await self._queue.ask(question, shared, deadline_s, timing)
-
-    async def _together(self, questions: Sequence[Question], deadline_s: float | None) -> BatchReplies:
-        """What may be the company's fault is asked for alone: an item gets what it gets by itself."""
+    async def _send(self, questions: Sequence[Question], deadline_s: float | None) -> list[Answered | None]:
+        """Have questions answered: of several, what may be the company's fault is None, to be asked for alone."""
+        if len(questions) == 1:
+            return [await self._send_one(questions[0], deadline_s)]
         try:
-            answers = await self._requests.ask_together(questions, deadline_s)
+            answers = await self._requests.ask(questions, deadline_s)
         except RemoteError as error:
             if error.kind in REQUEST_AT_FAULT:
                 return [None] * len(questions)
@@ -218,11 +187,11 @@ class RemoteJudge(Judge):
             for answer, question in zip(answers, questions, strict=True)
         ]
 
-    async def _alone(self, question: Question, deadline_s: float | None) -> Answered:
-        """Halves the prediction as long as the server says that the whole is too long for its model."""
+    async def _send_one(self, question: Question, deadline_s: float | None) -> Answered:
+        """Have a question answered, with half of its prediction as long as its server says that it is too long."""
         while True:
             try:
-                return await self._requests.ask(question, deadline_s), question.prompt
+                return await self._requests.ask_one(question, deadline_s), question.prompt
             except RemoteError as error:
                 if error.kind is not RemoteFault.TOO_LONG:
                     raise
@@ -232,19 +201,13 @@ class RemoteJudge(Judge):
                 question = replace(question, prompt=shorter)
 
 
-_RECIPE: Final = 1
-"""Part of the digest; raised when what is sent, or how labels are read, changes the answers of the same server."""
-_OPEN_TIMEOUT_S: Final = 15.0
-_RETRY_S: Final = 2.0
-
-
 class RemoteBackend(JudgeBackend):
     """One judge, on one server.
 
     Args:
         backend: Kind of server; a part of the digest.
         config: Where it is.
-        observer: Hears of the requests.
+        telemetry: Where the requests are counted.
         make_server: Awaited once per opened judge.
         remarks: What is to be known of this kind of judge, beside what holds for all.
     """
@@ -253,15 +216,15 @@ class RemoteBackend(JudgeBackend):
         self,
         backend: str,
         config: RemoteJudgeConfig,
-        observer: RemoteJudgeObserver,
+        telemetry: JudgeTelemetry,
         make_server: Callable[[], Awaitable[Server]],
         *,
         remarks: tuple[str, ...] = (),
     ) -> None:
         self._config = config
-        self._observer = observer
+        self._telemetry = telemetry
         self._make_server = make_server
-        status = remote_status(backend, config)
+        status = _status(backend, config)
         self._status = replace(status, remarks=(*status.remarks, *remarks))
 
     @override
@@ -269,39 +232,30 @@ class RemoteBackend(JudgeBackend):
         return (self._status,)
 
     @override
-    async def open(self, name: str) -> Judge:
+    async def open(self, name: str) -> RemoteJudge:
         if name not in {"", self._config.model}:
-            raise JudgeUnavailableError(
-                Failure(
-                    Status.MODEL_UNAVAILABLE,
-                    f"the judge's server runs {self._config.model!r} and no other: see {MODEL_SETTING}",
-                )
-            )
+            message = f"the judge's server runs {self._config.model!r} and no other: see {MODEL_SETTING}"
+            raise JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, message))
         server = await self._make_server()
         try:
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
-                await _found_out(server)
-        except TimeoutError as error:
-            raise JudgeUnavailableError(_later(late(self._config.url, _OPEN_TIMEOUT_S).failure)) from error
-        except RemoteError as error:
-            raise JudgeUnavailableError(_later(error.failure)) from error
-        return RemoteJudge(replace(self._status, state="loaded"), server, self._config, self._observer)
+                await server.find_out()
+        except BaseException as error:
+            await server.close()
+            if isinstance(error, TimeoutError):
+                raise _unavailable(late(self._config.url, _OPEN_TIMEOUT_S)) from error
+            if isinstance(error, RemoteError):
+                raise _unavailable(error) from error
+            raise
+        return RemoteJudge(replace(self._status, state="loaded"), server, self._config, self._telemetry)
 
     @override
     async def close(self) -> None:
         pass  # each judge closes its own server
 
 
-async def _found_out(server: Server) -> None:
-    try:
-        await server.find_out()
-    except BaseException:
-        await server.close()
-        raise
-
-
-def remote_status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
-    """How a model is shown whose weights nobody here has seen."""
+def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
+    """Return how a model is shown whose weights nobody here has seen."""
     asked = f"gradewire remote judge {_RECIPE}\0{backend}\0{config.model}\0{config.assistant_prefill}"
     thinks: tuple[str, ...] = ()
     if config.reasoning_tokens:
@@ -322,5 +276,6 @@ def remote_status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
     )
 
 
-def _later(failure: Failure) -> Failure:
-    return failure if failure.status is not Status.UNAVAILABLE else replace(failure, retry_after_s=_RETRY_S)
+def _unavailable(error: RemoteError) -> JudgeUnavailableError:
+    again = error.failure.status is Status.UNAVAILABLE
+    return JudgeUnavailableError(replace(error.failure, retry_after_s=_RETRY_S) if again else error.failure)

@@ -18,13 +18,13 @@ _DASHES: Final = "\N{EN DASH}\N{EM DASH}"
 _ANNOUNCING: Final = (
     "verdict|rating|grade|score|judge?ment|similarity|evaluation|assessment|conclusion|classification|label"
 )
-_BEFORE_IT: Final = r"(?:(?:the|my|our|this|so|thus|hence|therefore|final|overall|both|two|student's),? ){0,4}"
+_LEADING_WORDS: Final = r"(?:(?:the|my|our|this|so|thus|hence|therefore|final|overall|both|two|student's),? ){0,4}"
 # A question mark would ask, a colon would begin what it says ("Correct: Paris"), and a word would go on ("correct only
 # if").
-_OVER: Final = rf"(?= ?(?:[.!;,)(\n{_DASHES}]|- ))"
+_SENTENCE_PART_END: Final = rf"(?= ?(?:[.!;,)(\n{_DASHES}]|- ))"
 
 _ARTICLE: Final = "a"
-_BETWEEN: Final = r"[\s*_`\"']"
+_SEPARATOR: Final = r"[\s*_`\"']"
 
 MAX_LABEL_TOKENS: Final = 24
 LEAST_MASS: Final = 1e-3
@@ -34,7 +34,7 @@ _ROUNDING: Final = 1e-3
 _MARKUP_OR_SPACE: Final = MARKUP + string.whitespace
 
 UNREADABLE: Final = Failure(Status.UNPARSABLE, "the judge's server answered with none of the labels")
-"""What it wrote instead is added by who knows it."""
+"""The caller appends the judge's actual text."""
 MALFORMED: Final = Failure(Status.UNPARSABLE, "the judge's server answered with probabilities that are none")
 AMBIGUOUS: Final = Failure(
     Status.INVALID_PARAMETER, "the labels begin alike in this judge's tokens: choose labels that differ at once"
@@ -42,7 +42,7 @@ AMBIGUOUS: Final = Failure(
 
 
 def announced_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | None:
-    """The one label that a reply gives as its verdict; None where that is not certain.
+    """Return the one label that a reply gives as its verdict; None where that is not certain.
 
     It is certain where, without markup, the reply begins with the label, or a sentence of it does behind "The verdict:"
     or the like or behind the words of the opening; where its sentence, or a part of it, ends there; and where no other
@@ -65,15 +65,15 @@ def announced_label(text: str, options: Sequence[str], opening: str, *, whole: b
     (index,) = named
     if not whole and _begins_another(plain, labels, index):
         return None
-    end = rf"(?:{_OVER}|\Z)" if whole else _OVER
+    end = rf"(?:{_SENTENCE_PART_END}|\Z)" if whole else _SENTENCE_PART_END
     label = rf"{re.escape(labels[index])}(?![\w/%-]|[.,]\d){end}"
     announced = rf"(?:(?:{_ANNOUNCING})(?: is\b)? ?[:={_DASHES}-]? ?{_opening(opening, markup)})"
-    found = re.search(rf"\A{label}|(?:\A|\n|[.!] ){_BEFORE_IT}{announced}{label}", plain)
+    found = re.search(rf"\A{label}|(?:\A|\n|[.!] ){_LEADING_WORDS}{announced}{label}", plain)
     return index if found else None
 
 
 def _opening(opening: str, markup: str) -> str:
-    """Its last words, behind which a judge puts the label in a sentence of its own too ("The answer is correct.")."""
+    """Return its last words, which a judge also puts before the label in its own sentence ("The answer is …")."""
     words = _plain(opening, markup).rstrip(":").split()[-2:]
     return rf"|{re.escape(' '.join(words))} ?:? ?" if words else ""
 
@@ -84,7 +84,7 @@ def _begins_another(plain: str, labels: Sequence[str], index: int) -> bool:
 
 
 def _plain(text: str, markup: str) -> str:
-    """In small letters, without markup, with one blank or one end of line between words."""
+    """Return a text in small letters, without markup, with one blank or one end of line between words."""
     bare = text.casefold().replace(_APOSTROPHE, "'").translate(dict.fromkeys(map(ord, markup)))
     lines = (" ".join(line.split()) for line in bare.splitlines())
     return "\n".join(line for line in lines if line)
@@ -92,7 +92,7 @@ def _plain(text: str, markup: str) -> str:
 
 @lru_cache(maxsize=256)
 def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None:
-    """What may stand before a label and is no part of it; None where no label has one letter.
+    """Return what may stand before a label and is no part of it; None where no label has one letter.
 
     It is "answer", or "the answer", before a label of one letter, and where "A" is a label, an "a" before a longer
     one; either behind the opening or without it.
@@ -105,16 +105,16 @@ def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None
     if not letters:
         return None
     words = [re.escape(option) for option in options if len(option) > 1]
-    leads = [rf"(?:the\s)?answer{_BETWEEN}*:?{_BETWEEN}+(?=(?:{'|'.join(letters)})(?!\w))"]
+    leads = [rf"(?:the\s)?answer{_SEPARATOR}*:?{_SEPARATOR}+(?=(?:{'|'.join(letters)})(?!\w))"]
     if words and _ARTICLE in map(str.casefold, options):
-        leads.append(rf"{_ARTICLE}{_BETWEEN}+(?=(?:{'|'.join(words)})(?!\w))")
+        leads.append(rf"{_ARTICLE}{_SEPARATOR}+(?=(?:{'|'.join(words)})(?!\w))")
     begun = r"\s+".join(map(re.escape, opening.split()))
     return re.compile(rf"\W*(?:{begun}\W+)?(?:{'|'.join(leads)})", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
 def several_letters(options: tuple[str, ...]) -> re.Pattern[str] | None:
-    """A text that begins with two labels ("A and B are equal", "A or B"); None where no label has one letter."""
+    """Return a pattern of two labels at the begin ("A and B", "A or B"); None where no label has one letter."""
     letters = [re.escape(option) for option in options if len(option) == 1 and option.isalpha()]
     if not letters:
         return None
@@ -170,11 +170,8 @@ class Labels:
             for option in options
         ]
         self.max_tokens = min(MAX_LABEL_TOKENS, 2 + len(opening) + max(map(len, options)))
-        common = 0
-        for letters in zip(*(forms[0] for forms in self._forms), strict=False):
-            if len(set(letters)) > 1:
-                break
-            common += 1
+        letters = zip(*(forms[0] for forms in self._forms), strict=False)
+        common = sum(1 for _ in itertools.takewhile(lambda same: len(set(same)) == 1, letters))
         self.tokens_to_tell = min(self.max_tokens, 2 + len(opening) + common)
 
     @property
@@ -184,7 +181,7 @@ class Labels:
         return all(first) and not any(later.startswith(earlier) for earlier, later in itertools.pairwise(first))
 
     def read(self, steps: Sequence[Step]) -> LabelReading | Failure:
-        """Probabilities from an answer's tokens.
+        """Read probabilities from an answer's tokens.
 
         Of the places where labels can part (" yes" in one token, or a blank and then "yes") the one is taken that the
         model itself takes: where it would most probably have written a label. A label in bold is one too; the
@@ -228,7 +225,7 @@ class Labels:
         return LabelReading(tuple(each / mass for each in best), min(1.0, mass))
 
     def read_text(self, text: str, *, whole: bool) -> LabelReading | Failure:
-        """Certainty of the label that an answer's text is; of one cut short, what could still become one label alone.
+        """Return the certainty of the label that a text is; of one cut short, that could still become one label alone.
 
         Where it is none, that of the one that it gives in bold or announces (`announced_label`).
 
@@ -250,7 +247,7 @@ class Labels:
         return LabelReading(tuple(float(index in named) for index in range(len(self._forms))), None)
 
     def _masses(self, written: str, step: Step) -> list[float] | None:
-        """Probability of each label's own tokens in a place; None where what was sent is not a distribution."""
+        """Return the probability of each label's own tokens in a place; None where these are no distribution."""
         masses = [0.0] * len(self._forms)
         total = 0.0
         for token, logprob in step.alternatives:
@@ -264,11 +261,11 @@ class Labels:
         return masses if total <= 1 + _ROUNDING * len(step.alternatives) else None
 
     def _is_article(self, token: str) -> bool:
-        """Whether a token is the English article, where "A" is a label that a judge would write as a capital."""
+        """Return whether a token is the English article, where "A" is a label, which a judge writes as a capital."""
         return self._has_article and token.strip() == "a"
 
     def _possible(self, text: str) -> set[int]:
-        """Labels that begin with a text, or with which the text begins."""
+        """Return labels that begin with a text, or with which the text begins."""
         plain = _plain_label(text)
         return {
             index
@@ -283,7 +280,7 @@ class Labels:
 
 
 def _probability(step: Step) -> float:
-    """Probability of the written token; of one that is not in the list, the highest it can be."""
+    """Return the probability of the written token; of one that is not in the list, the highest it can be."""
     known = [logprob for token, logprob in step.alternatives if token == step.token]
     return math.exp(max(known) if known else min((logprob for _, logprob in step.alternatives), default=0.0))
 

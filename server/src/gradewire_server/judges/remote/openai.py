@@ -1,24 +1,19 @@
-"""The backend `openai`: models behind OpenAI-compatible servers, with the features that requests of our own find."""
+"""The backend `openai`: models behind OpenAI-compatible servers, whose abilities requests of our own find out."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgePrompt
-from gradewire_server.judges.backend import RemoteJudgeObserver
-from gradewire_server.judges.remote.http_client import (
-    BAD_REQUEST,
-    NOT_FOUND,
-    HttpClient,
-    checked,
-    error_of,
-    server_message,
-)
+from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.remote import errors
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, Reply
+from gradewire_server.judges.remote.http_client import HttpClient, checked, json_bytes
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.openai_dialect import (
     Dialect,
@@ -29,21 +24,7 @@ from gradewire_server.judges.remote.openai_dialect import (
     request_body,
     sees_images,
 )
-from gradewire_server.judges.remote.server import (
-    Answer,
-    Paid,
-    Question,
-    RemoteError,
-    RemoteFault,
-    Reply,
-    Server,
-    body_with,
-    rate_limited,
-    refusal_of_pictures,
-    says_too_long,
-    unreadable,
-)
-from gradewire_server.judges.texts import harmless
+from gradewire_server.judges.remote.server import Answer, Question, Server, UncountedTokens
 from gradewire_server.settings.judge import Prefill, RemoteJudgeConfig
 
 _log = logging.getLogger(__name__)
@@ -51,26 +32,36 @@ _log = logging.getLogger(__name__)
 OWN_QUESTION: Final = Question(
     JudgePrompt((), lead="Is water wet?", prediction="", opening="Answer:"), options=("yes", "no"), stop=("\n\n\n",)
 )
-"""It uses everything that a server can refuse, and holds nothing from users."""
+"""A question that uses everything that a server can refuse, and holds nothing from users."""
 _BELIEVED_S: Final = 60.0
+"""Seconds for which the answer to our own question holds, whatever other requests are refused."""
 _LOOK_AGAIN_S: Final = 600.0
+"""Seconds after which a server is asked for what it could not do."""
 
 _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
 _MOST_LESSONS: Final = 6
-_REFUSING_STATUSES: Final = BAD_REQUEST | {404, 415, 500}
+_LARGE_BYTES: Final = 128 << 10
+"""Size of pictures from which a body is written on a thread: 12 MB keep the loop for 0.1 s."""
+_PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
 """Statuses by which servers refuse what a request holds: llama.cpp's 500 a picture that it cannot use, gateways' 404 a
 model without eyes."""
 
 
-class Features:
-    """How one server is spoken to. Lives on one event loop.
+class DialectLearner:
+    """A memory of what one server takes: all that its kind can do, less what it refused of our own question.
+
+    A refusal of another question only makes us ask our own: its words may quote a user's text. Lives on one event loop.
 
     Args:
         name: Of the judge, for the log.
         full: With everything that its kind can do.
         send: Sends a question in a dialect; raises RemoteError where nothing comes back.
+        uncounted: Gets the tokens of our own questions.
         clock: Monotonic, in seconds.
+
+    Attributes:
+        dialect: How the server is spoken to now.
     """
 
     def __init__(
@@ -78,47 +69,41 @@ class Features:
         name: str,
         full: Dialect,
         send: Callable[[Question, Dialect], Awaitable[Reply]],
+        uncounted: UncountedTokens,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name = name
-        self._full = full
+        self._full = self.dialect = full
         self._send = send
+        self._uncounted = uncounted
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._confirmed_s = float("-inf")
-        self._doubted = False
+        self._confirmed_s = self._not_before_s = float("-inf")
         self._unanswered: Dialect | None = None
-        self._not_before_s = float("-inf")
-        self._paid = Paid()
-        self.dialect = full
-
-    def take_paid(self) -> Paid:
-        """What our own questions have cost since it was taken last."""
-        paid, self._paid = self._paid, Paid()
-        return paid
+        self._doubted = False
 
     @property
     def lacks(self) -> str:
         """Names of what the server turned out not to do and what changes answers, or ""."""
-        return self.dialect.lacks(self._full)
+        return ", ".join(self.dialect.lacking(self._full))
 
     def begin(self, full: Dialect) -> None:
-        """Starts anew with everything that a kind can do."""
+        """Start with everything that a kind can do."""
         self._full = self.dialect = full
         self._unanswered = None
-        self._confirmed_s = float("-inf")
         self._doubted = False
+        self._confirmed_s = float("-inf")
 
     def doubt(self, full: Dialect) -> None:
-        """The server was away and is back: what is known of it is checked again before the next question."""
+        """Have what is known of a server that was away and is back checked before the next question."""
         if full.kind is not self._full.kind:
             self.begin(full)
         self._doubted = bool(self.lacks)
         self._confirmed_s = float("-inf")
 
     async def confirm(self, asked: Dialect) -> bool:
-        """Looks whether the server refuses our own question in a dialect too.
+        """Find out whether the server refuses our own question in a dialect too.
 
         Returns:
             Whether the dialect is another one now: the same question is worth another try.
@@ -128,84 +113,83 @@ class Features:
                 next question, which is then asked once and in the right way.
         """
         async with self._lock:
-            if self.dialect != asked:
-                self._unanswered = None
-                return True  # somebody else's question was first
-            if self._clock() - self._confirmed_s < _BELIEVED_S:
-                return False
-            left_s = self._not_before_s - self._clock()
-            if self._unanswered is not None and left_s > 0:
-                raise rate_limited(left_s)
-            self._unanswered = None
-            try:
-                await self._settle(asked)
-            except RemoteError as error:
-                if error.kind is RemoteFault.RATE_LIMITED:
-                    self._unanswered = asked
-                    self._not_before_s = self._clock() + (error.retry_after_s or 0.0)
-                raise
+            # Somebody else's question may have been first.
+            if self.dialect == asked and self._clock() - self._confirmed_s >= _BELIEVED_S:
+                await self._find_out(asked)
             return self.dialect != asked
 
     async def look_again(self) -> None:
-        """Asks from time to time whether the server can do by now what it could not.
+        """Ask from time to time whether the server can do by now what it could not.
 
         Raises:
             RemoteError: It takes no more requests for now, and how it is to be asked is not known yet.
         """
-        if self._unanswered is not None:
-            try:
-                await self.confirm(self._unanswered)
-            except RemoteError as error:
-                if error.kind is RemoteFault.RATE_LIMITED:
-                    raise
-                # The question that comes next finds out for itself what is wrong.
-        if not self._due():
+        if self._unanswered is None and not self._due():
             return
         async with self._lock:
-            if not self._due():
-                return
+            due = self._unanswered is None and self._due()
             try:
-                await self._settle(self._full)
+                if self._unanswered is not None:
+                    await self._find_out(self._unanswered)
+                elif due:
+                    await self._settle(self._full)
             except RemoteError as error:
+                if self._unanswered is not None:
+                    raise
                 # The question that comes next finds out for itself what is wrong.
                 _log.debug("judge %s: its features cannot be looked at (%s)", self._name, error.kind.value)
-                self._confirmed_s = self._clock()
+                if due:
+                    self._confirmed_s = self._clock()
 
     def _due(self) -> bool:
         return self._doubted or (bool(self.lacks) and self._clock() - self._confirmed_s >= _LOOK_AGAIN_S)
 
-    async def _settle(self, first: Dialect) -> None:
-        """Leaves out what the server names, until it takes our question; where it never does, nothing changes."""
-        dialect = first
+    async def _find_out(self, asked: Dialect) -> None:
+        left_s = self._not_before_s - self._clock()
+        if self._unanswered is not None and left_s > 0:
+            raise errors.rate_limited(left_s)
+        self._unanswered = None
+        try:
+            await self._settle(asked)
+        except RemoteError as error:
+            if error.kind is RemoteFault.RATE_LIMITED:
+                self._unanswered = asked
+                self._not_before_s = self._clock() + (error.failure.retry_after_s or 0.0)
+            raise
+
+    async def _settle(self, dialect: Dialect) -> None:
+        """Leave out what the server names, until it takes our question; where it never does, nothing changes."""
         while True:
             reply = await self._send(OWN_QUESTION, dialect)
-            error = error_of(reply, self._name)
-            if error is not None and (reply.status not in BAD_REQUEST or error.kind is RemoteFault.TOO_LONG):
+            error = errors.error_of(reply, self._name)
+            if error is None:
+                self._learn(dialect, reply)
+                break
+            if not _may_name_a_feature(reply, error):
                 raise error
-            if error is not None:
-                less = dialect.without(server_message(reply))
-                if less == dialect:
-                    break
-                dialect = less
-                continue
-            answer = answer_of(reply, continued=dialect.continues, reasoning=bool(dialect.reasoning_tokens))
-            self._paid = self._paid.plus(answer)
-            if dialect.logprobs and answer.steps is None:
-                # Where there is no text either, that proves nothing.
-                dialect = replace(dialect, logprobs=not answer.text.strip() and self.dialect.logprobs)
-            self._learn(dialect)
-            break
+            less = dialect.without(errors.server_message(reply))
+            if less == dialect:
+                break
+            dialect = less
         self._confirmed_s = self._clock()
         self._doubted = False
 
-    def _learn(self, dialect: Dialect) -> None:
-        if dialect.lacks(self._full) != self.lacks:
-            lacking = dialect.consequences(self._full)
-            if lacking:
-                _log.warning("judge %s: its server does not do this: %s", self._name, lacking)
-            else:
-                _log.info("judge %s: its server does all that its kind can", self._name)
-        self.dialect = dialect
+    def _learn(self, dialect: Dialect, reply: Reply) -> None:
+        answer = answer_of(reply, OWN_QUESTION, dialect)
+        self._uncounted.add(answer)
+        if dialect.logprobs and answer.steps is None:
+            # Where there is no text either, that proves nothing.
+            dialect = replace(dialect, logprobs=not answer.text.strip() and self.dialect.logprobs)
+        before, self.dialect = self.lacks, dialect
+        if self.lacks and self.lacks != before:
+            consequences = dialect.consequences(self._full)
+            _log.warning("judge %s: its server does not do this: %s", self._name, consequences)
+        elif self.lacks != before:
+            _log.info("judge %s: its server does all that its kind can", self._name)
+
+
+def _may_name_a_feature(reply: Reply, error: RemoteError) -> bool:
+    return reply.status in errors.BAD_REQUEST and error.kind is not RemoteFault.TOO_LONG
 
 
 class OpenAIServer(Server):
@@ -223,19 +207,14 @@ class OpenAIServer(Server):
         self._model = model
         self._prefill = prefill
         self._reasoning_tokens = reasoning_tokens
-        self._paid = Paid()
+        self._uncounted = UncountedTokens()
         self._sees_images: bool | None = None
-        self._features = Features(model, self._full(ServerKind.OTHER), self._send)
-
-    @property
-    def dialect(self) -> Dialect:
-        """How it is spoken to now."""
-        return self._features.dialect
+        self._learner = DialectLearner(model, self._full(ServerKind.OTHER), self._send, self._uncounted)
 
     @property
     @override
     def lacks(self) -> str:
-        return self._features.lacks
+        return self._learner.lacks
 
     @property
     @override
@@ -245,102 +224,88 @@ class OpenAIServer(Server):
     @override
     async def find_out(self) -> None:
         kind = await self._kind()
-        self._features.begin(self._full(kind))
+        self._learner.begin(self._full(kind))
         _log.info("judge %s: its server is of the kind %s", self._model, kind.value)
 
     @override
-    async def ask(self, question: Question) -> Answer:
-        await self._features.look_again()
+    async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
+        (question,) = questions
+        await self._learner.look_again()
         for _ in range(_MOST_LESSONS):
-            dialect = self.dialect
+            dialect = self._learner.dialect
             reply = await self._send(question, dialect)
-            error = error_of(reply, self._model)
+            error = errors.error_of(reply, self._model)
             if error is None:
-                continued = dialect.continues and bool(question.prompt.opening)
-                read = answer_of(reply, continued=continued, reasoning=bool(dialect.reasoning_tokens))
-                answer = _without_echo(read, question, dialect)
-                if answer.exhausted or not question.options or answer.steps is not None or not dialect.logprobs:
-                    return self._with_paid(answer)
-                if not answer.text.strip():
-                    return self._with_paid(replace(answer, steps=()))
-                if await self._is_all_there_is(answer, dialect):
-                    return self._with_paid(answer)
-            elif reply.status in BAD_REQUEST and error.kind is not RemoteFault.TOO_LONG:
-                self._note(reply)
-                if dialect.without(server_message(reply)) == dialect or not await self._features.confirm(dialect):
-                    raise self._of_pictures(reply, question) or error
-            else:
-                raise self._of_pictures(reply, question) or error
-        raise unreadable("another refusal each time")
+                answer = await self._whole_answer(question, dialect, reply)
+                if answer is not None:
+                    return [self._uncounted.moved_into(answer)]
+            elif not await self._teaches(reply, error, dialect):
+                raise self._picture_refusal(question, reply) or error
+        raise errors.unreadable("another refusal each time")
 
     @override
     async def probe(self) -> None:
         # It may be another server by now, or one that has learnt something.
-        self._features.doubt(self._full(await self._kind()))
+        self._learner.doubt(self._full(await self._kind()))
 
     @override
     async def close(self) -> None:
         await self._client.close()
 
-    async def _is_all_there_is(self, answer: Answer, dialect: Dialect) -> bool:
-        """Whether an answer without log probabilities is as good as one in the dialect that the server has.
+    async def _teaches(self, reply: Reply, error: RemoteError, dialect: Dialect) -> bool:
+        """Return whether a refusal was of the dialect, which is another one by now."""
+        if not _may_name_a_feature(reply, error):
+            return False
+        self._client.note_refusal(_log, logging.WARNING, f"judge {self._model}: its server rejects a request", reply)
+        return dialect.without(errors.server_message(reply)) != dialect and await self._learner.confirm(dialect)
+
+    async def _whole_answer(self, question: Question, dialect: Dialect, reply: Reply) -> Answer | None:
+        """Return an answer; None where one without log probabilities is to be asked for in the dialect of now.
 
         Raises:
             RemoteError: The server gives log probabilities to our own question, or cannot be asked it.
         """
+        answer = answer_of(reply, question, dialect)
+        if answer.exhausted or not question.options or answer.steps is not None or not dialect.logprobs:
+            return answer
+        if not answer.text.strip():
+            return replace(answer, steps=())
+        learnt = False
         try:
-            learnt = await self._features.confirm(dialect)
-        except RemoteError:
-            self._paid = self._paid.plus(answer)
-            raise
-        if learnt and answer.whole and self.dialect == replace(dialect, logprobs=False):
-            return True
-        self._paid = self._paid.plus(answer)
-        if not learnt:
-            raise unreadable("no log probabilities this time")
-        return False
+            learnt = await self._learner.confirm(dialect)
+            if not learnt:
+                raise errors.unreadable("no log probabilities this time")
+        finally:
+            good = learnt and answer.whole and self._learner.dialect == replace(dialect, logprobs=False)
+            if not good:
+                self._uncounted.add(answer)
+        return answer if good else None
 
-    def _of_pictures(self, reply: Reply, question: Question) -> RemoteError | None:
-        if not question.prompt.images or reply.status not in _REFUSING_STATUSES or says_too_long(server_message(reply)):
+    def _picture_refusal(self, question: Question, reply: Reply) -> RemoteError | None:
+        words = errors.server_message(reply)
+        if not question.prompt.images or reply.status not in _PICTURE_REFUSALS or errors.says_too_long(words):
             return None
-        return refusal_of_pictures(server_message(reply), self._model, reply.status)
-
-    def _with_paid(self, answer: Answer) -> Answer:
-        paid, self._paid = self._paid.plus(self._features.take_paid()), Paid()
-        return paid.within(answer)
+        return errors.refusal_of_pictures(words, self._model, reply.status)
 
     def _full(self, kind: ServerKind) -> Dialect:
         return dialect_of(kind, self._prefill, self._reasoning_tokens)
 
     async def _kind(self) -> ServerKind:
         reply = await self._client.get(_MODELS)
-        if reply.status in NOT_FOUND:  # a list of models is no duty
+        if reply.status in errors.NOT_FOUND:  # a list of models is no duty
             return ServerKind.OTHER
-        error = error_of(reply, self._model)
+        error = errors.error_of(reply, self._model)
         if error is not None:
             raise error
         self._sees_images = sees_images(reply, self._model)
         return kind_of(reply, self._model)
 
     async def _send(self, question: Question, dialect: Dialect) -> Reply:
-        images = question.prompt.images
-        body = await body_with(images, lambda: request_body(question, self._model, dialect))
-        return await self._client.post(_COMPLETIONS, body)
+        def body() -> bytes:
+            return json_bytes(request_body(question, self._model, dialect))
 
-    def _note(self, reply: Reply) -> None:
-        # What a server says may quote the request, and that a user's text.
-        _log.warning("judge %s: its server rejects a request (status %d)", self._model, reply.status)
-        if _log.isEnabledFor(logging.DEBUG):
-            words = self._client.without_key(reply.content[:4000].decode("utf-8", "replace"))
-            _log.debug("judge %s: its server's words: %.300r", self._model, words)
-
-
-def _without_echo(answer: Answer, question: Question, dialect: Dialect) -> Answer:
-    """llama.cpp puts the begun turn before what it goes on with, in the text and not in the tokens."""
-    opening = harmless(question.prompt.opening)
-    if answer.continued and dialect.kind is ServerKind.LLAMA_CPP and answer.text.startswith(opening):
-        return replace(answer, text=answer.text[len(opening) :])
-    return answer
+        large = sum(len(image.data) for image in question.prompt.images) >= _LARGE_BYTES
+        return await self._client.post(_COMPLETIONS, await asyncio.to_thread(body) if large else body())
 
 
 class OpenAIJudges(RemoteBackend):
@@ -348,13 +313,13 @@ class OpenAIJudges(RemoteBackend):
 
     Args:
         config: Where the server is.
-        observer: Hears of the requests.
+        telemetry: Where the requests are counted.
 
     Raises:
         ValueError: The address or the token is not valid.
     """
 
-    def __init__(self, config: RemoteJudgeConfig, observer: RemoteJudgeObserver) -> None:
+    def __init__(self, config: RemoteJudgeConfig, telemetry: JudgeTelemetry) -> None:
         checked(config)
 
         async def server() -> OpenAIServer:
@@ -362,4 +327,4 @@ class OpenAIJudges(RemoteBackend):
             client = await asyncio.to_thread(HttpClient.loaded, config)
             return OpenAIServer(client, config.model, config.assistant_prefill, config.reasoning_tokens)
 
-        super().__init__("openai", config, observer, server)
+        super().__init__("openai", config, telemetry, server)

@@ -8,25 +8,16 @@ from enum import StrEnum
 from typing import Any, Final
 
 from gradewire_server.domain.items import Image, quoted, shortened
+from gradewire_server.judges.images import url_of
+from gradewire_server.judges.remote import errors
+from gradewire_server.judges.remote.errors import RemoteError, Reply
 from gradewire_server.judges.remote.labels import Labels, Step
-from gradewire_server.judges.remote.server import (
-    MODEL_SETTING,
-    Answer,
-    Question,
-    RemoteError,
-    Reply,
-    count,
-    json_object,
-    refused,
-    server_at,
-    unreadable,
-    url_of,
-)
+from gradewire_server.judges.remote.server import Answer, Question, Tokens, token_count
 from gradewire_server.judges.texts import harmless, turns
 from gradewire_server.settings.judge import Prefill
 
 TOP_LOGPROBS: Final = 20
-_REFUSED: Final[Mapping[str, Sequence[str]]] = {
+_FEATURE_WORDS: Final[Mapping[str, Sequence[str]]] = {
     "temperature": ("temperature",),
     "logprobs": ("logprobs",),
     "constrains": ("structured_outputs", "grammar", "guided"),
@@ -34,9 +25,7 @@ _REFUSED: Final[Mapping[str, Sequence[str]]] = {
     "stops": ("'stop'", "`stop`", '"stop"', " stop "),
 }
 """By feature of a dialect: words by which servers name it when they refuse it."""
-
-
-_WITHOUT: Final[Mapping[str, str]] = {
+_CONSEQUENCES: Final[Mapping[str, str]] = {
     "logprobs": "the text of its answers decides, with probability 1",
     "constrains": "it is asked for one of the labels, not held to them",
     "continues": "it is told how to begin",
@@ -44,13 +33,13 @@ _WITHOUT: Final[Mapping[str, str]] = {
 }
 """By feature of a dialect that changes answers: what is done without it."""
 
-_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
+_THOUGHT_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
 """Of a message, where servers put what they have taken out of its text themselves."""
 
-_BEGIN: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
-_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
+_THOUGHTS_BEGIN: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
+_THOUGHTS_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
 
-_SHOWN_NAMES: Final = 5
+_MAX_LISTED_MODELS: Final = 5
 
 
 class ServerKind(StrEnum):
@@ -63,7 +52,7 @@ class ServerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one server is spoken to.
+    """A way to speak to a server.
 
     Attributes:
         kind: What it is.
@@ -87,30 +76,27 @@ class Dialect:
     reasoning_tokens: int = 0
 
     def without(self, words: str) -> "Dialect":
-        """The same without what a server's refusal names (`server_message`); the same where that is nothing."""
+        """Return the same without what a server's refusal names (`server_message`); the same where that is nothing."""
         lowered = f" {words[:4000].casefold()} "
         if "max_completion_tokens" in lowered and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")
-        for feature, names in _REFUSED.items():
+        for feature, names in _FEATURE_WORDS.items():
             if getattr(self, feature) and any(name in lowered for name in names):
                 changed: dict[str, Any] = {feature: False}
                 return replace(self, **changed)
         return self
 
-    def lacks(self, full: "Dialect") -> str:
-        """Names of what another one does and this one does not, where that changes answers; "" where nothing does."""
-        return ", ".join(self._lacking(full))
+    def lacking(self, full: "Dialect") -> list[str]:
+        """Return the names of what another one does and this one does not, where that changes answers."""
+        return [name for name in _CONSEQUENCES if getattr(full, name) and not getattr(self, name)]
 
     def consequences(self, full: "Dialect") -> str:
-        """The same with what is done without them, for people."""
-        return ", ".join(f"{name} ({_WITHOUT[name]})" for name in self._lacking(full))
-
-    def _lacking(self, full: "Dialect") -> list[str]:
-        return [name for name in _WITHOUT if getattr(full, name) and not getattr(self, name)]
+        """Return the same with what is done without them, for people."""
+        return ", ".join(f"{name} ({_CONSEQUENCES[name]})" for name in self.lacking(full))
 
 
 def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) -> Dialect:
-    """How a server of a kind is spoken to.
+    """Return the way to speak to a server of a kind.
 
     Args:
         kind: What it is.
@@ -124,7 +110,7 @@ def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) ->
 
 
 def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, object]:
-    """A request for one chat completion.
+    """Return a request for one chat completion.
 
     Args:
         question: What is asked.
@@ -156,7 +142,7 @@ def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, 
 
 
 def _content(text: str, images: Sequence[Image]) -> object:
-    """An item's turn: its pictures, then its text; a text alone where there is none."""
+    """Return an item's turn: its pictures, then its text; a text alone where there is none."""
     if not images:
         return text
     pictures = [{"type": "image_url", "image_url": {"url": url_of(image)}} for image in images]
@@ -164,7 +150,7 @@ def _content(text: str, images: Sequence[Image]) -> object:
 
 
 def most_written(question: Question, dialect: Dialect) -> int:
-    """The most tokens that a server may write to answer a question, thoughts included."""
+    """Return the most tokens that a server may write to answer a question, thoughts included."""
     if not question.options:
         return question.max_tokens + dialect.reasoning_tokens
     continued = dialect.continues and bool(question.prompt.opening)
@@ -188,8 +174,8 @@ def _instruction(question: Question, opening: str) -> str:
     return f'\n\nBegin your reply with "{opening}".' if opening else ""
 
 
-def text_of(message: Mapping[str, Any]) -> str | None:
-    """The text; None where the message has none.
+def _text_of(message: Mapping[str, Any]) -> str | None:
+    """Return the text; None where the message has none.
 
     Of a list of parts ([{"type": "thinking", …}, {"type": "text", "text": …}]), those of the kind text together.
     """
@@ -200,9 +186,9 @@ def text_of(message: Mapping[str, Any]) -> str | None:
     return "".join(texts) if texts else None
 
 
-def has_thoughts(message: Mapping[str, Any]) -> bool:
-    """Whether the message has thoughts beside its text: in a field of their own, or as parts."""
-    beside = any(isinstance(message.get(name), str) and message[name].strip() for name in _FIELDS)
+def _has_thoughts(message: Mapping[str, Any]) -> bool:
+    """Return whether the message has thoughts beside its text: in a field of their own, or as parts."""
+    beside = any(isinstance(message.get(name), str) and message[name].strip() for name in _THOUGHT_FIELDS)
     return beside or any(each.get("thinking") for each in _parts(message.get("content"), "thinking"))
 
 
@@ -211,44 +197,33 @@ def _parts(content: object, kind: str) -> list[Mapping[str, Any]]:
     return [each for each in parts if isinstance(each, dict) and each.get("type", "text") == kind]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerText:
-    """An answer behind its thoughts.
-
-    Attributes:
-        text: Without them.
-        steps: Without theirs; None where there were none, empty where the answer's own cannot be told from theirs.
-        thought: Whether there were any.
-        answering: Whether they are known to be over.
-    """
-
-    text: str
-    steps: tuple[Step, ...] | None
-    thought: bool
-    answering: bool
-
-
-def without_thoughts(message: Mapping[str, Any], text: str, steps: tuple[Step, ...] | None) -> AnswerText:
-    """Leaves out what stands before the last end of thoughts: a judge may quote an earlier one from an answer.
+def _without_thoughts(
+    message: Mapping[str, Any], text: str, steps: tuple[Step, ...] | None
+) -> tuple[str, tuple[Step, ...] | None, bool]:
+    """Leave out what stands before the last end of thoughts: a judge may quote an earlier one from an answer.
 
     Args:
         message: Of the server, for thoughts that it gives apart.
         text: The message's text.
         steps: Of everything that was written, or of the text alone: servers differ.
+
+    Returns:
+        Text and steps of the answer, these empty where they cannot be told from those of the thoughts; and whether the
+        thoughts are known to be over.
     """
-    apart = has_thoughts(message)
+    apart = _has_thoughts(message)
     end = _last_end(text)
-    begun = _BEGIN.match(text) is not None
+    begun = _THOUGHTS_BEGIN.match(text) is not None
     if end is not None:
         text = text[end:]
     elif begun:
         text = ""
-    thought = apart or begun or end is not None
-    own_steps = _of_the_answer(steps, text) if steps and thought else steps
-    return AnswerText(text, own_steps, thought, answering=end is not None or (apart and bool(text.strip())))
+    if steps and (apart or begun or end is not None):
+        steps = _answer_steps(steps, text)
+    return text, steps, end is not None or (apart and bool(text.strip()))
 
 
-def _of_the_answer(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
+def _answer_steps(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
     written = "".join(step.token for step in steps)
     begin = _last_end(written)
     if begin is None:
@@ -265,7 +240,7 @@ def _of_the_answer(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
 
 
 def _after_thoughts(step: Step, characters: int) -> tuple[Step, ...]:
-    """A step whose first characters belong to the thoughts; none where the rest is white space."""
+    """Return a step whose first characters belong to the thoughts; none where the rest is white space."""
     if characters == 0:
         return (step,)
     head, rest = step.token[:characters], step.token[characters:]
@@ -274,81 +249,78 @@ def _after_thoughts(step: Step, characters: int) -> tuple[Step, ...]:
 
 
 def _last_end(text: str) -> int | None:
-    return max((found.end() for found in _END.finditer(text)), default=None)
+    return max((found.end() for found in _THOUGHTS_END.finditer(text)), default=None)
 
 
-def answer_of(reply: Reply, *, continued: bool, reasoning: bool = False) -> Answer:
-    """Reads a chat completion; raises RemoteError where it is none.
+def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
+    """Read a chat completion; raise RemoteError where it is none.
 
     Args:
         reply: The server's.
-        continued: Whether the answer goes on from the opening.
-        reasoning: Whether the judge is known to think first: then an answer that was cut short before its thoughts
-            were over is none.
+        question: What was asked.
+        dialect: How it was asked. Where the judge is known to think first, an answer that was cut short before its
+            thoughts were over is none.
     """
-    completion = json_object(reply.content)
+    completion = errors.json_object(reply.content)
     try:
         choice = completion["choices"][0]
         finish = choice.get("finish_reason")
         message = choice["message"]
-        content = text_of(message)
+        text = _text_of(message)
         usage = completion.get("usage") or {}
-        counts = (
-            count(usage.get("prompt_tokens")),
-            count((usage.get("prompt_tokens_details") or {}).get("cached_tokens")),
-            count(usage.get("completion_tokens")),
+        tokens = Tokens(
+            token_count(usage.get("prompt_tokens")),
+            token_count((usage.get("prompt_tokens_details") or {}).get("cached_tokens")),
+            token_count(usage.get("completion_tokens")),
         )
         steps = _steps(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise unreadable("something else than a chat completion") from error
+        raise errors.unreadable("something else than a chat completion") from error
     if finish == "content_filter":
-        raise unreadable("nothing: its content filter intervened")
+        raise errors.unreadable("nothing: its content filter intervened")
     cut = finish == "length"
-    if content is None and cut:
-        content = ""  # it came to think only
-    if content is None:
-        raise unreadable("no text")
-    spoken = without_thoughts(message, content, steps)
-    exhausted = cut and not spoken.answering and (reasoning or not (spoken.text.strip() or spoken.steps))
-    return Answer(spoken.text, not cut, spoken.steps, continued, *counts, exhausted=exhausted)
+    if text is None and not cut:
+        raise errors.unreadable("no text")
+    # Without a text it came to think only.
+    text, steps, answering = _without_thoughts(message, text or "", steps)
+    thinks = bool(dialect.reasoning_tokens)
+    exhausted = cut and not answering and (thinks or not (text.strip() or steps))
+    continued = dialect.continues and bool(question.prompt.opening)
+    if continued and dialect.kind is ServerKind.LLAMA_CPP:
+        # It puts the begun turn before what it goes on with, in the text and not in the tokens.
+        text = text.removeprefix(harmless(question.prompt.opening))
+    return Answer(text, not cut, steps, continued, tokens, exhausted=exhausted)
 
 
 def kind_of(reply: Reply, model: str) -> ServerKind:
-    """What a server is, by its list of models.
+    """Return what a server is, by its list of models.
 
     Raises:
         RemoteError: It has a list, and the model is not in it; llama.cpp's serves its one model under any name.
     """
-    try:
-        entries = [each for each in json_object(reply.content)["data"] if isinstance(each, dict)]
-    except (RemoteError, KeyError, TypeError):
-        return ServerKind.OTHER
+    entries = _entries(reply, "data")
     owners = {str(each.get("owned_by", "")) for each in entries}
     if ServerKind.LLAMA_CPP.value in owners:
         return ServerKind.LLAMA_CPP
     names = [str(each["id"]) for each in entries if "id" in each]
     if names and model not in names:
-        shown = ", ".join(shortened(name) for name in names[:_SHOWN_NAMES])
-        raise refused(
-            f"{server_at(reply.address)} has no model {quoted(model)}; it has {shown}"
-            f"{' and others' if len(names) > _SHOWN_NAMES else ''}: see {MODEL_SETTING}"
+        shown = ", ".join(shortened(name) for name in names[:_MAX_LISTED_MODELS])
+        raise errors.refused(
+            f"{errors.server_at(reply.address)} has no model {quoted(model)}; it has {shown}"
+            f"{' and others' if len(names) > _MAX_LISTED_MODELS else ''}: see {errors.MODEL_SETTING}"
         )
     return ServerKind.VLLM if ServerKind.VLLM.value in owners else ServerKind.OTHER
 
 
 def sees_images(reply: Reply, model: str) -> bool | None:
-    """Whether a model takes pictures, by the server's list of models; None where that does not say.
+    """Return whether a model takes pictures, by the server's list of models; None where that does not say.
 
     llama.cpp's has `capabilities` with "multimodal", some services `capabilities` with `vision`, or
     `architecture.input_modalities`.
     """
-    try:
-        body = json_object(reply.content)
-    except RemoteError:
-        return None
-    entries = [each for key in ("models", "data") for each in _listed(body.get(key)) if isinstance(each, dict)]
+    entries = _entries(reply, "models", "data")
     own = [each for each in entries if model in {each.get("id"), each.get("name"), each.get("model")}]
-    for entry in own or (entries if len(_listed(body.get("data"))) == 1 else []):
+    for entry in own or (entries if len(_entries(reply, "data")) == 1 else []):
         able = entry.get("capabilities")
         if isinstance(able, list):
             return "multimodal" in able or "vision" in able
@@ -360,8 +332,13 @@ def sees_images(reply: Reply, model: str) -> bool | None:
     return None
 
 
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
+def _entries(reply: Reply, *lists: str) -> list[dict[str, Any]]:
+    try:
+        body = errors.json_object(reply.content)
+    except RemoteError:
+        return []
+    listed = [body.get(name) for name in lists]
+    return [each for entries in listed if isinstance(entries, list) for each in entries if isinstance(each, dict)]
 
 
 def _steps(logprobs: Mapping[str, Any] | None) -> tuple[Step, ...] | None:

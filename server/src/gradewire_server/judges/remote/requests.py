@@ -7,22 +7,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeAlias, TypeVar
+from itertools import islice
+from typing import Final, TypeAlias
 
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import JudgePrompt
-from gradewire_server.judges.backend import RemoteJudgeObserver, RequestUsage
-from gradewire_server.judges.remote.server import (
-    RETRYABLE,
-    SERVER_AWAY,
-    Answer,
-    Paid,
-    Question,
-    RemoteError,
-    RemoteFault,
-    Server,
-    late,
-)
+from gradewire_server.judges.prometheus import JudgeTelemetry, RequestUsage
+from gradewire_server.judges.remote.errors import RETRYABLE, SERVER_AWAY, RemoteError, RemoteFault, late
+from gradewire_server.judges.remote.server import NO_TOKENS, Answer, Question, Server
 from gradewire_server.resilience import Backoff
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
@@ -31,10 +23,15 @@ _log = logging.getLogger(__name__)
 _PROBES: Final = Backoff(base_s=1.0, cap_s=15.0)
 _SHORTEST_WAIT_S: Final = 0.25
 _PROBE_TIMEOUT_S: Final = 10.0
+_MILLION: Final = 1e6
+
+Answered: TypeAlias = tuple[Answer, JudgePrompt]
+"""An answer of a server, and the prompt as it was sent."""
+SendQuestions: TypeAlias = Callable[[Sequence[Question], float | None], Awaitable[Sequence[Answered | None]]]
 
 
 class ServerAvailability:
-    """Remembers why a server cannot answer, and probes it until it can again.
+    """A memory of why a server cannot answer, and the probes until it can again.
 
     Args:
         name: Of the judge, for the log.
@@ -66,21 +63,21 @@ class ServerAvailability:
         return "" if self._failure is None else self._failure.message
 
     def refusal(self) -> Failure | None:
-        """What callers are told at once while the server cannot answer; says how long to wait where that helps."""
+        """Return the failure for callers while the server cannot answer, with the time to wait where that helps."""
         if self._failure is None or self._failure.status is not Status.UNAVAILABLE:
             return self._failure
         left_s = max(_SHORTEST_WAIT_S, self._next_probe_s - time.monotonic())
         return Failure(self._failure.status, self._failure.message, round(left_s, 3))
 
     def succeeded(self) -> None:
-        """Notes that a request was answered."""
+        """Note that a request was answered."""
         self._succeeded_s = time.monotonic()
         if self._failure is not None:
             _log.info("judge %s: its server answers again", self._name)
         self._failure = None
 
     def failed(self, error: RemoteError, *, sent_s: float) -> None:
-        """Notes that a request failed after all its attempts.
+        """Note that a request failed after all its attempts.
 
         Args:
             error: Of a kind in `SERVER_AWAY`.
@@ -95,7 +92,7 @@ class ServerAvailability:
             self._probing = asyncio.create_task(self._probe_until_it_answers(), context=contextvars.Context())
 
     async def close(self) -> None:
-        """Ends the probes."""
+        """End the probes."""
         if self._probing is not None:
             self._probing.cancel()
             await asyncio.gather(self._probing, return_exceptions=True)
@@ -120,30 +117,21 @@ class ServerAvailability:
                 self.succeeded()
 
 
-_MILLION: Final = 1e6
-T = TypeVar("T")
-_Send: TypeAlias = Callable[[], Awaitable[tuple[T, Sequence[Answer]]]]
-"""Sends one request; gives what is returned to who asked, and the answers whose tokens are counted."""
-
-
 class ServerRequests:
-    """Asks one server.
+    """Requests to one server, repeated where that helps, and counted.
 
     Args:
         name: Of the judge, for the log.
         server: Closed with this.
         config: Limits and prices.
-        observer: Hears of the requests.
-        backoff: Waits between attempts.
+        telemetry: Where they are counted.
     """
 
-    def __init__(
-        self, name: str, server: Server, config: RemoteJudgeConfig, observer: RemoteJudgeObserver, backoff: Backoff
-    ) -> None:
+    def __init__(self, name: str, server: Server, config: RemoteJudgeConfig, telemetry: JudgeTelemetry) -> None:
         self._server = server
         self._config = config
-        self._observer = observer
-        self._backoff = backoff
+        self._telemetry = telemetry
+        self._backoff = Backoff()
         self._availability = ServerAvailability(name, server.probe)
 
     @property
@@ -151,106 +139,79 @@ class ServerRequests:
         """Why the server cannot answer now; empty when it can."""
         return self._availability.trouble
 
-    async def ask(self, question: Question, deadline_s: float | None) -> Answer:
-        """Has one question answered; raises RemoteError.
+    async def ask(self, questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answer | RemoteError]:
+        """Have questions answered by one request; raise RemoteError.
 
         Between attempts its caller keeps the permit: a server that wants fewer requests gets fewer.
+
+        Returns:
+            An answer for each question; of several, what is wrong with one in its place.
         """
-
-        async def send() -> tuple[Answer, Sequence[Answer]]:
-            answer = await self._server.ask(question)
-            return answer, (answer,)
-
-        return await self._request(send, deadline_s)
-
-    async def ask_together(
-        self, questions: Sequence[Question], deadline_s: float | None
-    ) -> Sequence[Answer | RemoteError]:
-        """Likewise, by one request; what is wrong with one answer stands in its place."""
-
-        async def send() -> tuple[Sequence[Answer | RemoteError], Sequence[Answer]]:
-            answers = await self._server.ask_together(questions)
-            return answers, [answer for answer in answers if isinstance(answer, Answer)]
-
-        return await self._request(send, deadline_s)
-
-    async def close(self) -> None:
-        """Ends the probes and closes the server's connections."""
-        await self._availability.close()
-        await self._server.close()
-
-    async def _request(self, send: _Send[T], deadline_s: float | None) -> T:
         first_s = time.monotonic()
         attempt = 0
         while True:
             refusal = self._availability.refusal()
             if refusal is not None:
-                raise RemoteError(RemoteFault.UNREACHABLE, refusal)
+                raise RemoteError(RemoteFault.UNREACHABLE, refusal.status, refusal.message, refusal.retry_after_s)
             attempt += 1
             try:
-                return await self._sent(send)
+                return await self._send(questions)
             except RemoteError as error:
-                wait_s = self._backoff.wait_s(attempt, error.retry_after_s)
+                failure = error.failure
+                wait_s = self._backoff.wait_s(attempt, failure.retry_after_s)
                 late_s = min(deadline_s or float("inf"), time.monotonic() + self._config.timeout_s)
                 if error.kind in RETRYABLE and attempt < self._config.attempts and time.monotonic() + wait_s < late_s:
-                    self._observer.request_retried(error.kind.value)
+                    self._telemetry.request_retried(error.kind.value)
                     await asyncio.sleep(wait_s)
                     continue
                 if error.kind in SERVER_AWAY:
                     self._availability.failed(error, sent_s=first_s)
-                raise RemoteError(error.kind, _with_hint(error.failure, wait_s)) from error
+                if failure.status is Status.UNAVAILABLE and failure.retry_after_s is None:
+                    error.failure = replace(failure, retry_after_s=round(wait_s, 3))
+                raise
 
-    async def _sent(self, send: _Send[T]) -> T:
-        self._observer.requests_in_flight(1)
+    async def ask_one(self, question: Question, deadline_s: float | None) -> Answer:
+        """Have one question answered; raise RemoteError."""
+        (answer,) = await self.ask([question], deadline_s)
+        if isinstance(answer, RemoteError):
+            raise answer
+        return answer
+
+    async def close(self) -> None:
+        """End the probes and close the server's connections."""
+        await self._availability.close()
+        await self._server.close()
+
+    async def _send(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
+        self._telemetry.requests_in_flight(1)
         started_s = time.monotonic()
         try:
             async with asyncio.timeout(self._config.timeout_s) as limit:
-                result, answers = await send()
+                answers = await self._server.ask(questions)
         except TimeoutError as error:
             if limit.expired():
                 raise late(self._config.url, self._config.timeout_s) from error
             raise
         finally:
-            self._observer.requests_in_flight(-1)
-        if answers:
+            self._telemetry.requests_in_flight(-1)
+        good = [answer for answer in answers if isinstance(answer, Answer)]
+        if good:
             self._availability.succeeded()
-            self._observer.request_answered(self._usage(answers, time.monotonic() - started_s))
-        return result
+            self._telemetry.request_answered(self._usage(good, time.monotonic() - started_s))
+        return answers
 
     def _usage(self, answers: Sequence[Answer], duration_s: float) -> RequestUsage:
-        paid = Paid()
-        for answer in answers:
-            paid = paid.plus(answer)
-        read, written = paid.prompt_tokens, paid.generated_tokens
-        costs = (_priced(read, self._config.input_price), _priced(written, self._config.output_price))
-        cost = None if costs[0] is None or costs[1] is None else costs[0] + costs[1]
-        return RequestUsage(read, paid.cached_tokens, written, cost, duration_s)
+        used = functools.reduce(lambda tokens, answer: tokens.plus(answer.tokens), answers, NO_TOKENS)
+        read = _priced(used.prompt, self._config.input_price)
+        written = _priced(used.generated, self._config.output_price)
+        cost = None if read is None or written is None else read + written
+        return RequestUsage(used.prompt, used.cached, used.generated, cost, duration_s)
 
 
 def _priced(tokens: int | None, price: float | None) -> float | None:
     if tokens == 0:
         return 0.0
     return None if tokens is None or price is None else tokens * price / _MILLION
-
-
-def _with_hint(failure: Failure, wait_s: float) -> Failure:
-    if failure.status is not Status.UNAVAILABLE or failure.retry_after_s is not None:
-        return failure
-    return replace(failure, retry_after_s=round(wait_s, 3))
-
-
-Answered: TypeAlias = tuple[Answer, JudgePrompt]
-"""What a server answered, and the prompt as it was sent."""
-SendSingle: TypeAlias = Callable[[Question, float | None], Awaitable[Answered]]
-BatchReplies: TypeAlias = Sequence[Answered | None]
-SendBatch: TypeAlias = Callable[[Sequence[Question], float | None], Awaitable[BatchReplies]]
-
-
-class CanShareRequest(Protocol):
-    """Says whether questions may share a request."""
-
-    def __call__(self, questions: Sequence[Question]) -> bool:
-        """Of two or more questions about one subject; must not wait."""
 
 
 @dataclass(eq=False, slots=True)
@@ -275,33 +236,29 @@ class _Request:
 
 
 class RequestQueue:
-    """Bounds the requests under way. Lives on one event loop.
+    """A bound of the requests under way. Lives on one event loop.
 
     No question waits for another one to come: when a request may start, the question that waits longest starts it, and
     those that wait already and may share it come along. Those of one turn of the event loop wait together.
 
     Args:
         max_in_flight: Requests under way at a time.
-        alone: Has one question answered; takes it and its deadline in `time.monotonic()` seconds; raises RemoteError.
-        together: Has several answered by one request, until the latest of their deadlines: an answer for each,
-            None in the place of one that is to be asked alone, which it is before any other that waits; raises
-            RemoteError where all have failed.
-        takes: Whether questions may share a request.
+        questions_per_request: The most questions that share one.
+        send: Has questions answered by one request; takes them and the latest of their deadlines in `time.monotonic()`
+            seconds: an answer for each, of several None in the place of one that is to be asked alone, which it is
+            before any other that waits; raises RemoteError where all have failed.
     """
 
-    def __init__(self, max_in_flight: int, alone: SendSingle, together: SendBatch, takes: CanShareRequest) -> None:
+    def __init__(self, max_in_flight: int, questions_per_request: int, send: SendQuestions) -> None:
         self._free = max_in_flight
-        self._alone = alone
-        self._together = together
-        self._takes = takes
-        # Sets that keep their order.
-        self._waiting: dict[_Waiting, None] = {}
-        self._of_subject: dict[Hashable, dict[_Waiting, None]] = {}
+        self._questions_per_request = questions_per_request
+        self._send = send
+        self._waiting: dict[_Waiting, None] = {}  # a set that keeps its order
         self._running: set[asyncio.Task[None]] = set()
         self._starts_soon = False
 
     async def ask(self, question: Question, subject: Hashable, deadline_s: float | None, timing: Timing) -> Answered:
-        """Has a question answered; raises RemoteError.
+        """Have a question answered; raise RemoteError.
 
         Cancelling it leaves those alone that share its request, which is cancelled when all have left it.
 
@@ -315,8 +272,6 @@ class RequestQueue:
         one = _Waiting(question, subject, deadline_s, loop.create_future(), contextvars.copy_context())
         queued_s = time.monotonic()
         self._waiting[one] = None
-        if subject is not None:
-            self._of_subject.setdefault(subject, {})[one] = None
         self._start_soon()
         try:
             return await one.answer
@@ -328,7 +283,7 @@ class RequestQueue:
             self._leave(one)
 
     async def close(self) -> None:
-        """Cancels the requests under way, and whoever waits."""
+        """Cancel the requests under way, and whoever waits."""
         for one in self._waiting:
             one.answer.cancel()
         for task in self._running:
@@ -343,13 +298,7 @@ class RequestQueue:
 
     def _start(self) -> None:
         self._starts_soon = False
-        while self._free and (first := self._first()):
-            try:
-                members = self._with_company(first)
-            except Exception as error:  # noqa: BLE001 - it would wait for ever, and all behind it
-                self._forget(first)
-                _fail(first, error)
-                continue
+        while self._free and (members := self._next_members()):
             request = _Request(members)
             self._free -= 1
             # In the context of one of them, for what is logged on the way.
@@ -358,23 +307,21 @@ class RequestQueue:
             self._running.add(request.task)
             request.task.add_done_callback(functools.partial(self._on_done, request))
             for one in members:
-                self._forget(one)
+                del self._waiting[one]
                 one.request = request
                 if one.started_s is None:
                     one.started_s = time.monotonic()
 
-    def _first(self) -> _Waiting | None:
+    def _next_members(self) -> list[_Waiting]:
         # One that was cancelled in this turn of the loop has yet to leave.
-        return next((one for one in self._waiting if not one.answer.done()), None)
-
-    def _with_company(self, first: _Waiting) -> list[_Waiting]:
-        members = [first]
-        for other in self._of_subject.get(first.subject, ()):
-            if other is first or other.answer.done():
-                continue
-            if self._takes([*(one.question for one in members), other.question]):
-                members.append(other)
-        return members
+        waiting = (one for one in self._waiting if not one.answer.done())
+        first = next(waiting, None)
+        if first is None:
+            return []
+        if first.subject is None or self._questions_per_request == 1:
+            return [first]
+        company = (one for one in waiting if one.subject == first.subject)
+        return [first, *islice(company, self._questions_per_request - 1)]
 
     def _on_done(self, request: _Request, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -384,60 +331,34 @@ class RequestQueue:
         self._start_soon()
 
     def _leave(self, one: _Waiting) -> None:
-        request = one.request
-        if request is None:
-            self._forget(one)
-            return
-        request.members.remove(one)
-        if not request.members:
-            request.task.cancel()
-
-    def _forget(self, one: _Waiting) -> None:
         self._waiting.pop(one, None)
-        of_subject = self._of_subject.get(one.subject)
-        if of_subject is not None:
-            of_subject.pop(one, None)
-            if not of_subject:
-                del self._of_subject[one.subject]
+        if one.request is not None:
+            one.request.members.remove(one)
+            if not one.request.members:
+                one.request.task.cancel()
 
     async def _run(self, request: _Request) -> None:
         members = tuple(request.members)
-        try:
-            if len(members) == 1:
-                await self._answer_alone(members[0])
-            else:
-                await self._answer_together(request, members)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is for those who wait
-            for one in members:
-                _fail(one, error)
-
-    async def _answer_together(self, request: _Request, members: Sequence[_Waiting]) -> None:
         deadlines = [one.deadline_s for one in members if one.deadline_s is not None]
         latest_s = max(deadlines) if len(deadlines) == len(members) else None
-        answers = await self._together([one.question for one in members], latest_s)
-        retried: list[_Waiting] = []
-        for one, answer in zip(members, answers, strict=True):
-            if answer is None:
-                retried.append(one)
-            elif not one.answer.done():
+        try:
+            answers = await self._send([one.question for one in members], latest_s)
+            waiting = [(one, answer) for one, answer in zip(members, answers, strict=True) if not one.answer.done()]
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is for those who wait
+            for one in members:
+                if not one.answer.done():
+                    one.answer.set_exception(error)
+            return
+        for one, answer in waiting:
+            if answer is not None:
                 one.answer.set_result(answer)
-        self._ask_apart(request, retried)
+        retried = [one for one, answer in waiting if answer is None]
+        if retried:
+            self._retry(retried, request)
 
-    def _ask_apart(self, request: _Request, retried: Sequence[_Waiting]) -> None:
-        """Has those of them who stayed wait again, before all others, each for a request that ends when it leaves."""
-        stayed = [one for one in retried if one in request.members]
-        for one in stayed:
+    def _retry(self, retried: Sequence[_Waiting], request: _Request) -> None:
+        """Have questions wait again, before all others, each for a request that ends when it leaves."""
+        for one in retried:
             request.members.remove(one)
-            one.request, one.subject = None, None
-        if stayed:
-            self._waiting = dict.fromkeys([*stayed, *self._waiting])
-
-    async def _answer_alone(self, one: _Waiting) -> None:
-        answer = await self._alone(one.question, one.deadline_s)
-        if not one.answer.done():
-            one.answer.set_result(answer)
-
-
-def _fail(one: _Waiting, error: Exception) -> None:
-    if not one.answer.done():
-        one.answer.set_exception(error)
+            one.request = one.subject = None
+        self._waiting = dict.fromkeys([*retried, *self._waiting])

@@ -13,7 +13,7 @@ from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits,
 
 
 def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
-    """What `row` asks for, at temperature 1, in float64.
+    """Return what `row` asks for, at temperature 1, in float64.
 
     Args:
         logits: float32[vocabulary], of the token after the row.

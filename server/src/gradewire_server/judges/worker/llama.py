@@ -103,7 +103,7 @@ class LlamaCore(Core):
         return RowResult(tuple(each / sum(chosen) for each in chosen), min(mass, 1.0))
 
     def _slot_at(self, prefix: Rows, past: Rows) -> int:
-        """A slot that holds exactly this, its last piece computed last."""
+        """Return a slot that holds exactly this, its last piece computed last."""
         slot = self._find(_Held(prefix, past))
         if slot is not None:
             return slot
@@ -125,7 +125,7 @@ class LlamaCore(Core):
         return slot
 
     def _release(self, rows: Rows) -> None:
-        """Lets the slot of a prefix, or of what stands behind none, be taken before any other."""
+        """Let the slot of a prefix, or of what stands behind none, be taken before any other."""
         for slot, held in self._slots.items():
             if rows and (held.prefix or held.past) == rows:
                 self._slots[slot] = _Held()
@@ -147,7 +147,7 @@ class LlamaCore(Core):
         )
 
     def _complete(self, slot: int, tokens: list[int], **options: Any) -> list[tuple[int, float]]:
-        """Most probable next tokens and their probabilities, most probable first."""
+        """Return the most probable next tokens and their probabilities, most probable first."""
         request = {
             "prompt": tokens,
             "id_slot": slot,
@@ -173,7 +173,7 @@ class LlamaCore(Core):
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What a slot holds: rows of a prefix, and rows behind it."""
+    """The contents of a slot: rows of a prefix, and rows behind it."""
 
     prefix: Rows = ()
     past: Rows = ()

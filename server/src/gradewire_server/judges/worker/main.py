@@ -30,7 +30,7 @@ _CHUNK_BYTES: Final = 1 << 16
 
 
 def main() -> None:
-    """Opens the model that the first message names, then computes one run after the other."""
+    """Open the model that the first message names, then compute one run after the other."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     channel = socket.socket(fileno=int(sys.argv[1]))

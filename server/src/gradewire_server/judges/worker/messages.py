@@ -14,11 +14,11 @@ _LENGTH: Final = struct.Struct(">I")
 
 
 class FrameError(Exception):
-    """What was received, or is to be sent, is not a valid frame."""
+    """Bytes that were received, or are to be sent, are not a valid frame."""
 
 
 def to_frame(message: dict[str, Any]) -> bytes:
-    """One message, ready to be sent.
+    """Return one message, ready to be sent.
 
     Floats survive exactly: JSON carries the shortest digits that read back as the same number.
 
@@ -35,13 +35,13 @@ def to_frame(message: dict[str, Any]) -> bytes:
 
 
 class FrameReader:
-    """Cuts a stream of bytes into messages, however it arrives."""
+    """A cutter of a stream of bytes into messages, however it arrives."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
-        """Takes bytes; returns the messages that are whole by now.
+        """Take bytes; return the messages that are whole by now.
 
         Raises:
             FrameError: A length is beyond MAX_FRAME_BYTES, or a body is not a JSON object.
@@ -93,7 +93,7 @@ class OpenModel:
 
 @dataclass(frozen=True, slots=True)
 class CoreLimits:
-    """What a core asks of those who plan its runs; the worker's answer to OpenModel.
+    """The limits of a core's runs, for those who plan them; the worker's answer to OpenModel.
 
     Attributes:
         max_row_tokens: Longest row. Longer texts are cut into rows at multiples of it, always at the same places, so
@@ -132,7 +132,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What is computed at once.
+    """The rows that are computed at once.
 
     Attributes:
         prefix: State that all rows stand behind; None for none.
@@ -146,18 +146,18 @@ class Run:
 
     @property
     def tokens(self) -> int:
-        """How many it computes."""
+        """The number of tokens that it computes."""
         return sum(len(row.ids) for row in self.rows)
 
     def to_message(self) -> dict[str, Any]:
-        """For a frame."""
+        """Return it for a frame."""
         rows = [[row.state, row.ids, row.labels, row.next_token, row.keep] for row in self.rows]
         return {"prefix": self.prefix, "rows": rows, "drop": self.drop}
 
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """What a row asked for.
+    """The answer to a row.
 
     Attributes:
         probabilities: Of the labels among themselves, sum 1; empty where none were asked for.
@@ -171,7 +171,7 @@ class RowResult:
 
 
 def read_run(message: dict[str, Any]) -> Run:
-    """The run of a message made by `Run.to_message`."""
+    """Return the run of a message made by `Run.to_message`."""
     rows = (
         Row(state, tuple(ids), tuple(labels), next_token=next_token, keep=keep)
         for state, ids, labels, next_token, keep in message["rows"]
@@ -180,12 +180,12 @@ def read_run(message: dict[str, Any]) -> Run:
 
 
 def results_message(results: list[RowResult]) -> dict[str, Any]:
-    """A worker's answer to a run."""
+    """Return a worker's answer to a run."""
     return {"results": [[result.probabilities, result.mass, result.next_token] for result in results]}
 
 
 def read_results(message: dict[str, Any]) -> list[RowResult]:
-    """The results of a message made by `results_message`."""
+    """Return the results of a message made by `results_message`."""
     return [RowResult(tuple(probabilities), mass, token) for probabilities, mass, token in message["results"]]
 
 
@@ -202,10 +202,10 @@ class Core(Protocol):
 
     @property
     def limits(self) -> CoreLimits:
-        """What runs have to respect."""
+        """The limits that runs have to respect."""
 
     def run(self, run: Run) -> list[RowResult]:
-        """Computes a run; one result per row.
+        """Compute a run; one result per row.
 
         Raises:
             CoreError: The model gave no numbers.

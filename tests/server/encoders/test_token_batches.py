@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.queues import assert_every_job_comes_once
 
 from gradewire_server.domain.caller import Lane
-from gradewire_server.encoders.fair_queue import FairQueue, LaneQueue, plan_runs
+from gradewire_server.encoders.token_batches import FairQueue, LaneQueue, plan_runs
 
 
 @dataclass(frozen=True, eq=False)

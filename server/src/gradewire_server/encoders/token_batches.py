@@ -1,4 +1,4 @@
-"""The order of texts and the cut of runs: fair between callers, interactive before bulk; no clock, no thread."""
+"""Batches by token budget: fair between callers, interactive before bulk, cut into runs; no clock, no thread."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from gradewire_server.domain.caller import Lane
 
 
 class HasLength(Protocol):
-    """What is scheduled."""
+    """A job with a length."""
 
     @property
     def length(self) -> int:
@@ -46,7 +46,7 @@ class FairQueue(Generic[J]):
         return len(self._ring)
 
     def push(self, jobs: Sequence[J]) -> None:
-        """Appends the jobs of one call."""
+        """Append the jobs of one call."""
         if jobs:
             self._ring.append(_Group(sorted(jobs, key=lambda job: job.length)))
             self.tokens += sum(job.length for job in jobs)
@@ -60,7 +60,7 @@ class FairQueue(Generic[J]):
         wanted: Callable[[J], bool] = lambda _: True,
         at_least_one: bool = True,
     ) -> tuple[list[J], list[J]]:
-        """Takes the next batch.
+        """Take the next batch.
 
         Args:
             max_tokens: Bound of the batch's tokens; a job longer than that goes alone.
@@ -101,7 +101,7 @@ class FairQueue(Generic[J]):
         return taken, dropped
 
     def drain(self) -> list[J]:
-        """Takes everything."""
+        """Take everything."""
         jobs = [job for group in self._ring for job in group.jobs]
         self._ring.clear()
         self.tokens = self.jobs = 0
@@ -115,7 +115,7 @@ class FairQueue(Generic[J]):
 
 
 def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, padding_cost: float = 1.0) -> list[list[J]]:
-    """Splits a batch into runs so that padding and overhead together cost least.
+    """Split a batch into runs so that padding and overhead together cost least.
 
     A run costs `overhead_tokens`, its tokens, and for each token of padding `padding_cost`. Jobs of one length stay
     together, so the choice is exact in O(distinct lengths squared).
@@ -192,13 +192,13 @@ class LaneQueue(Generic[J]):
         return sum(lane.calls for lane in self._lanes.values())
 
     def push(self, jobs: Sequence[J], lane: Lane = Lane.INTERACTIVE) -> None:
-        """Appends the jobs of one call."""
+        """Append the jobs of one call."""
         self._lanes[lane].push(jobs)
 
     def take(
         self, *, max_tokens: int, max_jobs: int, wanted: Callable[[J], bool] = lambda _: True
     ) -> tuple[list[J], list[J]]:
-        """Takes the next batch; arguments and result as `FairQueue.take`."""
+        """Take the next batch; arguments and result as `FairQueue.take`."""
         interactive, bulk = self._lanes[Lane.INTERACTIVE], self._lanes[Lane.BULK]
         if not bulk.jobs:
             self._owed_tokens = 0.0
@@ -219,5 +219,5 @@ class LaneQueue(Generic[J]):
         return taken + more, dropped + gone
 
     def drain(self) -> list[J]:
-        """Takes everything."""
+        """Take everything."""
         return [job for lane in self._lanes.values() for job in lane.drain()]

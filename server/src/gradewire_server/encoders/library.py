@@ -1,0 +1,359 @@
+"""The models of a source and of the catalog: how they are shown, loaded at their first use, and replaced."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from typing_extensions import override
+
+from gradewire_models.catalog.loading import default_model, load_catalog
+from gradewire_models.errors import ModelBrokenError, ModelError, ModelNotBuiltError
+from gradewire_models.repository.built import BuiltModel
+from gradewire_server.domain.items import Failure, Status, quoted, shortened
+from gradewire_server.domain.metric import Calibration, ModelMetadata, TokenLayer
+from gradewire_server.domain.ports import REPLACED, ModelIndex, ModelStatus
+from gradewire_server.encoders.cached_encoder import CachedEncoder
+from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoder
+from gradewire_server.resilience import SingleFlight
+
+_log = logging.getLogger(__name__)
+
+Stamp: TypeAlias = tuple[str, int, int]
+
+
+class NotNowError(Exception):
+    """A model is described here and cannot be used now; its source has it loaded again as soon as it can be.
+
+    Attributes:
+        model: The model.
+        failure: What callers are told. MODEL_UNAVAILABLE: as things stand it is the wrong model; UNAVAILABLE: nobody
+            knows yet.
+    """
+
+    def __init__(self, model: BuiltModel, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.model = model
+        self.failure = failure
+
+
+class UnusableError(Exception):
+    """A model is whole and yet of no use here, until it is built again; the message is for callers."""
+
+
+class ModelSource(Protocol):
+    """A source of models; used on one event loop."""
+
+    def listed(self) -> Sequence[BuiltModel]:
+        """Return models that are described here; broken ones are left out. Reads small files."""
+
+    def describe(self, name: str) -> BuiltModel:
+        """Return one model; raise ModelNotBuiltError or ModelBrokenError."""
+
+    async def open(self, name: str, *, namespace: str) -> Encoder:
+        """Get a model ready to run.
+
+        Args:
+            name: Of the model.
+            namespace: See `CacheConfig.namespace`.
+
+        Raises:
+            ModelError: It is not here, or is broken.
+            UnusableError: It is here, and nothing for this source.
+            NotNowError: It is here, and cannot be used now.
+        """
+
+    def trouble(self, name: str) -> str:
+        """Return why a model that was opened cannot compute now; empty when it can."""
+        del name
+        return ""
+
+    async def close(self) -> None:
+        """Give back what it holds; all encoders are closed by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that is ready.
+
+    Attributes:
+        encoder: Runs it, behind the cache.
+        status: Its public face.
+        rough: Makes approximate vectors of it, behind the cache under names of their own; None where nothing does.
+        degraded: See `Encoder`.
+    """
+
+    encoder: CachedEncoder
+    status: ModelStatus
+    rough: CachedEncoder | None = None
+    degraded: str = ""
+
+    async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
+        """Fail what is queued with `reason`, wait for what is running."""
+        await self.encoder.close(reason)
+        if self.rough is not None:
+            await self.rough.close(reason)
+
+
+class ModelLibrary(ModelIndex):
+    """The models of a source and of the catalog.
+
+    A call refers to a model as NAME, as NAME@DIGEST (that one or none), or by "" for the default one.
+
+    Args:
+        source: Where models come from.
+        default: Name that "" stands for; empty for the catalog's default.
+        namespace: See `CacheConfig.namespace`.
+        wrap: Puts the cache around an encoder that was opened.
+
+    Attributes:
+        default: The default model's name.
+        loaded: By name.
+        awaited: Models that somebody asked for and that cannot be used now, with what was said.
+        unusable: The default model and those that were loaded or awaited once, where they are of no use, and why.
+    """
+
+    def __init__(
+        self, source: ModelSource, *, default: str, namespace: str, wrap: Callable[[Encoder], CachedEncoder]
+    ) -> None:
+        self._source = source
+        self.default = default or default_model().name
+        self._namespace = namespace
+        self._wrap = wrap
+        self.loaded: dict[str, LoadedModel] = {}
+        self.awaited: dict[str, Failure] = {}
+        self.unusable: dict[str, str] = {}
+        self._by_reference: dict[str, LoadedModel] = {}
+        self._loading: SingleFlight[str, LoadedModel | Failure] = SingleFlight()
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._broken: dict[str, tuple[Stamp, str]] = {}
+        self._described: dict[str, ModelStatus] = {}
+        self._logged: dict[str, str] = {}
+
+    def find(self, reference: str) -> LoadedModel | None:
+        """Return a model that is loaded."""
+        return self._by_reference.get(reference)
+
+    async def load(self, reference: str) -> LoadedModel | Failure:
+        """Load a model, or join those who do; one that is awaited fails at once, for its source sees to it."""
+        name, _, digest = reference.partition("@")
+        name = name or self.default
+        loaded = self.loaded.get(name) or self.awaited.get(name) or await self.reload(name)
+        if digest and isinstance(loaded, LoadedModel) and loaded.status.digest != digest:
+            return REPLACED
+        return loaded
+
+    async def reload(self, name: str) -> LoadedModel | Failure:
+        """Open a model again: it takes the place of the one that is loaded, which is gone also where that fails."""
+        return await self._loading.result(name, partial(self._load, name))
+
+    @override
+    def status(self, name: str) -> ModelStatus | Failure:
+        # Of a loaded or awaited one without touching the disk.
+        name = name or self.default
+        if name in self.loaded:
+            return self.loaded[name].status
+        awaited = self.awaited.get(name)
+        if awaited is not None:
+            return awaited if awaited.status is Status.MODEL_UNAVAILABLE else self._described[name]
+        known = {status.name: status for status in self.statuses()}
+        if name in known:
+            status = known[name]
+            return status if status.state == "built" else Failure(Status.MODEL_UNAVAILABLE, status.message)
+        try:
+            self._source.describe(name)
+        except ModelBrokenError as error:
+            return Failure(Status.MODEL_UNAVAILABLE, _unusable_message(name, error))
+        except ModelError:
+            _log.debug("nobody knows of a model %s", quoted(name))
+        message = f"there is no model {quoted(name)}; known are: {', '.join(known)}"
+        return Failure(Status.MODEL_UNAVAILABLE, message)
+
+    @override
+    def statuses(self) -> list[ModelStatus]:
+        # Catalog first, then what else is built; variants of a model only where they are built.
+        built = {model.name: model for model in self._source.listed()}
+        known = [name for name, entry in load_catalog().items() if not entry.base or name == self.default]
+        names = dict.fromkeys([*known, *built, *self.loaded])
+        return [self._describe(name, built.get(name)) for name in names]
+
+    async def close(self) -> None:
+        """Wait for what is loading, then end all encoders."""
+        await self._loading.wait()
+        for loaded in self.loaded.values():
+            await loaded.close()
+        if self._retiring:
+            await asyncio.wait(self._retiring)
+
+    async def _load(self, name: str) -> LoadedModel | Failure:
+        try:
+            encoder = await self._source.open(name, namespace=self._namespace)
+        except NotNowError as error:
+            if self.awaited.get(name) != error.failure:
+                _log.warning("model %s cannot be used now: %s", name, error.failure.message)
+            self.awaited[name] = error.failure
+            self._described[name] = _status_of(error.model, state="built", is_default=name == self.default)
+            self._put(name, None)
+            self._forgive(name)
+            return error.failure
+        except UnusableError as error:
+            return self._unusable(name, str(error))
+        except ModelError as error:
+            return self._unusable(name, _unusable_message(name, error), log=str(error))
+        except Exception:  # noqa: BLE001 - whatever ONNX Runtime or the tokenizer raise about a file
+            _log.exception("model %s cannot be loaded", name)
+            return self._unusable(name, f"model {quoted(name)} cannot be loaded; the server's log says why")
+        status = _status_of(encoder.model, state="loaded", is_default=name == self.default)
+        rough = encoder.rough
+        if rough is not None:
+            metadata = replace(status.metadata, rough_cosine_error=rough.cosine_error)
+            status = replace(status, metadata=metadata, remarks=(*status.remarks, rough.remark))
+        if encoder.degraded:
+            status = replace(status, remarks=(*status.remarks, encoder.degraded))
+        wrapped = None if rough is None else self._wrap(rough.encoder)
+        loaded = LoadedModel(self._wrap(encoder), status, wrapped, encoder.degraded)
+        self._put(name, loaded)
+        self.awaited.pop(name, None)
+        self._broken.pop(name, None)
+        self._forgive(name)
+        return loaded
+
+    def _put(self, name: str, loaded: LoadedModel | None) -> None:
+        """Set what a name stands for; what it stood for before ends as soon as its runs have."""
+        old = self.loaded.pop(name, None)
+        if old is not None:
+            self._by_reference = {key: each for key, each in self._by_reference.items() if each is not old}
+            task = asyncio.get_running_loop().create_task(old.close(REPLACED))
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
+        if loaded is not None:
+            self.loaded[name] = loaded
+            self._by_reference |= {name: loaded, f"{name}@{loaded.status.digest}": loaded}
+            if name == self.default:
+                self._by_reference[""] = loaded
+
+    def still_awaited(self, name: str, failure: Failure) -> None:
+        """Take note of why an awaited model cannot be used yet."""
+        if name in self.awaited:
+            self.awaited[name] = failure
+
+    def _forgive(self, name: str) -> None:
+        self.unusable.pop(name, None)
+        self._logged.pop(name, None)
+
+    def _unusable(self, name: str, message: str, *, log: str = "") -> Failure:
+        # Of names that nobody has seen well nothing is kept: callers may invent as many as they like.
+        kept = name == self.default or name in self.loaded or name in self.awaited or name in self.unusable
+        if log and self._logged.get(name) != log:
+            _log.warning("model %s cannot be loaded: %s", name, log)
+        if kept:
+            self.unusable[name], self._logged[name] = message, log
+        self._put(name, None)
+        self.awaited.pop(name, None)
+        for model in self._source.listed():
+            if model.name == name:
+                self._broken[name] = (_stamp_of(model), message)
+        return Failure(Status.MODEL_UNAVAILABLE, message)
+
+    def _describe(self, name: str, built: BuiltModel | None) -> ModelStatus:
+        if name in self.loaded:
+            return self.loaded[name].status
+        is_default = name == self.default
+        awaited = self.awaited.get(name)
+        if built is not None and awaited is not None and awaited.status is Status.MODEL_UNAVAILABLE:
+            return _status_of(built, state="broken", is_default=is_default, message=awaited.message)
+        if built is not None:
+            stamp, message = self._broken.get(name, (None, ""))
+            if stamp == _stamp_of(built):
+                return _status_of(built, state="broken", is_default=is_default, message=message)
+            return _status_of(built, state="built", is_default=is_default)
+        try:
+            self._source.describe(name)
+            state, message = "built", ""  # built since the repository was listed
+        except ModelNotBuiltError as error:
+            state, message = "missing", _unusable_message(name, error)
+        except ModelBrokenError as error:
+            state, message = "broken", _unusable_message(name, error)
+        return _catalog_status(name, state=state, is_default=is_default, message=message)
+
+
+def _stamp_of(model: BuiltModel) -> Stamp:
+    """Return digest and times of change: differs once a model was built again or mended by hand."""
+    return model.digest, _changed_ns(model.onnx_path), _changed_ns(model.tokenizer_path)
+
+
+def _changed_ns(path: Path) -> int:
+    """Return the time of a file's last change; 0 where it is not here, as a graph that another process runs."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _unusable_message(name: str, error: ModelError) -> str:
+    """Return what to do about a model, for remote callers: without the error's own words, which name directories."""
+    catalog = load_catalog()
+    build = f"gradewire models build {name if name in catalog else 'NAME'}"
+    if not isinstance(error, ModelNotBuiltError):
+        verify = f"gradewire models verify {shortened(name)}"
+        return f"model {quoted(name)} is broken here; {verify} says why, {build} replaces it"
+    known = "" if name in catalog else f"the catalog has {', '.join(catalog)}; "
+    return f"model {quoted(name)} is not built here; {known}build one with: {build}"
+
+
+def _status_of(model: BuiltModel, *, state: str, is_default: bool, message: str = "") -> ModelStatus:
+    """Return the public face of a model that is here."""
+    known = load_catalog().get(model.name)
+    return ModelStatus(
+        name=model.name,
+        digest=model.digest,
+        state=state,
+        message=message,
+        how_to_get=known.build_hint if known else "",
+        is_default=is_default,
+        dims=model.dims,
+        max_tokens=model.max_tokens,
+        licence=model.licence,
+        precision=model.numeric_class,
+        metadata=_metadata_of(model),
+        kind=model.kind,
+        remarks=model.remarks,
+    )
+
+
+def _catalog_status(name: str, *, state: str, is_default: bool, message: str = "") -> ModelStatus:
+    """Return the public face of a model of the catalog of which no more is known here."""
+    known = load_catalog()[name]
+    return ModelStatus(
+        name=name,
+        digest=known.digest if state == "built" else "",
+        state=state,
+        message=message,
+        how_to_get=known.build_hint,
+        is_default=is_default,
+        dims=known.metadata.dims,
+        max_tokens=known.max_tokens,
+        licence=known.licence,
+        precision=known.numeric_class,
+        kind=known.kind,
+    )
+
+
+def _metadata_of(model: BuiltModel) -> ModelMetadata:
+    measured = model.bertscore
+    baselines = measured.baselines if measured else {}
+    return ModelMetadata(
+        calibrations=tuple(
+            Calibration(**{field.name: getattr(each, field.name) for field in fields(Calibration)})
+            for each in model.calibrations
+        ),
+        unreadable=tuple((each.metric, each.summary) for each in model.unreadable),
+        token_layers=tuple(TokenLayer(layer, baselines.get(layer)) for layer in model.token_layers),
+        # Of a model that nobody has looked into the last layer is the one that its training shaped.
+        bertscore_layer=measured.layer if measured else model.layers,
+        digest=model.digest,
+        temperature=model.temperature,
+    )

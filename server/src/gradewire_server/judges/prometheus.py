@@ -1,0 +1,142 @@
+"""Prometheus metrics of judges, and the runs and requests that they count; docs/operate/prometheus.md lists them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from gradewire_server.domain.items import Status, Timing
+from gradewire_server.domain.needs import AnswerSource
+
+_SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+_SEQUENCES: Final = (1, 2, 4, 8, 16, 32, 64)
+_KIND_SOURCE: Final = ("kind", "source")
+_TOKENS: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRun:
+    """One run of a model of this machine.
+
+    Attributes:
+        sequences: How many prompts and texts were computed together.
+        prefill_tokens: Tokens of prompts that were computed in this run.
+        decode_tokens: Tokens that the judge wrote in this run.
+        reused_tokens: Tokens of fixed turns whose state was kept, once for every item that began in this run.
+        duration_s: Wall time.
+    """
+
+    sequences: int
+    prefill_tokens: int
+    decode_tokens: int
+    reused_tokens: int
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RequestUsage:
+    """Tokens, price and time of one request to a judge's server, as the server counts.
+
+    Attributes:
+        prompt_tokens: Read by the model, cached ones included; None where the server does not say.
+        cached_tokens: Of `prompt_tokens`, those whose state the server had kept; None where it does not say.
+        generated_tokens: Written by the model, thoughts included; None where the server does not say.
+        cost: By the configured prices, in their currency; None where tokens or prices are not known.
+        duration_s: Of the request that was answered.
+    """
+
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    generated_tokens: int | None
+    cost: float | None
+    duration_s: float
+
+
+class JudgeTelemetry:
+    """Counters, gauges and histograms of the judges, fed by the service and by the backends on the event loop.
+
+    Args:
+        registry: Where they are registered; one per registry.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+        def histogram(name: str, what: str, buckets: tuple[float, ...], labels: tuple[str, ...] = ()) -> Histogram:
+            return Histogram(f"gradewire_judge_{name}", what, labels, registry=registry, buckets=buckets)
+
+        def counter(name: str, what: str, labels: tuple[str, ...] = ()) -> Counter:
+            return Counter(f"gradewire_judge_{name}", what, labels, registry=registry)
+
+        self._answers = counter("answers", "Answers given to metrics, by kind and where they came from.", _KIND_SOURCE)
+        self._failures = counter("failures", "Needs that were not answered, by status.", ("status",))
+        self._queue_s = histogram("queue_seconds", "Time a computed answer waited for its first run.", _SECONDS)
+        self._inference_s = histogram("inference_seconds", "Time of computing an answer.", _SECONDS, ("kind",))
+        self._run_sequences = histogram("run_sequences", "Sequences of one run of the embedded judge.", _SEQUENCES)
+        self._run_tokens = histogram("run_tokens", "Tokens computed in one run of the embedded judge.", _TOKENS)
+        self._run_s = histogram("run_seconds", "Time of one run of the embedded judge.", _SECONDS)
+        self._prefill = counter("prefill_tokens", "Tokens of prompts computed by the embedded judge.")
+        self._reused = counter("reused_tokens", "Tokens of fixed prompts whose state the embedded judge had kept.")
+        self._decode = counter("decode_tokens", "Tokens written by the embedded judge.")
+        self._restarts = counter("restarts", "Worker processes of the embedded judge that were lost.")
+        self._remote_tokens = counter("remote_tokens", "Tokens as a judge's server counts them.", ("kind",))
+        self._remote_cost = counter("remote_cost", "Price of the tokens of a judge's server, as configured.")
+        self._remote_unknown = counter(
+            "remote_unknown", "Answers whose tokens the judge's server does not say, or without a set price.", ("what",)
+        )
+        self._remote_retries = counter("remote_retries", "Requests to a judge's server sent again.", ("reason",))
+        self._remote_s = histogram("remote_request_seconds", "Time of one request to a judge's server.", _SECONDS)
+        self._remote_in_flight = self._gauge("remote_in_flight", "Requests on their way to a judge's server.")
+
+    def expose(self, *, queued: Callable[[], float], up: Callable[[], float]) -> None:
+        """Add gauges that are read when Prometheus asks for them."""
+        self._gauge("queue_items", "Needs that are not answered yet, those at work included.").set_function(queued)
+        self._gauge("up", "1 while the default judge can answer or can be loaded, else 0.").set_function(up)
+
+    def answered(self, kind: str, source: AnswerSource, timing: Timing) -> None:
+        """Count an answer; kind is "choose" or "generate"."""
+        self._answers.labels(kind, source.name.lower()).inc()
+        if source is AnswerSource.COMPUTED:
+            self._queue_s.observe(timing.queue_s)
+            self._inference_s.labels(kind).observe(timing.inference_s)
+
+    def failed(self, status: Status) -> None:
+        """Count a need that was not answered."""
+        self._failures.labels(status.name.lower()).inc()
+
+    def ran(self, run: ModelRun) -> None:
+        """Count a run of a model of this machine."""
+        self._run_sequences.observe(run.sequences)
+        self._run_tokens.observe(run.prefill_tokens + run.decode_tokens)
+        self._run_s.observe(run.duration_s)
+        self._prefill.inc(run.prefill_tokens)
+        self._reused.inc(run.reused_tokens)
+        self._decode.inc(run.decode_tokens)
+
+    def restarted(self) -> None:
+        """Count a worker that was lost and is started again."""
+        self._restarts.inc()
+
+    def request_answered(self, usage: RequestUsage) -> None:
+        """Count a request that a judge's server has answered."""
+        self._remote_tokens.labels("prompt").inc(usage.prompt_tokens or 0)
+        self._remote_tokens.labels("cached").inc(usage.cached_tokens or 0)
+        self._remote_tokens.labels("generated").inc(usage.generated_tokens or 0)
+        self._remote_cost.inc(usage.cost or 0.0)
+        if usage.prompt_tokens is None or usage.generated_tokens is None:
+            self._remote_unknown.labels("tokens").inc()
+        elif usage.cost is None:
+            self._remote_unknown.labels("price").inc()
+        self._remote_s.observe(usage.duration_s)
+
+    def request_retried(self, reason: str) -> None:
+        """Count a request that is sent again: "rate_limited", "unreachable", "server_error"."""
+        self._remote_retries.labels(reason).inc()
+
+    def requests_in_flight(self, change: int) -> None:
+        """Note that a request went out (1) or has ended (-1)."""
+        self._remote_in_flight.inc(change)
+
+    def _gauge(self, name: str, what: str) -> Gauge:
+        return Gauge(f"gradewire_judge_{name}", what, registry=self._registry)

@@ -1,0 +1,276 @@
+"""Errors of judges' servers: their kinds and messages, and what the status and the words of a reply mean."""
+
+import email.utils
+import json
+import math
+import re
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from gradewire_server.domain.items import Failure, Status, quoted
+
+ADDRESS_SETTING: Final = "judge_url (--judge-url)"
+MODEL_SETTING: Final = "judge_remote_model (--judge-remote-model)"
+KEY_SETTING: Final = "judge_token (gradewire score: --judge-key-env)"
+
+NOT_FOUND: Final = frozenset({404, 405, 501})
+BAD_REQUEST: Final = frozenset({400, 422})
+_OK: Final = 200
+_REDIRECTS: Final = range(300, 400)
+_UNAUTHORIZED: Final = frozenset({401, 402, 403})
+_NO_SUCH_ADDRESS: Final = 404
+_WORTH_REPEATING: Final = frozenset({408, 409, 425})
+_TOO_LARGE: Final = 413
+_TOO_MANY: Final = 429
+_SERVER_FAILED: Final = 500
+_LONGEST_WAIT_S: Final = 3600.0
+
+_READ_CHARACTERS: Final = 4000
+_TOO_LONG_WORDS: Final = (
+    "context_length_exceeded",
+    "maximum context length",
+    "exceed_context_size",
+    "exceeds the available context",
+    "maximum model length",
+    "max_model_len",
+)
+"""Words of OpenAI, vLLM, llama.cpp and Triton."""
+_ABOUT_PICTURES: Final = re.compile(
+    r"\b(?:images?|image_\w+|pictures?|vision|visual|multi-?modal\w*|modalit(?:y|ies)|mmproj)\b"
+)
+_ABOUT_THE_MODEL: Final = re.compile(
+    r"not? support|n't support|unsupported|only supported|that support|not a(?:ccept)?\b|n't accept|text[- ]only"
+    r"|not multi-?modal|\bno vision|mmproj|at most 0 image"
+)
+_ABOUT_ONE_PICTURE: Final = re.compile(
+    r"\b(?:format|mime|media type|file|decod|load|read\b|corrupt|damag|size|dimension|resolution|aspect|pixel|animat"
+    r"|download|fetch)|valid image|image is valid|too (?:large|small|big|many)|at most [1-9]"
+)
+"""What is said of one picture and not of a model: "unsupported image format" is no word of a blind one."""
+
+
+class RemoteFault(StrEnum):
+    """Kinds of errors; also the reasons of the counter of retries."""
+
+    RATE_LIMITED = "rate_limited"
+    UNREACHABLE = "unreachable"
+    SERVER_ERROR = "server_error"
+    LATE = "late"
+    REFUSED = "refused"
+    REJECTED = "rejected"
+    TOO_LONG = "too_long"
+    UNREADABLE = "unreadable"
+
+
+RETRYABLE = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR})
+"""Requests that are sent again. A server that was too slow once is not asked the same again."""
+SERVER_AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
+"""The server is taken to be away until a request is answered again."""
+REQUEST_AT_FAULT = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE})
+"""The request or its answer is to blame, and others may go well: of several questions in it, it may be one."""
+
+
+class RemoteError(Exception):
+    """A request to a judge's server went wrong.
+
+    Attributes:
+        kind: What went wrong.
+        failure: For callers: says what to do, and nothing that the server said; with the wait that the server wants.
+    """
+
+    def __init__(self, kind: RemoteFault, status: Status, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.failure = Failure(status, message, retry_after_s)
+
+
+def rate_limited(retry_after_s: float | None) -> RemoteError:
+    """Return the error of a server that wants fewer requests."""
+    message = "the judge's server takes no more requests for now; try again later"
+    return RemoteError(RemoteFault.RATE_LIMITED, Status.UNAVAILABLE, message, retry_after_s)
+
+
+def unreachable(address: str) -> RemoteError:
+    """Return the error of a connection that is not there, or that broke."""
+    message = f"{server_at(address)} cannot be reached: see {ADDRESS_SETTING}, or try again"
+    return RemoteError(RemoteFault.UNREACHABLE, Status.UNAVAILABLE, message)
+
+
+def server_error(retry_after_s: float | None = None) -> RemoteError:
+    """Return the error of a server that failed."""
+    message = "the judge's server failed; try again"
+    return RemoteError(RemoteFault.SERVER_ERROR, Status.UNAVAILABLE, message, retry_after_s)
+
+
+def late(address: str, timeout_s: float) -> RemoteError:
+    """Return the error of no answer within the time that one request has."""
+    message = f"{server_at(address)} did not answer within {timeout_s:g} s (judge_timeout_s); try again"
+    return RemoteError(RemoteFault.LATE, Status.UNAVAILABLE, message)
+
+
+def refused(what_to_do: str) -> RemoteError:
+    """Return the error of a server that does nothing until its operator or ours changes something."""
+    return RemoteError(RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE, what_to_do)
+
+
+def rejected(status: int) -> RemoteError:
+    """Return the error of a request that a server does not accept; it may accept others."""
+    message = f"the judge's server rejects a request (status {status}); its words are in the log at level debug"
+    return RemoteError(RemoteFault.REJECTED, Status.INTERNAL, message)
+
+
+def too_long(*, pictures: bool = False) -> RemoteError:
+    """Return the error of a prompt that does not fit the model; with pictures it may be these that do not."""
+    shown = "pictures, question, references" if pictures else "question, references"
+    message = f"{shown} and instructions are too long for the judge"
+    return RemoteError(RemoteFault.TOO_LONG, Status.INVALID_INPUT, message)
+
+
+def unreadable(what: str) -> RemoteError:
+    """Return the error of an answer that is not valid."""
+    return RemoteError(RemoteFault.UNREADABLE, Status.UNPARSABLE, f"the judge's server answered with {what}")
+
+
+def server_at(address: str) -> str:
+    """Return a judge's server by its address, which holds no key: `judge_url` takes none with a user or a query."""
+    return f"the judge's server at {address}"
+
+
+def says_too_long(text: str) -> bool:
+    """Return whether a server's words mean that a prompt exceeds the model's context."""
+    lowered = text[:_READ_CHARACTERS].casefold()
+    return any(words in lowered for words in _TOO_LONG_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP reply.
+
+    Attributes:
+        status: Its code.
+        content: Its body, 1 MiB at most.
+        retry_after: The header of that name; "" where there is none.
+        address: Base address of the server that sent it.
+    """
+
+    status: int
+    content: bytes
+    retry_after: str
+    address: str
+
+    @property
+    def words(self) -> str:
+        """The begin of its body as text: it may quote the request, and that a user's text."""
+        return self.content[:_READ_CHARACTERS].decode("utf-8", "replace")
+
+
+def json_object(content: bytes) -> dict[str, Any]:
+    """Parse a body; raise RemoteError where it is no JSON object."""
+    try:
+        read = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise unreadable("something else than JSON") from error
+    if not isinstance(read, dict):
+        raise unreadable("something else than a JSON object")
+    return read
+
+
+def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> RemoteError | None:
+    """Return what a reply's status means; None for success.
+
+    Args:
+        reply: The server's.
+        model: The model's name there, for messages.
+        wanted: What was asked for, for messages.
+    """
+    status, wait_s = reply.status, retry_after_s(reply.retry_after)
+    if status == _OK:
+        return None
+    words = reply.words
+    what_to_do = _remedy(reply, words, model, wanted)
+    if what_to_do:
+        return refused(what_to_do)
+    if status == _TOO_MANY:
+        return rate_limited(wait_s)
+    if status >= _SERVER_FAILED or status in _WORTH_REPEATING:
+        return server_error(wait_s)
+    return too_long() if status == _TOO_LARGE or says_too_long(words) else rejected(status)
+
+
+def server_message(reply: Reply) -> str:
+    """Return the server's own words about a request: not the rest of the body, where some repeat the request itself."""
+    try:
+        body = json.loads(reply.content)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(body, dict):
+        return ""
+    error = body.get("error", body)
+    if isinstance(error, str):
+        return error
+    words = [error.get(name) for name in ("param", "code", "message")] if isinstance(error, dict) else []
+    detail = body.get("detail")
+    for each in detail[:20] if isinstance(detail, list) else [detail]:
+        if isinstance(each, dict):  # of pydantic's: where, and what is wrong there
+            where = each.get("loc")
+            words += [each.get("msg"), *(where if isinstance(where, list) else ())]
+        else:
+            words.append(each)
+    return " ".join(word for word in words if isinstance(word, str))
+
+
+def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
+    status, server = reply.status, server_at(reply.address)
+    if status in _UNAUTHORIZED:
+        return f"{server} wants a key, or refuses the one it got (status {status}): see {KEY_SETTING}"
+    if status in NOT_FOUND:
+        return (
+            f"{server} knows no model {quoted(model)}, or no {wanted} at this address "
+            f"(status {status}): see {MODEL_SETTING} and {ADDRESS_SETTING}, which ends in /v1 as a rule"
+        )
+    if status in _REDIRECTS:
+        return f"{server} redirects (status {status}): {ADDRESS_SETTING} must say where it really is"
+    if status == _TOO_MANY and "insufficient_quota" in words:
+        return f"the quota of {server} is used up: its operator has to raise it"
+    return ""
+
+
+def retry_after_s(header: str) -> float | None:
+    """Return the seconds that a Retry-After header asks for, 0 to 3 600; None where it cannot be read."""
+    text = header.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:8]), _LONGEST_WAIT_S)
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    left_s = moment.timestamp() - time.time()
+    return min(max(0.0, left_s), _LONGEST_WAIT_S) if math.isfinite(left_s) else None
+
+
+def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | None:
+    """Return what a server's words about a request with pictures mean; None where they are not about the pictures.
+
+    Either way only the item is refused, and the server stays in use.
+
+    Args:
+        words: The server's own.
+        model: Its model's name, which says nothing of it ("llama-3.2-vision takes no temperature").
+        status: Of its reply, for the message.
+    """
+    own_name = rf"(?<!\w){re.escape(model.casefold())}(?!\w)"
+    lowered = re.sub(own_name, " ", words[:_READ_CHARACTERS].casefold())
+    if not _ABOUT_PICTURES.search(lowered):
+        return None
+    if _ABOUT_THE_MODEL.search(lowered) and not _ABOUT_ONE_PICTURE.search(lowered):
+        message = f"the judge's server says that its model {quoted(model)} takes no pictures (judge_sees_images)"
+        return RemoteError(RemoteFault.REJECTED, Status.JUDGE_CANNOT_SEE, message)
+    if status == _NO_SUCH_ADDRESS:  # nor is the address, or the model
+        return None
+    message = (
+        f"images: the judge's server refuses these (status {status}): send fewer, smaller ones, or another type; its "
+        "words are in the log at level debug"
+    )
+    return RemoteError(RemoteFault.REJECTED, Status.INVALID_INPUT, message)
