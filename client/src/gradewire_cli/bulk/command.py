@@ -26,12 +26,12 @@ from gradewire_cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, PartStor
 from gradewire_cli.bulk.pipeline import cores_by_machine, import_ray, ray_session, run_parts
 from gradewire_cli.bulk.reading import FileEnd, file_readers
 from gradewire_cli.bulk.worker import RunTally, WorkerSetup
-from gradewire_cli.options.common import FailOn, JudgePrices, fail_on_option, price_options, prices_of
+from gradewire_cli.options.common import FailOn, fail_on_option
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
+from gradewire_cli.options.judge import JudgePrices, judge_options, price_options, prices_of
 from gradewire_cli.options.metrics import (
     MetricOptions,
     cascade_options,
-    judge_options,
     metric_options,
     metric_options_of,
 )

@@ -1,9 +1,8 @@
-"""Options that several commands take: files, groups of rows, prices of a judge's tokens."""
+"""Options that several commands take: files, choices, groups of rows."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
@@ -20,9 +19,6 @@ INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 
 FailOn = Literal["failure", "no-score", "never"]
-
-_MILLION = 1e6
-_FLAGS = ("--judge-input-price", "--judge-output-price")
 
 Grouping = tuple[str, ...]
 """Columns whose values together name a group."""
@@ -73,70 +69,6 @@ def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:
         raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
     if out is None and (options["resume"] or options["overwrite"]):
         raise click.UsageError("--resume and --overwrite need --out FILE")
-
-
-@dataclass(frozen=True, slots=True)
-class JudgePrices:
-    """Prices of a million tokens, in any currency; None: not known.
-
-    Attributes:
-        read: Of those that the judge reads.
-        written: Of those that it writes.
-    """
-
-    read: float | None = None
-    written: float | None = None
-
-    @property
-    def are_known(self) -> bool:
-        """Whether both are."""
-        return self.read is not None and self.written is not None
-
-    def text(self, read: int, written: int, *, at_most: bool = False, estimated: bool = False) -> str:
-        """The price of these tokens, for people; says which flags are missing where it is not known.
-
-        Args:
-            read: Tokens that the judge reads.
-            written: Tokens that it writes.
-            at_most: Both are bounds.
-            estimated: One of them is estimated, so that the price is no bound.
-        """
-        if self.read is None or self.written is None:
-            given = (self.read, self.written)
-            missing = [flag for flag, price in zip(_FLAGS, given, strict=True) if price is None]
-            return f"price unknown (give {' and '.join(missing)}, for a million tokens)"
-        price = (read * self.read + written * self.written) / _MILLION
-        if estimated:
-            return f"price about {price:.4g}, estimated"
-        return f"price {'at most ' if at_most else ''}{price:.4g}"
-
-
-price_options = option_group(
-    *(
-        click.option(
-            flag,
-            type=click.FloatRange(min=0),
-            metavar="PRICE",
-            envvar=f"GRADEWIRE_{flag[2:].replace('-', '_').upper()}",
-            show_envvar=True,
-            help=f"Price of a million tokens that a judge {what}, for the summary and --dry-run.",
-        )
-        for flag, what in zip(_FLAGS, ("reads", "writes"), strict=True)
-    )
-)
-
-
-def prices_of(options: Mapping[str, Any]) -> JudgePrices:
-    """Reads the options of `price_options`.
-
-    Raises:
-        click.UsageError: A price is no number.
-    """
-    prices = JudgePrices(options["judge_input_price"], options["judge_output_price"])
-    for flag, price in zip(_FLAGS, (prices.read, prices.written), strict=True):
-        if price is not None and not math.isfinite(price):
-            raise click.UsageError(f"{flag} {price}: give a number, the price of a million tokens")
-    return prices
 
 
 grouping_options = option_group(

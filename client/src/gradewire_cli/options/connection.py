@@ -1,13 +1,12 @@
-"""Options for the server, the judge's own server, and the client that a command makes of them."""
+"""Options for the server, and the client that a command makes of them."""
 
 import contextlib
 import os
 import re
-import socket
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -16,125 +15,8 @@ from gradewire.api import embedded_transport
 from gradewire.errors import DeadlineExceeded, Overloaded
 from gradewire.transport import Endpoint, Transport
 from gradewire_cli.options.common import INPUT_FILE, option_group, written_options
-from gradewire_cli.problems import InputError, one_line_errors
-
-BACKENDS: Final = ("openai", "decisions")
-_CONVENTIONAL_NAME = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
-
-judge_server_options = option_group(
-    click.option(
-        "--judge-url",
-        metavar="URL",
-        help="Ask the judge behind this server (http://HOST:PORT/v1), in place of one on this machine.",
-    ),
-    click.option(
-        "--judge-backend",
-        type=click.Choice(BACKENDS),
-        help=f"What is behind --judge-url: {BACKENDS[0]} (default), an OpenAI-compatible server; {BACKENDS[1]}, a "
-        "decision model (/v1/systemone, /v1/decisions).",
-    ),
-    click.option(
-        "--judge-key-env", metavar="VARIABLE", help="Variable that holds the API key for --judge-url; never the key."
-    ),
-    click.option("--judge-remote-model", metavar="NAME", help="Name of the model behind --judge-url."),
-    click.option(
-        "--judge-reasoning-tokens",
-        type=click.IntRange(min=0),
-        metavar="TOKENS",
-        help="What the model behind --judge-url may think before each answer; default: as "
-        "GRADEWIRE_JUDGE_REASONING_TOKENS says, else 0.",
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeServer:
-    """Where the judge is asked.
-
-    Attributes:
-        url: Base URL.
-        model: Name of the model there; "" where it has one alone.
-        key_variable: Environment variable with the API key; "" for none.
-        reasoning_tokens: What the model may think before each answer; None: as the settings say.
-        backend: Kind of server, one of BACKENDS.
-    """
-
-    url: str
-    model: str
-    key_variable: str
-    reasoning_tokens: int | None = None
-    backend: str = BACKENDS[0]
-
-    def settings(self) -> dict[str, Any]:
-        """Settings of the engine in this process.
-
-        Raises:
-            InputError: The variable with the key is not set, as on another machine than that of the command.
-        """
-        key = os.environ.get(self.key_variable, "") if self.key_variable else ""
-        if self.key_variable and not key:
-            raise InputError(
-                f"--judge-key-env {self.key_variable}: it is not set on {socket.gethostname()}: start Ray's workers "
-                "with it on every machine"
-            )
-        settings: dict[str, Any] = {
-            "judge_backend": self.backend,
-            "judge_url": self.url,
-            "judge_remote_model": self.model,
-        }
-        if key:
-            settings["judge_token"] = key
-        if self.reasoning_tokens is not None:
-            settings["judge_reasoning_tokens"] = self.reasoning_tokens
-        return settings
-
-    @property
-    def arguments(self) -> list[str]:
-        """The options as they are written; not the key."""
-        return written_options(
-            {
-                "--judge-url": self.url,
-                "--judge-backend": "" if self.backend == BACKENDS[0] else self.backend,
-                "--judge-remote-model": self.model,
-                "--judge-key-env": self.key_variable,
-                "--judge-reasoning-tokens": "" if self.reasoning_tokens is None else str(self.reasoning_tokens),
-            }
-        )
-
-
-def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
-    """Reads `judge_server_options`; None where they name no server.
-
-    Raises:
-        click.UsageError: One is given without --judge-url, two do not go together, or the variable is not set.
-    """
-    url, key, model = options["judge_url"], options["judge_key_env"] or "", options["judge_remote_model"] or ""
-    thoughts, backend = options["judge_reasoning_tokens"], options["judge_backend"]
-    if url is None:
-        if key or model or thoughts is not None or backend is not None:
-            raise click.UsageError(
-                "--judge-key-env, --judge-remote-model, --judge-reasoning-tokens and --judge-backend are for "
-                "--judge-url: give it too"
-            )
-        return None
-    if backend == "decisions" and thoughts:
-        raise click.UsageError(
-            "--judge-reasoning-tokens is for --judge-backend openai: a decision model writes nothing, so leave it out"
-        )
-    if not model:
-        raise click.UsageError("--judge-url needs --judge-remote-model NAME: the model's name on that server")
-    if key and not os.environ.get(key):
-        # Who gives the key itself must not find it in a log: only what no key looks like is repeated.
-        named = f" {key}" if _CONVENTIONAL_NAME.fullmatch(key) else ""
-        raise click.UsageError(
-            f"--judge-key-env{named}: no variable of this name is set, or it is empty. "
-            "--judge-key-env takes the name of a variable that holds the key, never the key itself: "
-            "export JUDGE_KEY=…, then --judge-key-env JUDGE_KEY"
-        )
-    return JudgeServer(
-        url=url, model=model, key_variable=key, reasoning_tokens=thoughts, backend=backend or BACKENDS[0]
-    )
-
+from gradewire_cli.options.judge import JudgeServer, judge_server_of, judge_server_options
+from gradewire_cli.problems import one_line_errors
 
 # Of one batch of rows: long enough for verbose answers on a slow machine, short enough that a hung server is noticed.
 BATCH_DEADLINE_S = 600.0

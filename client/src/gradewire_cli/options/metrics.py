@@ -13,7 +13,7 @@ from gradewire.metrics import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Preset, Sy
 from gradewire.metrics.base import Metric, ParameterKind, WireParameter, wire_parameters
 from gradewire.metrics.prompts import PromptText, read_prompt_text
 from gradewire.options import USUAL_METRICS
-from gradewire_cli.options.common import INPUT_FILE, option_group
+from gradewire_cli.options.common import option_group
 from gradewire_cli.problems import InputError, named_errors, one_line_errors
 
 
@@ -78,8 +78,6 @@ def _fitting(metric: Metric, prompts: Sequence[GivenPrompt]) -> list[GivenPrompt
     ]
 
 
-# How often a row that the judge could not take is sent again.
-_RETRIES = 2
 _HELP_COLUMNS = 78
 _PLACEHOLDERS = {
     ParameterKind.FLAG: "true|false",
@@ -110,23 +108,6 @@ metric_options = option_group(
         help="With --synthetic prepared, corpus=prepared or idf=prepared: what prepare printed.",
     ),
     click.option("--model", metavar="NAME[@DIGEST]", help="Encoder; default: the server's default."),
-)
-judge_options = option_group(
-    click.option("--judge", metavar="NAME[@DIGEST]", help="Judge for the metrics that need one."),
-    click.option(
-        "--prompt",
-        "prompts",
-        metavar="FILE",
-        type=INPUT_FILE,
-        multiple=True,
-        help="Prompt file for the metric that it names, where --metrics names no other. May be repeated.",
-    ),
-    click.option(
-        "--retries",
-        type=click.IntRange(min=0),
-        default=_RETRIES,
-        help="How often rows are sent again when the judge is unavailable or its queue is full.",
-    ),
 )
 cascade_options = option_group(
     click.option(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gradewire.results import MetricScore
-    from gradewire_cli.options.common import JudgePrices
+    from gradewire_cli.options.judge import JudgePrices
     from gradewire_cli.rows.row import Row
     from gradewire_stats.estimated_mean import EstimatedMean
 

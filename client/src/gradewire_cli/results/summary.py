@@ -17,7 +17,7 @@ import click
 
 from gradewire.metrics import Correctness
 from gradewire.results import MetricScore, ScoreWarning, Status
-from gradewire_cli.options.common import FailOn, JudgePrices, written
+from gradewire_cli.options.common import FailOn, written
 from gradewire_cli.results.judge_summary import CascadeTally, JudgeTally, asks_judge, is_cascade
 from gradewire_cli.results.progress import rows_per_second
 from gradewire_cli.results.results_file import verdict
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from gradewire_cli.options.judge import JudgePrices
     from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
 

@@ -14,16 +14,14 @@ import click
 from gradewire.transport import Transport
 from gradewire_cli.options.common import (
     FailOn,
-    JudgePrices,
     check_resume,
     choice_option,
     fail_on_option,
     grouping_options,
     option_group,
-    price_options,
-    prices_of,
 )
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
+from gradewire_cli.options.judge import JudgePrices, price_options, prices_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors, silence_stdout
 from gradewire_cli.results.groups import GroupColumn, GroupedScores, breakdowns, check_comparable

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from gradewire import AsyncClient
     from gradewire.metrics.base import Metric
-    from gradewire_cli.options.common import JudgePrices
     from gradewire_cli.options.connection import ConnectionOptions
+    from gradewire_cli.options.judge import JudgePrices
     from gradewire_cli.options.metrics import MetricOptions
     from gradewire_cli.rows.input_file import InputFile
     from gradewire_cli.server_prompts import JudgeMeter, PromptView

@@ -13,10 +13,10 @@ from gradewire.metrics.choice import MetricChoice, MetricDefaults, choose_metric
 from gradewire.preparation import name_entries
 from gradewire_cli.options.common import option_group
 from gradewire_cli.options.connection import connection_options
+from gradewire_cli.options.judge import judge_options
 from gradewire_cli.options.metrics import (
     MetricOptions,
     cascade_options,
-    judge_options,
     metric_options,
     with_prompts,
 )
