@@ -16,7 +16,7 @@ from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names
 from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.official import inspect_ai, lm_eval, lmms_eval, vlmevalkit, vqa
-from gradewire_cli.rows.official.samples import OfficialFiles
+from gradewire_cli.rows.official.harness import OfficialFiles
 from gradewire_cli.rows.records import (
     FORMATS,
     TEXT_CELLS,
@@ -33,13 +33,13 @@ _VQA: Final = "vqa"
 _LOGS: Final = {
     files.name: files
     for files in (
-        OfficialFiles("lm-eval", lm_eval.lm_eval_records, lm_eval.TYPE_COLUMNS, lm_eval.PATTERNS),
-        OfficialFiles("lmms-eval", lmms_eval.lmms_eval_records, lmms_eval.TYPE_COLUMNS, lmms_eval.PATTERNS),
-        OfficialFiles("vlmevalkit", vlmevalkit.vlmevalkit_records, vlmevalkit.TYPE_COLUMNS),
+        OfficialFiles("lm-eval", lm_eval.LOG.read, lm_eval.TYPE_COLUMNS, lm_eval.PATTERNS),
+        OfficialFiles("lmms-eval", lmms_eval.LOG.read, lmms_eval.TYPE_COLUMNS, lmms_eval.PATTERNS),
+        OfficialFiles("vlmevalkit", vlmevalkit.LOG.read, vlmevalkit.TYPE_COLUMNS),
         OfficialFiles("inspect", inspect_ai.inspect_records, inspect_ai.TYPE_COLUMNS, inspect_ai.PATTERNS),
     )
 }
-_FILTERED: Final = {"lm-eval": lm_eval.lm_eval_records, "lmms-eval": lmms_eval.lmms_eval_records}
+_FILTERED: Final = {log.name: log for log in (lm_eval.LOG, lmms_eval.LOG)}
 """Those whose logs have the answers once for each filter."""
 
 official_options = option_group(
@@ -96,7 +96,7 @@ def _logs(name: str, filter_: str) -> OfficialFiles:
     files = _LOGS[name]
     if not filter_:
         return files
-    return replace(files, records=partial(_FILTERED[name], filter_=filter_), options={"--filter": filter_})
+    return replace(files, records=partial(_FILTERED[name].read, filter_=filter_), options={"--filter": filter_})
 
 
 ALIAS_HELP = """\b

@@ -21,7 +21,7 @@ from gradewire_cli.rows.formats import (
     parquet_records,
     parquet_rows,
 )
-from gradewire_cli.rows.official.samples import OfficialFiles
+from gradewire_cli.rows.official.harness import OfficialFiles
 
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)

@@ -9,15 +9,15 @@ import string
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
-from gradewire_cli.rows.official.samples import columns_of, letter_position, listed, named_by, numbered
+from gradewire_cli.rows.official.choices import letter_position
+from gradewire_cli.rows.official.harness import columns_of, listed, looks_like, mapping, numbered, open_zip, row_id
 
 MAX_MEMBER_BYTES: Final = 1 << 28
 """Of one member unpacked: a sample with all its events has some MB."""
@@ -31,26 +31,9 @@ class UnreadableMemberError(ValueError):
     """A member cannot be read; the message goes on from its name."""
 
 
-@contextmanager
-def open_archive(path: str) -> Iterator[zipfile.ZipFile]:
-    """The archive of a log.
-
-    Raises:
-        InputError: It is not there, no archive, or claims to hold more than a log does.
-    """
-    with named_errors(path):
-        try:
-            archive = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise InputError(f"{path} is no whole .eval log: {error}") from error
-    with archive:
-        claimed = sum(member.file_size for member in archive.infolist())
-        if claimed > MAX_UNPACKED_BYTES:
-            raise InputError(
-                f"{path} would unpack to {claimed >> 30} GiB, and logs up to {MAX_UNPACKED_BYTES >> 30} GiB are read: "
-                "score parts of it"
-            )
-        yield archive
+def open_archive(path: str) -> zipfile.ZipFile:
+    """Open the archive of a log; raises InputError where it is none, or claims to hold more than a log does."""
+    return open_zip(path, kind="whole .eval log", most_bytes=MAX_UNPACKED_BYTES, way_out="score parts of it")
 
 
 def load_member(archive: zipfile.ZipFile, name: str) -> Any:
@@ -143,10 +126,8 @@ class InspectLog:
         """
         if not isinstance(spec, Mapping):
             raise InputError(f"{path} is no log of inspect: its eval is missing")
-        config, dataset = (
-            part if isinstance(part := spec.get(name), Mapping) else {} for name in ("config", "dataset")
-        )
-        epochs, identifiers = config.get("epochs"), dataset.get("sample_ids")
+        epochs = mapping(spec.get("config")).get("epochs")
+        identifiers = mapping(spec.get("dataset")).get("sample_ids")
         return cls(
             str(spec.get("task") or ""),
             str(spec.get("model") or ""),
@@ -156,21 +137,17 @@ class InspectLog:
 
     def row_id(self, sample_id: Any, epoch: Any) -> str:
         """Tells the row of a sample from those of other samples, epochs and tasks."""
-        return "/".join(str(part) for part in (self.task, sample_id, epoch if self.epochs > 1 else "") if part != "")
+        return row_id(self.task, sample_id, epoch if self.epochs > 1 else "")
 
 
 def sample_row(log: InspectLog, place: str, sample: Any) -> Record:
     """The row of a sample; it has a problem where the sample failed, is none, or is the error of who read it."""
-    problem = _problem(sample)
-    if problem:
+    fields = mapping(sample)
+    identifier, epoch = fields.get("id", ""), fields.get("epoch", 1)
+    if problem := _problem(sample):
         raw = str(sample) if isinstance(sample, Exception) else json.dumps(sample, sort_keys=True, default=repr)
-        known = (
-            log.row_id(sample["id"], sample.get("epoch", 1)) if isinstance(sample, Mapping) and "id" in sample else ""
-        )
-        return Record(0, place, None, problem, raw, id=known)
-    identifier, epoch = sample["id"], sample.get("epoch", 1)
-    attached = sample.get("attachments")
-    texts = _Texts(attached if isinstance(attached, Mapping) else {})
+        return Record(0, place, None, problem, raw, id=log.row_id(identifier, epoch) if "id" in fields else "")
+    texts = _Texts(mapping(fields.get("attachments")))
     answer = texts.of(_completion(sample["output"]))
     pictures = texts.pictures(sample["input"])
     row = {
@@ -183,7 +160,7 @@ def sample_row(log: InspectLog, place: str, sample: Any) -> Record:
         "prediction": answer,
         "raw_response": answer,
         **_scores(sample.get("scores")),
-        **columns_of("metadata", sample["metadata"] if isinstance(sample.get("metadata"), Mapping) else {}),
+        **columns_of("metadata", mapping(sample.get("metadata"))),
     }
     if len(pictures) == 1:
         row["image"] = pictures[0]
@@ -221,7 +198,7 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
         row["references"] = [", ".join(right)]
     elif target not in (None, "", []):
         row["references"] = target
-    answers = [score.get("answer") for score in _each(sample.get("scores"))]
+    answers = [mapping(score).get("answer") for score in mapping(sample.get("scores")).values()]
     # A run without scores has the answer's last line only.
     said = _FINAL_ANSWER.findall(completion) or [completion]
     given = (answer.split(",") for answer in (*answers, said[-1]) if isinstance(answer, str))
@@ -250,14 +227,13 @@ def _completion(output: Mapping[str, Any]) -> Any:
         return output["completion"]
     choices = output.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    message = first.get("message") if isinstance(first, Mapping) else None
-    return message.get("content") if isinstance(message, Mapping) else None
+    return mapping(mapping(first).get("message")).get("content")
 
 
 def _scores(scores: Any) -> dict[str, Any]:
     """A column for each of inspect's scores, and for the answer that its scorer read out of the text."""
     found: dict[str, Any] = {}
-    for name, score in (scores if isinstance(scores, Mapping) else {}).items():
+    for name, score in mapping(scores).items():
         if not isinstance(score, Mapping):
             continue
         value = score.get("value")
@@ -270,10 +246,6 @@ def _scores(scores: Any) -> dict[str, Any]:
 
 def _number(value: Any) -> Any:
     return float(value) if isinstance(value, bool) else _VALUES.get(value, value) if isinstance(value, str) else value
-
-
-def _each(scores: Any) -> Iterator[Mapping[str, Any]]:
-    return (score for score in (scores.values() if isinstance(scores, Mapping) else ()) if isinstance(score, Mapping))
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,14 +277,8 @@ class _Texts:
 
     def pictures(self, asked: Any) -> list[str]:
         """The pictures that stand in the input itself; what is named by a path or an address is not among them."""
-        contents = (
-            [message.get("content") for message in asked if isinstance(message, Mapping)]
-            if isinstance(asked, list)
-            else []
-        )
-        parts = [
-            part for content in contents if isinstance(content, list) for part in content if isinstance(part, Mapping)
-        ]
+        contents = [mapping(message).get("content") for message in (asked if isinstance(asked, list) else ())]
+        parts = [mapping(part) for content in contents if isinstance(content, list) for part in content]
         named = [self.of(part["image"]) for part in parts if isinstance(part.get("image"), str)]
         return [picture for picture in named if picture.startswith(_PICTURE)]
 
@@ -362,7 +328,7 @@ def _archived(path: str) -> Iterator[Record]:
             header = load_member(archive, head)
         except UnreadableMemberError as error:
             raise InputError(f"{path}: {head} {error}") from error
-        log = InspectLog.of(path, header.get("eval") if isinstance(header, Mapping) else None)
+        log = InspectLog.of(path, mapping(header).get("eval"))
 
         def samples() -> Iterator[tuple[str, Any]]:
             for name in names:
@@ -391,10 +357,8 @@ def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record
 
 
 def _harness_of(content: bytes) -> str:
-    """Whose file it is where its first line is an object by itself."""
+    """Name the harness whose file it is, where its first line is an object by itself."""
     try:
-        fields = json.loads(content.split(b"\n", 1)[0])
+        return looks_like(json.loads(content.split(b"\n", 1)[0]))
     except (ValueError, RecursionError):
         return ""
-    name = named_by(fields) if isinstance(fields, Mapping) else ""
-    return f"; it looks like one of {name}: give --from {name}" if name else ""

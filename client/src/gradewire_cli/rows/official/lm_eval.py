@@ -5,26 +5,34 @@ import math
 import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
-from gradewire._input import is_of_numbers, unpacked_list
-from gradewire_cli.rows.files import open_bytes
-from gradewire_cli.rows.formats import Record, jsonl_records
-from gradewire_cli.rows.official.samples import (
-    checked,
+from gradewire._input import unpacked_list
+from gradewire_cli.rows.formats import Record
+from gradewire_cli.rows.official.choices import (
     choice_texts,
-    columns_of,
-    filtered,
     letter_position,
-    listed,
-    numbered,
+    named_texts,
     option_named,
     option_position,
     question_of,
     references_of,
 )
+from gradewire_cli.rows.official.harness import (
+    SampleLog,
+    answer_rows,
+    columns_of,
+    listed,
+    mapping,
+    row_id,
+    stripped,
+    without_answer,
+)
 
+TYPE_COLUMNS: Final = ("task", "filter")
+PATTERNS: Final = ("samples_*.jsonl", "samples_*.jsonl.gz")
+_NAME: Final = re.compile(r"\A(?:samples_)?(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl(?:\.gz)?\Z")
+_UNFILTERED: Final = "none"
 _TRUTH: Final = {"False": "0", "True": "1"}
 _FINAL: Final = "####"
 
@@ -98,11 +106,6 @@ def in_one_text(answers: Any) -> Any:
     return [", ".join(map(str, parts)) for parts in answers]
 
 
-def is_checked_by_rules(doc: Mapping[str, Any]) -> bool:
-    """Whether answers are held against instructions and no text, as IFEval does, whose target is a 0 for nothing."""
-    return "instruction_id_list" in doc
-
-
 def right_positions(target: Any, offered: Sequence[str], likeliest: int, accuracy: Any) -> list[int]:
     """Places of the choices that are right; empty where the target names none.
 
@@ -130,29 +133,6 @@ def _number(target: Any) -> str:
     return _TRUTH.get(text, text.removesuffix(".0"))
 
 
-TYPE_COLUMNS: Final = ("task", "filter")
-PATTERNS: Final = ("samples_*.jsonl", "samples_*.jsonl.gz")
-_NAME: Final = re.compile(r"\A(?:samples_)?(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl(?:\.gz)?\Z")
-_UNFILTERED: Final = "none"
-
-
-def lm_eval_records(path: str, filter_: str = "") -> Iterator[Record]:
-    """A row for each answer of each line; several where a filter lets several answers pass.
-
-    Args:
-        path: Of the file.
-        filter_: Only lines of this filter; "" for those of all.
-
-    Raises:
-        InputError: The file is not there, holds no samples of lm-eval, or none of the filter.
-    """
-    named = _NAME.match(Path(path).name)
-    task = named[1] if named else ""
-    with open_bytes(path) as stream:
-        samples = filtered(path, checked(path, "lm-eval", jsonl_records(stream), _lack), filter_)
-        yield from numbered(row for sample in samples for row in _rows(sample, task))
-
-
 def _lack(fields: Mapping[str, Any]) -> str:
     if isinstance(fields.get("doc"), Mapping) and isinstance(fields.get("filtered_resps"), list):
         return ""
@@ -160,19 +140,12 @@ def _lack(fields: Mapping[str, Any]) -> str:
 
 
 def _rows(sample: Record, task: str) -> Iterator[Record]:
-    fields = sample.fields
-    if fields is None:
-        yield sample
-        return
+    fields = mapping(sample.fields)
     requests = _requests(fields.get("arguments"))
     prompt = next((prompt for request in requests if (prompt := prompt_of(request))), "")
     filter_ = str(fields.get("filter", _UNFILTERED))
-    identifier = "/".join(
-        str(part)
-        for part in (task, fields.get("doc_id", sample.index), "" if filter_ == _UNFILTERED else filter_)
-        if part != ""
-    )
-    told = {
+    identifier = row_id(task, fields.get("doc_id", sample.index), "" if filter_ == _UNFILTERED else filter_)
+    columns = {
         "task": task,
         "doc_id": fields.get("doc_id"),
         "filter": filter_,
@@ -182,52 +155,45 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
         **_metrics(fields),
         **columns_of("doc", fields["doc"]),
     }
-    if all(isinstance(request[1:2], list) and _is_text(request[1:2]) for request in requests) and requests:
-        yield _chosen(sample, {"id": identifier, **told}, requests)
+    if requests and all(map(_is_continuation, requests)):
+        yield _chosen(sample, {"id": identifier, **columns}, requests)
         return
     if requests and all(len(request) == 1 for request in requests):  # answers come with when to stop
-        yield _unusable(sample, identifier, "is the log-likelihood of a text: there is no answer to grade")
+        yield without_answer(sample, identifier, "is the log-likelihood of a text: there is no answer to grade")
         return
     answers = _answers(fields, requests)
     if not answers:
-        yield _unusable(sample, identifier, "has no answer in its filtered_resps")
+        yield without_answer(sample, identifier, "has no answer in its filtered_resps")
     target, options = _target(fields), options_of(fields["doc"])
-    lettered = isinstance(target, str) and option_position(target, options) is not None
-    if target is not None:
-        told["references"] = option_named(target, options) if lettered else target
-    if lettered:
-        told["choices"] = options
-    for place, (answer, raw) in enumerate(answers, 1):
-        several = len(answers) > 1
-        row = {
-            "id": f"{identifier}/{place}" if several else identifier,
-            **told,
-            "prediction": option_named(answer, options) if lettered and isinstance(answer, str) else answer,
-            "raw_response": raw,
-        }
-        yield Record(0, f"{sample.position} answer {place}" if several else sample.position, row)
+    if isinstance(target, str) and option_position(target, options) is not None:
+        columns |= {"references": option_named(target, options), "choices": options}
+        answers = [(option_named(answer, options), raw) for answer, raw in answers]
+    elif target is not None:
+        columns["references"] = target
+    yield from answer_rows(sample, identifier, columns, answers)
 
 
-def _chosen(sample: Record, told: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
-    """The row of a choice: its answer is the likeliest continuation."""
-    fields = sample.fields or {}
+def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
+    """Return the row of a choice: its answer is the likeliest continuation."""
+    fields = mapping(sample.fields)
     offered = [str(request[1]).strip() for request in requests]
     half = len(offered) // 2
     # acc_mutual_info asks once more, without the question.
     if half and offered[:half] == offered[half:] and not any(request[0] for request in requests[half:]):
         offered = offered[:half]
-    if len(offered) == 1:
-        return _unusable(sample, told["id"], "is the log-likelihood of one given text: there is no answer to grade")
-    if len(set(offered)) == 1:
-        return _unusable(
-            sample, told["id"], "asks which prompt fits, and its target does not say which does: nothing to grade"
-        )
     likelihoods = [_likelihood(response) for response in fields["filtered_resps"][: len(offered)]]
-    if len(likelihoods) < len(offered) or any(map(math.isnan, likelihoods)):
-        return _unusable(sample, told["id"], "has a choice without a log-likelihood")
-    texts = choice_texts(offered, fields["doc"].get("choices"), told["prompt"])
+    problem = ""
+    if len(offered) == 1:
+        problem = "is the log-likelihood of one given text: there is no answer to grade"
+    elif len(set(offered)) == 1:
+        problem = "asks which prompt fits, and its target does not say which does: nothing to grade"
+    elif len(likelihoods) < len(offered) or any(map(math.isnan, likelihoods)):
+        problem = "has a choice without a log-likelihood"
+    if problem:
+        return without_answer(sample, columns["id"], problem)
+    texts = choice_texts(offered, fields["doc"].get("choices"), columns["prompt"])
     likeliest = likelihoods.index(max(likelihoods))
-    row = {**told, "choices": texts, "prediction": texts[likeliest]}
+    row = {**columns, "choices": texts, "prediction": texts[likeliest]}
     right = marked_positions(fields["doc"], offered) or right_positions(
         fields.get("target"), offered, likeliest, fields.get("acc")
     )
@@ -245,25 +211,23 @@ def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> li
     resps = fields.get("resps")
     raws = resps if isinstance(resps, list) else []
     for place, response in enumerate(fields["filtered_resps"]):
-        if place < len(requests) and _is_text(requests[place][1:2]):
+        if place < len(requests) and _is_continuation(requests[place]):
             continue
         raw = raws[place] if place < len(raws) else None
         passed = response if isinstance(response, list) else [response]
         said = raw if isinstance(raw, list) and raw else [raw]
-        found += [(_stripped(each), said[turn] if turn < len(said) else said[0]) for turn, each in enumerate(passed)]
+        found += [(stripped(each), said[turn] if turn < len(said) else said[0]) for turn, each in enumerate(passed)]
     return found
 
 
 def _target(fields: Mapping[str, Any]) -> Any:
     """What is right: lm-eval writes lists as Python prints them."""
-    target = _stripped(fields.get("target"))
-    named = unpacked_list(target) if isinstance(target, str) else None
-    if named is not None and not is_of_numbers(named):
-        target = named
+    target = named_texts(stripped(fields.get("target")))
     own = in_one_text(references_of(fields["doc"]))
     if target == "None" and (own is not None or "None" not in fields["doc"].values()):
         return own  # the task has no target
-    if is_checked_by_rules(fields["doc"]) or names_fields(target, fields["doc"]):
+    # IFEval's target is a 0 that stands for nothing: its answers are held against instructions.
+    if "instruction_id_list" in fields["doc"] or names_fields(target, fields["doc"]):
         return own
     if isinstance(target, str):
         target = final_answer(target)
@@ -281,8 +245,9 @@ def _requests(arguments: Any) -> list[list[Any]]:
     ]
 
 
-def _is_text(argument: Sequence[Any]) -> bool:
-    return bool(argument) and isinstance(argument[0], str)
+def _is_continuation(request: Sequence[Any]) -> bool:
+    """Tell whether a request is for the log-likelihood of a text."""
+    return len(request) > 1 and isinstance(request[1], str)
 
 
 def _likelihood(response: Any) -> float:
@@ -294,17 +259,8 @@ def _likelihood(response: Any) -> float:
 
 
 def _metrics(fields: Mapping[str, Any]) -> dict[str, Any]:
-    names = fields.get("metrics")
-    return (
-        {f"lm_eval_{name}": fields.get(name) for name in names if isinstance(name, str)}
-        if isinstance(names, list)
-        else {}
-    )
+    names = fields["metrics"] if isinstance(fields.get("metrics"), list) else ()
+    return {f"lm_eval_{name}": fields.get(name) for name in names if isinstance(name, str)}
 
 
-def _stripped(value: Any) -> Any:
-    return value.strip() if isinstance(value, str) else value
-
-
-def _unusable(sample: Record, identifier: str, problem: str) -> Record:
-    return Record(0, sample.position, None, problem, repr(sample.fields), id=identifier)
+LOG: Final = SampleLog("lm-eval", _NAME, _lack, _rows)
