@@ -1,5 +1,6 @@
 """The input files: options that several commands share, and the rows they give."""
 
+import glob
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,20 +14,10 @@ from gradewire._input import ALIASES
 from gradewire_cli.options.common import Grouping, groupings_of, option_group, written_options
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map
-from gradewire_cli.rows.files import STDIN, check_encoding, display_names
-from gradewire_cli.rows.formats import Record, printable
+from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
+from gradewire_cli.rows.formats import FORMATS, TEXT_CELLS, Reading, Record, count_rows, format_of, printable, read_file
 from gradewire_cli.rows.official import inspect_ai, lm_eval, lmms_eval, vlmevalkit, vqa
 from gradewire_cli.rows.official.harness import OfficialFiles
-from gradewire_cli.rows.records import (
-    FORMATS,
-    TEXT_CELLS,
-    Reading,
-    count_rows,
-    expanded,
-    format_of,
-    in_file,
-    read_file,
-)
 from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_needed, open_rows
 
 _VQA: Final = "vqa"
@@ -99,6 +90,37 @@ def _logs(name: str, filter_: str) -> OfficialFiles:
     return replace(files, records=partial(_FILTERED[name].read, filter_=filter_), options={"--filter": filter_})
 
 
+def expanded(given: Sequence[str]) -> tuple[str, ...]:
+    """The files that are named, with those that a pattern matches in its place, in the order of their names.
+
+    Raises:
+        InputError: A pattern matches no file, a file is named twice, or standard input beside other files.
+    """
+    paths: list[str] = []
+    for path in given:
+        if path != STDIN and glob.has_magic(path) and (is_url(path) or not Path(path).exists()):
+            if not (matching := matching_urls(path) if is_url(path) else _matching(path)):
+                raise InputError(f"{path} matches no file")
+            paths += matching
+        else:
+            paths.append(path)
+    if repeated := [path for path in paths if paths.count(path) > 1]:
+        raise InputError(f"{repeated[0]} is named twice: leave one out")
+    if STDIN in paths and len(paths) > 1:
+        raise InputError("standard input (-) is read alone: leave the other files out, or write it to a file")
+    return tuple(paths)
+
+
+def _matching(pattern: str) -> list[str]:
+    # Path.glob takes no absolute pattern.
+    return sorted(found for found in glob.glob(pattern, recursive=True) if Path(found).is_file())  # noqa: PTH207
+
+
+def in_file(record: Record, name: str, before: int) -> Record:
+    """A row of one of several files, which is called so by `display_names`, behind so many rows of others."""
+    return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
+
+
 ALIAS_HELP = """\b
 Columns, by the first of these names that a row has (capitals do not matter):
   references         references reference answers answer golden_answer   (a text or a list)
@@ -121,6 +143,7 @@ class InputFile:
     Attributes:
         groupings: By which columns the figures are told apart.
         groupings_requested: Whether the options say so; official files are told by their types unasked.
+        official: Description of files that another program wrote; None: they are rows by themselves.
     """
 
     paths: tuple[str, ...]
@@ -128,6 +151,7 @@ class InputFile:
     reading: Reading = field(default_factory=Reading)
     groupings: tuple[Grouping, ...] = ()
     groupings_requested: bool = False
+    official: OfficialFiles | None = None
 
     @property
     def display_paths(self) -> list[str]:
@@ -159,7 +183,7 @@ class InputFile:
     def named_paths(self) -> dict[str, str]:
         """The files, as `check_outputs` takes them."""
         if len(self.paths) == 1:
-            beside = self.reading.official.companions if self.reading.official else {}
+            beside = self.official.companions if self.official else {}
             return {"the input": self.paths[0], **{name: path for name, path in beside.items() if path}}
         return {f"file {place} of the input": path for place, path in enumerate(self.paths, 1)}
 
@@ -174,14 +198,14 @@ class InputFile:
         rows, reading = self.options, self.reading
         columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
         told = {
-            "--input-format": "" if reading.official else reading.format,
+            "--input-format": "" if self.official else reading.format,
             "--encoding": reading.encoding,
             "--delimiter": _TAB if reading.delimiter == "\t" else reading.delimiter,
             "--reference-separator": rows.reference_separator,
             "--label-map": ",".join(f"{word}={number:g}" for word, number in rows.label_map.items()),
         }
         missing = (("--missing", word) for word in rows.missing)
-        official = reading.official.arguments if reading.official else ()
+        official = self.official.arguments if self.official else ()
         listed = [*itertools.chain(*columns), *written_options(told), *itertools.chain(*missing)]
         return [*map(redacted_url, self.paths), *official, *listed]
 
@@ -227,7 +251,7 @@ class InputFile:
         if len(self.paths) > 1:
             records = (in_file(record, name, rows_before) for record in records)
         only_texts = format_of(self.paths[number], self.reading.format) in TEXT_CELLS
-        way_out = "" if self.reading.official else OTHER_FORMAT
+        way_out = "" if self.official else OTHER_FORMAT
         return open_rows(name, records, replace(self.options, file=name), only_texts=only_texts, hint=way_out)
 
     def count_file(self, number: int) -> int:
@@ -371,7 +395,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         check_encoding(options["encoding"]),
         options["delimiter"],
         (*mapping.values(), *allowed),
-        official,
+        official.records if official else None,
     )
     paths = expanded(options["files"])
     if official:
@@ -380,4 +404,4 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         rows = replace(rows, any_file=len(paths) > 1)
     for path in paths:
         format_of(path, reading.format)
-    return InputFile(paths, rows, reading, groupings, bool(asked))
+    return InputFile(paths, rows, reading, groupings, bool(asked), official)

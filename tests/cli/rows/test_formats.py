@@ -14,8 +14,7 @@ from pyarrow import parquet
 from tests.support.examples import example_count
 
 from gradewire_cli.problems import InputError
-from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.records import TEXT_CELLS, Format, Reading, count_rows, format_of, read_file
+from gradewire_cli.rows.formats import TEXT_CELLS, Format, Reading, Record, count_rows, format_of, read_file
 from gradewire_cli.rows.row import Row, RowOptions, open_rows
 
 # Everything that UTF-8 can hold; NUL, quotes, line ends and separators included. In CSV alone "nan" is a missing value.
