@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire.transport import Transport
-    from gradewire_cli.results.summary import MetricTally
+    from gradewire_cli.results.tallies import MetricTally
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
 AVE_COLUMNS = Columns(

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from gradewire.transport import Transport
     from gradewire_cli.results.interval_notes import NamedEstimate
-    from gradewire_cli.results.summary import MetricTally
     from gradewire_cli.results.tables import Table
+    from gradewire_cli.results.tallies import MetricTally
     from gradewire_cli.rows.cells import LeftOut
     from gradewire_cli.rows.formats import Record
     from gradewire_cli.rows.input_file import InputFile

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradewire.errors import MissingExtra
 from gradewire.results import Status
 from gradewire_cli.options.common import Grouping, written
-from gradewire_cli.results.results_file import verdict
 from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured
+from gradewire_cli.results.tallies import MetricTally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,62 +26,23 @@ _SETTINGS = frozenset({"band_lower", "band_upper"})
 
 
 @dataclass(slots=True)
-class Tally:
+class GroupTally(MetricTally):
     """One metric on the rows of one group.
 
     Attributes:
-        rows: All rows.
-        scored: Those with a score.
-        total: Sum of their scores.
-        verdicts: Rows by verdict, those without one left out.
-        statuses: Rows by status.
         parts: Sum and number of each part of the results that is a fraction.
     """
 
-    rows: int = 0
-    scored: int = 0
-    total: float = 0.0
-    verdicts: Counter[bool] = field(default_factory=Counter)
-    statuses: Counter[str] = field(default_factory=Counter)
     parts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
-    def add(self, label: str, result: Mapping[str, Any]) -> None:
-        """Takes in a result, as an output row has it."""
-        self.rows += 1
-        self.statuses[result["status"]] += 1
-        if result["score"] is None:
-            return
-        self.scored += 1
-        self.total += result["score"]
-        if (judged := verdict(label, result)) is not None:
-            self.verdicts[judged] += 1
-        for name, value in result.items():
+    def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
+        """Take in a result, as an output row has it."""
+        super(GroupTally, self).add(label, result, identifier=identifier, row=row)
+        for name, value in result.items() if result["score"] is not None else ():
             # Counts, positions and bins are whole numbers: their means say nothing.
             if isinstance(value, float) and name != "score" and name not in _SETTINGS:
                 total, count = self.parts.get(name, (0.0, 0))
                 self.parts[name] = total + value, count + 1
-
-    @property
-    def mean(self) -> float:
-        """Mean score, NaN without any."""
-        return self.total / self.scored if self.scored else math.nan
-
-    @property
-    def empty(self) -> int:
-        """Rows whose prediction is empty."""
-        return self.statuses[Status.EMPTY_PREDICTION]
-
-    @property
-    def mean_empty_as_wrong(self) -> float:
-        """The mean with every empty prediction counted as 0, as official programs do."""
-        rows = self.scored + self.empty
-        return self.total / rows if rows else math.nan
-
-    @property
-    def share_right(self) -> float:
-        """Share of rows called right among those with a verdict, NaN without any."""
-        judged = self.verdicts.total()
-        return self.verdicts[True] / judged if judged else math.nan
 
     @property
     def part_means(self) -> dict[str, float]:
@@ -109,7 +69,7 @@ class GroupColumn:
     grouping: Grouping
     numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
     groups: array[int] = field(default_factory=lambda: array("i"))
-    tallies: list[dict[str, Tally]] = field(default_factory=list)
+    tallies: list[dict[str, GroupTally]] = field(default_factory=list)
 
     @property
     def outside(self) -> int:
@@ -127,7 +87,7 @@ class GroupColumn:
             self.tallies.append({})
         self.groups.append(number)
         for label, result in results.items():
-            self.tallies[number].setdefault(label, Tally()).add(label, result)
+            self.tallies[number].setdefault(label, GroupTally()).add(label, result, identifier=row.id)
 
 
 @dataclass(slots=True)
@@ -186,7 +146,7 @@ class MetricLine:
     """
 
     group: tuple[str, ...]
-    tally: Tally
+    tally: GroupTally
     statistics: GroupStatistics | None
 
 
@@ -333,7 +293,7 @@ def _group_statistics(
 
 def _line_document(line: MetricLine) -> dict[str, Any]:
     tally, figures = line.tally, line.statistics
-    mean = {"rows": tally.rows, "scored": tally.scored, "mean": tally.mean}
+    mean = {"rows": tally.rows, "scored": len(tally.scores), "mean": tally.mean}
     rest = {
         "mean_empty_as_wrong": tally.mean_empty_as_wrong,
         "share_right": tally.share_right,
@@ -365,9 +325,9 @@ def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[s
     """Heads of the columns that say something of these lines, each with what makes its cells."""
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
-    yield "scored", lambda line: count(line.tally.scored)
+    yield "scored", lambda line: count(len(line.tally.scores))
     yield "mean", lambda line: measured(line.tally.mean) if line.statistics is None else estimated(line.statistics.mean)
-    if any(tally.empty for tally in tallies):
+    if any(tally.statuses[Status.EMPTY_PREDICTION] for tally in tallies):
         yield "mean, empty wrong", lambda line: measured(line.tally.mean_empty_as_wrong)
     if baseline := next(
         (paired.baseline[compared_column(columns)] for line in lines if (paired := _paired(line)) is not None), ""
@@ -378,7 +338,7 @@ def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[s
         yield "right", lambda line: measured(line.tally.share_right)
     for name in dict.fromkeys(name for tally in tallies for name in tally.parts):
         yield name, lambda line, name=name: measured(line.tally.part_means.get(name, math.nan))  # type: ignore[misc]
-    if any(tally.scored < tally.rows for tally in tallies):
+    if any(len(tally.scores) < tally.rows for tally in tallies):
         yield "without score", lambda line: Value(_shares(line.tally) or "none")
 
 
@@ -392,5 +352,5 @@ def _of_paired(line: MetricLine, cell: Callable[[PairedDifference], Value]) -> V
     return Value("") if paired is None else cell(paired)
 
 
-def _shares(tally: Tally) -> str:
+def _shares(tally: GroupTally) -> str:
     return ", ".join(f"{share:.1%} {status}" for status, share in tally.shares_without_score.items())

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gradewire_cli.results.summary import MetricTally, Summary
+    from gradewire_cli.results.summary import Summary
+    from gradewire_cli.results.tallies import MetricTally
     from gradewire_cli.rows.input_file import InputFile
 
 

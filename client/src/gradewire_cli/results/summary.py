@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
-import math
 import shlex
 import sys
-from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from random import Random
-from statistics import fmean, quantiles, stdev
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,10 +14,9 @@ import click
 from gradewire.metrics import Correctness
 from gradewire.results import MetricScore, ScoreWarning, Status
 from gradewire_cli.options.common import FailOn, written
-from gradewire_cli.results.judge_summary import CascadeTally, JudgeTally, asks_judge, is_cascade
 from gradewire_cli.results.progress import rows_per_second
-from gradewire_cli.results.results_file import verdict
 from gradewire_cli.results.tables import number, print_table, print_tables
+from gradewire_cli.results.tallies import CascadeTally, JudgeTally, MetricTally, asks_judge, is_cascade
 from gradewire_cli.rows.formats import printable
 
 if TYPE_CHECKING:
@@ -31,108 +26,6 @@ if TYPE_CHECKING:
     from gradewire_cli.options.judge import JudgePrices
     from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
-
-
-RESAMPLES = 2000
-# From so many rows on the bootstrap of a mean and its normal interval agree to all printed digits.
-NORMAL_FROM_ROWS = 500
-
-
-@dataclass(slots=True)
-class MetricTally:
-    """One metric over the rows so far.
-
-    Attributes:
-        line: What reproduces it.
-        scores: Scores of the rows that have one.
-        verdicts: Number of rows by verdict, those without one left out.
-        certain: The same without verdicts that are not to be trusted (UNCERTAIN).
-        statuses: Number of rows by status.
-        warnings: Number of rows by warning.
-        examples: First message of each status, with the row's id.
-        judge: What its judge did; None for a metric that asks none.
-        cascade: Who decided; None for all metrics but auto.
-    """
-
-    line: str = ""
-    scores: array[float] = field(default_factory=lambda: array("d"))
-    verdicts: Counter[bool] = field(default_factory=Counter)
-    certain: Counter[bool] = field(default_factory=Counter)
-    statuses: Counter[str] = field(default_factory=Counter)
-    warnings: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, tuple[str, str]] = field(default_factory=dict)
-    judge: JudgeTally | None = None
-    cascade: CascadeTally | None = None
-
-    def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
-        """Takes in one result, of the row with this id; `row` itself tells `auto` which rows are alike."""
-        self.line = self.line or result.get("line", "")
-        self.statuses[result["status"]] += 1
-        self.warnings.update(result.get("warnings", ()))
-        if self.cascade is not None:
-            self.cascade.add(result, row)
-        if result["score"] is None:
-            self.examples.setdefault(result["status"], (identifier, result.get("message", "")))
-            return
-        self.scores.append(result["score"])
-        judged = verdict(label, result)
-        if judged is not None:
-            self.verdicts[judged] += 1
-            self.certain[judged] += ScoreWarning.UNCERTAIN not in result.get("warnings", ())
-
-    @property
-    def mean(self) -> float:
-        """Mean over scored rows, NaN without any."""
-        return fmean(self.scores) if self.scores else math.nan
-
-    @property
-    def mean_empty_as_wrong(self) -> float:
-        """The same with every empty prediction counted as 0."""
-        rows = len(self.scores) + self.statuses[Status.EMPTY_PREDICTION]
-        return math.fsum(self.scores) / rows if rows else math.nan
-
-    @property
-    def share_right(self) -> float:
-        """Share of rows called right among those with a verdict, NaN without any."""
-        return _share_right(self.verdicts)
-
-    @property
-    def uncertain(self) -> int:
-        """Rows whose verdict is not to be trusted."""
-        return self.verdicts.total() - self.certain.total()
-
-    @property
-    def share_right_certain(self) -> float:
-        """As `share_right`, of the verdicts that are to be trusted."""
-        return _share_right(self.certain)
-
-    @property
-    def failures(self) -> dict[str, int]:
-        """Rows without a score, by status."""
-        return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
-
-    def summary(self, label: str, note: str = "") -> str:
-        """One line for people: what reproduces the metric, a note on that, and how many rows have no score."""
-        failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
-        return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
-
-    def interval(self) -> tuple[float, float] | None:
-        """95 % bootstrap interval of the mean over rows; None for fewer than two scored rows."""
-        rows = len(self.scores)
-        if rows < 2:
-            return None
-        if rows >= NORMAL_FROM_ROWS:
-            half = 1.959964 * stdev(self.scores) / math.sqrt(rows)
-            return self.mean - half, self.mean + half
-        random = Random(0)  # noqa: S311 - draws rows, hides nothing
-        means = [math.fsum(random.choices(self.scores, k=rows)) / rows for _ in range(RESAMPLES)]
-        cuts = quantiles(means, n=40, method="inclusive")
-        return cuts[0], cuts[-1]
-
-
-def _share_right(verdicts: Counter[bool]) -> float:
-    total = verdicts.total()
-    return verdicts[True] / total if total else math.nan
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.results import ScoreWarning
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.results_file import read_results, verdict
-from gradewire_cli.results.summary import MetricTally
 from gradewire_cli.results.table_file import TABLE_SUFFIXES
+from gradewire_cli.results.tallies import MetricTally
 from gradewire_stats.agreement_table import JudgedRows
 from gradewire_stats.annotators import LabelRule, consensus, ratings_of
 

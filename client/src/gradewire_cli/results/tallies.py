@@ -1,4 +1,4 @@
-"""The work of judges over a run: rows decided, tokens, time, and the share that `auto` sent to one."""
+"""Counts of a run by metric: scores, verdicts, statuses, and the work of judges."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from array import array
 from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from random import Random
+from statistics import fmean, quantiles, stdev
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gradewire.metrics import METRIC_TYPES, Auto
+from gradewire.results import ScoreWarning, Status
+from gradewire_cli.results.results_file import verdict
 from gradewire_cli.results.tables import number
 
 if TYPE_CHECKING:
@@ -155,6 +159,19 @@ def is_cascade(label: str) -> bool:
     return label.partition("?")[0].partition("/")[0] == Auto.name
 
 
+class _DecidedRow(NamedTuple):
+    """A scored row of `auto`; numbers of a judge that was not asked are NaN."""
+
+    score: float
+    verdict: float
+    judge_score: float
+    judge_verdict: float
+    sampled: bool
+    known: bool
+    content: bytes
+    question: bytes
+
+
 @dataclass(slots=True)
 class CascadeTally:
     """`auto` over the rows so far.
@@ -168,14 +185,7 @@ class CascadeTally:
     decided: Counter[tuple[str, str]] = field(default_factory=Counter)
     judge_calls: int = 0
     failed: int = 0
-    _scores: array[float] = field(default_factory=lambda: array("d"))
-    _verdicts: array[float] = field(default_factory=lambda: array("d"))
-    _judge_scores: array[float] = field(default_factory=lambda: array("d"))
-    _judge_verdicts: array[float] = field(default_factory=lambda: array("d"))
-    _sampled: bytearray = field(default_factory=bytearray)
-    _known: bytearray = field(default_factory=bytearray)
-    _contents: list[bytes] = field(default_factory=list)
-    _questions: list[bytes] = field(default_factory=list)
+    _rows: list[_DecidedRow] = field(default_factory=list)
 
     def add(self, result: Mapping[str, Any], row: Row | None = None) -> None:
         """Takes in one result, of this row; without one it is taken for a row like no other."""
@@ -187,39 +197,36 @@ class CascadeTally:
         if result["score"] is None:
             return
         judged = result.get("judge_score") is not None
-        self._scores.append(result["score"])
-        self._verdicts.append(float(result.get("correct", False)))
-        self._judge_scores.append(result["judge_score"] if judged else math.nan)
-        self._judge_verdicts.append(float(result["judge_correct"]) if judged else math.nan)
-        self._sampled.append(bool(result.get("sampled")) and judged)
-        self._known.append(result["reason"] == "band" and judged)
         item = row.item if row is not None and row.item else {}
-        alone = [len(self._scores)]
-        self._contents.append(_digest([item.get(name) for name in _DRAWN_BY] if item else alone))
-        self._questions.append(_digest(item["question"].strip() if item.get("question") else alone))
+        alone = [len(self._rows)]
+        self._rows.append(
+            _DecidedRow(
+                result["score"],
+                float(result.get("correct", False)),
+                result["judge_score"] if judged else math.nan,
+                float(result["judge_correct"]) if judged else math.nan,
+                sampled=bool(result.get("sampled")) and judged,
+                known=result["reason"] == "band" and judged,
+                content=_digest([item.get(name) for name in _DRAWN_BY] if item else alone),
+                question=_digest(item["question"].strip() if item.get("question") else alone),
+            )
+        )
 
     def estimates(self) -> dict[str, EstimatedMean]:
-        """The judge's mean score and share of right verdicts, had it judged all rows; empty without a large sample.
+        """Return the judge's mean score and share of right verdicts, had it judged all; empty without a large sample.
 
         Raises:
             ModuleNotFoundError: numpy is not installed.
         """
         from gradewire_stats.estimated_mean import LEAST_SAMPLED, estimated_mean  # noqa: PLC0415 - numpy, where there is a sample
 
-        there = zip(self._contents, self._sampled, self._known, strict=True)
-        if len({content for content, sampled, known in there if sampled and not known}) < LEAST_SAMPLED:
+        if len({each.content for each in self._rows if each.sampled and not each.known}) < LEAST_SAMPLED:
             return {}
-        columns = {"mean": (self._scores, self._judge_scores), "share_right": (self._verdicts, self._judge_verdicts)}
+        scores, verdicts, judge_scores, judge_verdicts, *rest = map(list, zip(*self._rows, strict=True))
+        rows: dict[str, Any] = dict(zip(("sampled", "known", "contents", "groups"), rest, strict=True))
         return {
-            name: estimated_mean(
-                own,
-                said,
-                list(self._sampled),
-                known=list(self._known),
-                groups=self._questions,
-                contents=self._contents,
-            )
-            for name, (own, said) in columns.items()
+            "mean": estimated_mean(scores, judge_scores, **rows),
+            "share_right": estimated_mean(verdicts, judge_verdicts, **rows),
         }
 
     def document(self) -> dict[str, Any]:
@@ -263,3 +270,110 @@ class CascadeTally:
 
 def _digest(said: object) -> bytes:
     return blake2b(json.dumps(said, ensure_ascii=True, default=repr).encode("ascii"), digest_size=16).digest()
+
+
+RESAMPLES: Final = 2000
+NORMAL_FROM_ROWS: Final = 500
+"""Rows from which on the bootstrap of a mean and its normal interval agree to all printed digits."""
+
+
+@dataclass(slots=True)
+class MetricTally:
+    """One metric over the rows so far.
+
+    Attributes:
+        line: What reproduces it.
+        scores: Scores of the rows that have one.
+        verdicts: Number of rows by verdict, those without one left out.
+        certain: The same without verdicts that are not to be trusted (UNCERTAIN).
+        statuses: Number of rows by status.
+        warnings: Number of rows by warning.
+        examples: First message of each status, with the row's id.
+        judge: What its judge did; None for a metric that asks none.
+        cascade: Who decided; None for all metrics but auto.
+    """
+
+    line: str = ""
+    scores: array[float] = field(default_factory=lambda: array("d"))
+    verdicts: Counter[bool] = field(default_factory=Counter)
+    certain: Counter[bool] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, tuple[str, str]] = field(default_factory=dict)
+    judge: JudgeTally | None = None
+    cascade: CascadeTally | None = None
+
+    def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
+        """Takes in one result, of the row with this id; `row` itself tells `auto` which rows are alike."""
+        self.line = self.line or result.get("line", "")
+        self.statuses[result["status"]] += 1
+        self.warnings.update(result.get("warnings", ()))
+        if self.cascade is not None:
+            self.cascade.add(result, row)
+        if result["score"] is None:
+            self.examples.setdefault(result["status"], (identifier, result.get("message", "")))
+            return
+        self.scores.append(result["score"])
+        judged = verdict(label, result)
+        if judged is not None:
+            self.verdicts[judged] += 1
+            self.certain[judged] += ScoreWarning.UNCERTAIN not in result.get("warnings", ())
+
+    @property
+    def rows(self) -> int:
+        """Rows with a result."""
+        return self.statuses.total()
+
+    @property
+    def mean(self) -> float:
+        """Mean over scored rows, NaN without any."""
+        return fmean(self.scores) if self.scores else math.nan
+
+    @property
+    def mean_empty_as_wrong(self) -> float:
+        """The same with every empty prediction counted as 0."""
+        rows = len(self.scores) + self.statuses[Status.EMPTY_PREDICTION]
+        return math.fsum(self.scores) / rows if rows else math.nan
+
+    @property
+    def share_right(self) -> float:
+        """Share of rows called right among those with a verdict, NaN without any."""
+        return _share_right(self.verdicts)
+
+    @property
+    def uncertain(self) -> int:
+        """Rows whose verdict is not to be trusted."""
+        return self.verdicts.total() - self.certain.total()
+
+    @property
+    def share_right_certain(self) -> float:
+        """As `share_right`, of the verdicts that are to be trusted."""
+        return _share_right(self.certain)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Rows without a score, by status."""
+        return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
+
+    def summary(self, label: str, note: str = "") -> str:
+        """One line for people: what reproduces the metric, a note on that, and how many rows have no score."""
+        failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
+        return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
+
+    def interval(self) -> tuple[float, float] | None:
+        """95 % bootstrap interval of the mean over rows; None for fewer than two scored rows."""
+        rows = len(self.scores)
+        if rows < 2:
+            return None
+        if rows >= NORMAL_FROM_ROWS:
+            half = 1.959964 * stdev(self.scores) / math.sqrt(rows)
+            return self.mean - half, self.mean + half
+        random = Random(0)  # noqa: S311 - draws rows, hides nothing
+        means = [math.fsum(random.choices(self.scores, k=rows)) / rows for _ in range(RESAMPLES)]
+        cuts = quantiles(means, n=40, method="inclusive")
+        return cuts[0], cuts[-1]
+
+
+def _share_right(verdicts: Counter[bool]) -> float:
+    total = verdicts.total()
+    return verdicts[True] / total if total else math.nan
