@@ -10,6 +10,7 @@ import click
 from typing_extensions import override
 
 from gradewire_cli.lazy_commands import MountedGroup, server_module
+from gradewire_cli.options.common import epilog
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
@@ -119,11 +120,7 @@ class _ListCommand(click.Command):
 @click.command(
     "list",
     cls=_ListCommand,
-    epilog="""\b
-Examples:
-  gradewire models list
-  gradewire models list --server 127.0.0.1:50051     needs nothing here but the client
-""",
+    epilog=epilog("models-list"),
 )
 @connection_options
 @click.pass_context
@@ -167,16 +164,7 @@ class _ModelsGroup(MountedGroup):
     "models",
     cls=_ModelsGroup,
     commands_of=lambda: server_module("gradewire._transport.embedded").models_group(),
-    epilog="""\b
-Examples:
-  gradewire models list
-  gradewire models list --server 127.0.0.1:50051
-  gradewire models build                       the default encoder
-  gradewire models build all-mpnet-base-v2
-  gradewire models build qwen2.5-coder-1.5b-instruct    the default judge (needs gradewire[judge])
-  gradewire models export llmrails/ember-v1    any sentence encoder (needs gradewire[export])
-  gradewire models verify
-""",
+    epilog=epilog("models"),
 )
 def models_command() -> None:
     """Build, export, list and verify the encoders and judges on this machine."""

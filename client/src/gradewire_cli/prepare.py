@@ -12,7 +12,7 @@ import click
 
 from gradewire import AsyncClient
 from gradewire.preparation import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
-from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, option_group
+from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, epilog, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
@@ -152,21 +152,12 @@ _SHOWN_FAILURES = 10
 
 @click.command(
     "prepare",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire prepare references.jsonl --server 127.0.0.1:50051
-  SET=$(gradewire prepare references.jsonl --synthetic inline --quiet)
-  gradewire score answers.jsonl --synthetic prepared --reference-set $SET
-  SET=$(gradewire prepare references.jsonl --generate --out sentences.jsonl)
-  SET=$(gradewire prepare captions.jsonl --metrics cider,bertscore?idf=prepared --quiet)
-  gradewire score captions.jsonl --metrics cider,bertscore?idf=prepared --reference-set $SET
-
-{metrics_help()}
-
-The same references again compute nothing, and after a break the same command goes on where it stopped.
-
-{exit_codes(failed_rows="some rows could not be prepared")}""",
+    epilog=epilog(
+        "prepare",
+        columns=ALIAS_HELP,
+        metrics=metrics_help(),
+        exit_codes=exit_codes(failed_rows="some rows could not be prepared"),
+    ),
 )
 @input_options
 @metric_options

@@ -10,7 +10,7 @@ import click
 from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.lazy_commands import server_module
-from gradewire_cli.options.common import INPUT_FILE
+from gradewire_cli.options.common import INPUT_FILE, epilog
 from gradewire_cli.options.metrics import GivenPrompt, read_bytes, read_prompt_file, with_prompts
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
@@ -83,16 +83,7 @@ _MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 @click.group(
     "prompt",
-    epilog="""\b
-Examples:
-  gradewire prompt list
-  gradewire prompt show lave answers.jsonl --row 3
-  gradewire prompt show 'lave?mode=rationale' answers.jsonl --row 3 --ids
-  gradewire prompt export lave > mine.toml             then change it, its name first
-  gradewire prompt check mine.toml
-  gradewire prompt show lave answers.jsonl --prompt mine.toml
-  gradewire score answers.jsonl --metrics lave --prompt mine.toml --out scores.jsonl
-""",
+    epilog=epilog("prompt"),
 )
 def prompt_command() -> None:
     """Look at what judges are shown, and write prompts of your own."""

@@ -9,7 +9,7 @@ import click
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.shared import scorer_of
 from gradewire_cli.lazy_commands import MountedGroup, server_module
-from gradewire_cli.options.common import INPUT_FILE, option_group
+from gradewire_cli.options.common import INPUT_FILE, epilog, option_group
 from gradewire_cli.options.connection import MAX_PORT
 from gradewire_cli.problems import one_line_errors
 from gradewire_proto.exit_codes import ExitCode
@@ -62,20 +62,7 @@ def _option(info: SettingInfo) -> click.Option:
 @click.command(
     "serve",
     cls=ServeCommand,
-    epilog="""\b
-Every setting is a flag, a variable and a key of the TOML file of --config, under one name; a flag wins over the
-variable, the variable over the file. Secrets belong into variables or the file: everybody can read a command line.
-
-\b
-Examples:
-  gradewire serve
-  gradewire serve --port 0 --http-port 0            any free ports; the address is printed
-  gradewire serve --config server.toml --memory-max-bytes 1GiB
-  GRADEWIRE_REDIS_URL=redis://cache:6379 gradewire serve --print-settings
-
-\b
-Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 a setting is wrong.
-""",
+    epilog=epilog("serve"),
 )
 @click.option("--print-settings", is_flag=True, help="Print all settings as TOML, secrets as stars, and exit.")
 @click.pass_context
@@ -96,13 +83,7 @@ def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any)
     cls=MountedGroup,
     # Not by way of the server, which is not needed here and takes a second to import.
     commands_of=lambda: server_module("gradewire_triton.cli").triton,
-    epilog="""\b
-Examples:
-  gradewire triton up                          every built model, any free ports; Ctrl-C stops it
-  gradewire triton up --grpc-port 8001 --detach
-  gradewire triton status
-  gradewire triton down
-""",
+    epilog=epilog("triton"),
 )
 def triton_command() -> None:
     """Run the real Triton server on this machine, without a GPU and without NVIDIA's container.
@@ -173,20 +154,7 @@ def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: 
 
 @click.command(
     "gateway",
-    epilog="""\b
-A server on this machine needs no gateway of its own: gradewire serve --http-api-port 8080 starts one.
-Tokens, deadlines and limits are the server's: callers send the header Authorization: Bearer TOKEN.
-Posts of frameworks for reinforcement learning are answered as --rewards-… say (docs/guides/rl-rewards.md).
-Without --name it goes by the names of the loopback address where it listens there, elsewhere by any.
-
-\b
-Examples:
-  gradewire gateway --address scores.internal:50051
-  gradewire gateway --address scores.internal:50051 --tls-ca ca.pem --host 0.0.0.0 --cert site.pem --key site.key
-
-\b
-Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 wrong usage.
-""",
+    epilog=epilog("gateway"),
 )
 @click.option("--address", metavar="HOST:PORT", required=True, help="The server's address of gRPC.")
 @click.option("--tls", is_flag=True, help="Use TLS to the server; --tls-ca says so too.")

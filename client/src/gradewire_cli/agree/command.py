@@ -19,7 +19,7 @@ from gradewire_cli.agree.tables import (
     system_notes,
     write_page,
 )
-from gradewire_cli.options.common import OUTPUT_FILE
+from gradewire_cli.options.common import OUTPUT_FILE, epilog
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt
 from gradewire_cli.results.interval_notes import agreement_interval_notes
 from gradewire_cli.results.table_formats import TableFiles, all_tables_option, table_file_options
@@ -74,23 +74,7 @@ def _optional_tables(result: AgreementResult) -> list[str]:
 
 @click.command(
     "agree",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire agree answers.jsonl --metrics smile,exact_match
-  gradewire agree answers.jsonl --metrics smile:v1,smile:fast --compare smile:fast smile:v1 --report report.html
-  gradewire agree answers.jsonl --metrics all --compare-all --statistics pearson,auc,accuracy,f1
-  gradewire agree vqa.csv --map labels=rater1,rater2,rater3,rater4,rater5 --labels lave --by group
-  gradewire agree unlabelled.jsonl --metrics smile,exact_match --against lave
-  gradewire agree answers.jsonl --scores scores.jsonl --json agreement.json --markdown agreement.md
-
-Labels in [0, 1] count as right from 0.5 upward; with other labels there are no figures of verdicts and no AUC.
-Intervals are 95 % percentile intervals over draws of whole questions; statistics of ranks use 1000 draws at most,
-because every draw has to be ranked again. "{"cells' mean"}" is the mean over the cells (data set and model).
-
-Rows that failed are counted beside the figures and do not change the exit code.
-
-{exit_codes(failed_rows="")}""",
+    epilog=epilog("agree", columns=ALIAS_HELP, exit_codes=exit_codes(failed_rows="")),
 )
 @labelled_run_options
 @click.option(

@@ -1,8 +1,11 @@
-"""Options that several commands take: files, choices, groups of rows."""
+"""Options that several commands take (files, choices, groups of rows), and the ends of their help."""
 
 from __future__ import annotations
 
+import functools
 import math
+import tomllib
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
@@ -61,6 +64,17 @@ def option_group(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
         return command
 
     return add
+
+
+def epilog(command: str, **blocks: str) -> str:
+    """Return the end of a command's --help, as help.toml has it, with these blocks in their places."""
+    text: str = _help_texts()[command]["end"]
+    return text.format_map(blocks)
+
+
+@functools.cache
+def _help_texts() -> dict[str, Any]:
+    return tomllib.loads((resources.files("gradewire_cli") / "help.toml").read_text(encoding="utf-8"))
 
 
 def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:

@@ -16,6 +16,7 @@ from gradewire_cli.options.common import (
     FailOn,
     check_resume,
     choice_option,
+    epilog,
     fail_on_option,
     grouping_options,
     option_group,
@@ -348,35 +349,12 @@ def _table_line(identifier: str, cells: Iterable[str]) -> str:
 
 @click.command(
     "score",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire score answers.jsonl --out scores.jsonl
-  gradewire score answers.jsonl --out scores.jsonl --resume
-  gradewire score 'runs/*.csv' --out scores.parquet --keep-columns model,split --summary-json summary.json
-  gradewire score vqa.csv --map prediction=model_output --metrics smile:fast,exact_match --format table
-  gradewire score answers.parquet --server 127.0.0.1:50051 --metrics 'smile:v1/1?sentence_weight=0.5'
-  gradewire score answers.jsonl --metrics 'bertscore?layer=5&measure=recall,bleu,bleu?max_ngram=2'
-  gradewire score captions.jsonl --metrics 'meteor,cider?corpus=prepared'
-  gradewire score answers.jsonl --metrics all --out scores.jsonl
-  gradewire score answers.jsonl --metrics smile,lave --judge qwen2.5-coder-1.5b-instruct --out scores.jsonl
-  gradewire score vqa.jsonl --metrics 'lave?mode=rationale' --prompt mine.toml --out scores.jsonl
-  gradewire score answers.jsonl --metrics lave --dry-run --judge-url https://host/v1 --judge-remote-model NAME \\
-      --judge-input-price 0.15 --judge-output-price 0.60
-  gradewire score results.json --from vqa --questions questions.json --annotations annotations.json \\
-      --metrics vqa_accuracy,smile
-  gradewire score runs.jsonl --metrics smile,exact_match --by model,model+dataset --baseline base
-  gradewire score results/my-model --from lm-eval --metrics smile --keep-columns lm_eval_exact_match
-  gradewire score logs/run.eval --from inspect --metrics smile,exact_match
-  gradewire score outputs/model_MMStar.xlsx --from vlmevalkit --metrics smile
-  cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
-
-{metrics_help()}
-
-What counts a prepared corpus (cider, idf=prepared) counts the references of FILE, unless --reference-set or
-reference_set=NAME names another set.
-
-{exit_codes(failed_rows="some rows have no score (see --fail-on)")}""",
+    epilog=epilog(
+        "score",
+        columns=ALIAS_HELP,
+        metrics=metrics_help(),
+        exit_codes=exit_codes(failed_rows="some rows have no score (see --fail-on)"),
+    ),
 )
 @scoring_options
 @official_options
