@@ -19,8 +19,8 @@ from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, on
 from gradewire_cli.results.journal import check_outputs, replacing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, input_options
-from gradewire_cli.scoring.metrics import over_a_file, written_metrics
-from gradewire_cli.scoring.plan import FileReferences, judge_remarks
+from gradewire_cli.scoring.corpus import FileReferences, over_a_file
+from gradewire_cli.scoring.plan import judge_remarks, written_metrics
 from gradewire_proto.exit_codes import ExitCode
 
 _METRIC = "synthetic"

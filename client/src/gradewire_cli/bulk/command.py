@@ -45,7 +45,8 @@ from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summ
 from gradewire_cli.results.table_formats import write_json
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, column_options, input_file
-from gradewire_cli.scoring.plan import ScorePlan, resolve_plan, takes_corpus
+from gradewire_cli.scoring.corpus import takes_corpus
+from gradewire_cli.scoring.plan import ScorePlan, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
 from gradewire_proto.exit_codes import ExitCode
 

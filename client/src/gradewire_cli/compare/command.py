@@ -28,8 +28,7 @@ from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
 from gradewire_cli.scoring.labelled_run import draw_options
-from gradewire_cli.scoring.metrics import ALL_METRICS
-from gradewire_cli.scoring.plan import scoring_options
+from gradewire_cli.scoring.plan import ALL_METRICS, scoring_options
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_stats.comparison.groups import RESAMPLES
 

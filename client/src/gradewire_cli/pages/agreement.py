@@ -27,9 +27,10 @@ from gradewire_cli.pages.page import (
     Terms,
 )
 from gradewire_cli.pages.texts import MINUS, Album, ShownText, signed, visible
-from gradewire_cli.results.tables import UNDEFINED, Cell, Table, Value, count, estimated, p_of
+from gradewire_cli.results.tables import STATISTICS, UNDEFINED, Cell, Table, Value, count, estimated, p_of
 from gradewire_stats.annotators import SHOWN_PAIRS
 from gradewire_stats.curves import metric_curves
+from gradewire_stats.point_estimates import ALL_STATISTICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,26 +43,6 @@ if TYPE_CHECKING:
     from gradewire_stats.point_estimates import Statistic
 
 
-STATISTICS: dict[Statistic, tuple[str, str]] = {
-    "pearson": ("Pearson", "linear correlation of score and label, at most 1"),
-    "spearman": ("Spearman", "correlation of ranks, at most 1"),
-    "kendall": (
-        "Kendall τ-b",
-        "pairs of rows in the same order less those in the opposite one, corrected for ties",
-    ),
-    "auc": ("ROC-AUC", "chance that a right answer scores above a wrong one, ties half; 0.5 is guessing"),
-    "pairwise": (
-        "Pairwise",
-        "share of pairs of answers to one question with different labels that are ordered rightly",
-    ),
-    "accuracy": ("Accuracy", "share of rows on which the metric's verdict is the label"),
-    "f1": ("F1", "harmonic mean of precision and recall of the verdict right"),
-    "macro_f1": ("Macro-F1", "mean of the F1 of right and of wrong"),
-    "precision": ("Precision", "share of rows judged right that are right"),
-    "recall": ("Recall", "share of right rows that are judged right"),
-    "positive_rate": ("Positive rate", "share of rows judged right"),
-    "deviation": ("Deviation", "mean verdict less mean label: above 0 the metric flatters"),
-}
 CELL_KINDS = {"dataset": "Data set", "model": "Model", "group": "Group"}
 # Values in the table of cells, and lines of one metric there; lines of the paired differences.
 CELL_VALUES = 6000
@@ -182,7 +163,7 @@ def comparison_table(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES
     rows: list[list[Cell]] = [
         [
             f"{pair.metric} {MINUS} {pair.baseline}",
-            STATISTICS[pair.statistic][0],
+            STATISTICS[pair.statistic]["on_pages"],
             count(pair.rows),
             _over_cells(estimated(pair.mean_of_cells), pair.cells, pair.cells_in_all),
             p_of(pair.mean_of_cells),
@@ -210,7 +191,7 @@ def defined_statistics(agreement: AgreementReport) -> list[Statistic]:
         for statistic, estimate in cell.estimates.items()
         if not math.isnan(estimate.value)
     }
-    return [statistic for statistic in STATISTICS if statistic in defined]
+    return [statistic for statistic in ALL_STATISTICS if statistic in defined]
 
 
 def explanations(agreement: AgreementReport) -> list[tuple[str, str]]:
@@ -224,17 +205,17 @@ def explanations(agreement: AgreementReport) -> list[tuple[str, str]]:
             if statistic in cell.estimates
         ]
         draws = max((one.resamples + one.undefined for one in estimates if one.resamples), default=0)
-        title, meaning = STATISTICS[statistic]
+        title, meaning = STATISTICS[statistic]["on_pages"], STATISTICS[statistic]["meaning"]
         written.append((title, f"{meaning} (interval from {draws:,} draws)" if draws else meaning))
     return written
 
 
 def _names(statistics: Sequence[Statistic]) -> list[str]:
-    return [STATISTICS[statistic][0] for statistic in statistics]
+    return [STATISTICS[statistic]["on_pages"] for statistic in statistics]
 
 
 def _meanings(statistics: Sequence[Statistic]) -> dict[str, str]:
-    return dict(STATISTICS[statistic] for statistic in statistics)
+    return {STATISTICS[statistic]["on_pages"]: STATISTICS[statistic]["meaning"] for statistic in statistics}
 
 
 def _with_intervals(title: str, rows: Sequence[Sequence[Cell]]) -> str:
@@ -337,7 +318,7 @@ def _size(report: ReportInput) -> str:
 def _overview(report: ReportInput) -> Section:
     statistics = defined_statistics(report.agreement)
     charts = [
-        overview_chart(report.agreement, statistic, STATISTICS[statistic][0])
+        overview_chart(report.agreement, statistic, STATISTICS[statistic]["on_pages"])
         for statistic in _CHARTS
         if statistic in statistics
     ]

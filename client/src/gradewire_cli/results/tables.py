@@ -6,8 +6,10 @@ import math
 import re
 import shutil
 import sys
+import tomllib
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TextIO
+from importlib import resources
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
@@ -16,27 +18,16 @@ if TYPE_CHECKING:
 
     from gradewire_stats.agreement_table import CellAgreement
     from gradewire_stats.intervals import CellsMean, Difference, Estimate
-    from gradewire_stats.point_estimates import Statistic
 
 
 UNDEFINED = "-"
+STATISTICS: Final[dict[str, dict[str, str]]] = tomllib.loads(
+    (resources.files("gradewire_cli.results") / "statistics.toml").read_text(encoding="utf-8")
+)
+TITLES: Final = {statistic: names["in_tables"] for statistic, names in STATISTICS.items()}
 # Characters between two columns of a table in a terminal.
 _GAP = 3
 
-TITLES: dict[Statistic, str] = {
-    "pearson": "Pearson",
-    "spearman": "Spearman",
-    "kendall": "tau-b",
-    "auc": "AUC",
-    "accuracy": "accuracy",
-    "f1": "F1",
-    "macro_f1": "macro-F1",
-    "precision": "precision",
-    "recall": "recall",
-    "positive_rate": "positive rate",
-    "deviation": "deviation",
-    "pairwise": "pairwise",
-}
 ALL_ROWS = "all rows"
 # Rows that lack what other rows of the table have.
 NO_NAME = "(none)"

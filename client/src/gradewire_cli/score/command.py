@@ -51,7 +51,8 @@ from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, official_options
 from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.score.dry_run import DryRun
-from gradewire_cli.scoring.plan import ScorePlan, refuse_part_of_a_request, resolve_plan, scoring_options
+from gradewire_cli.scoring.corpus import refuse_part_of_a_request
+from gradewire_cli.scoring.plan import ScorePlan, resolve_plan, scoring_options
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_proto.exit_codes import ExitCode
 

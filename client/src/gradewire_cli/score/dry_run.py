@@ -13,8 +13,7 @@ from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metri
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.scoring.metrics import written_metrics
-from gradewire_cli.scoring.plan import judge_name, labelled_metrics, runs_elsewhere
+from gradewire_cli.scoring.plan import judge_name, labelled_metrics, runs_elsewhere, written_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,8 +19,7 @@ from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
-from gradewire_cli.scoring.metrics import ALL_METRICS
-from gradewire_cli.scoring.plan import resolve_plan, scoring_options
+from gradewire_cli.scoring.plan import ALL_METRICS, resolve_plan, scoring_options
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_stats.annotators import LabelRule
 

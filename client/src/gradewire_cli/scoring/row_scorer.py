@@ -2,49 +2,58 @@
 
 import asyncio
 import contextlib
-import itertools
 import re
-import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias
 
 import click
 
 from gradewire import AsyncClient, ScoreReport
+from gradewire._calls.background import IterableReader
 from gradewire._calls.requests import counting_over_request
 from gradewire.errors import DeadlineExceeded, InconsistentReplies, TransportError
 from gradewire.results import MetricScore, Status
 from gradewire_cli.options.connection import BATCH_DEADLINE_S
 from gradewire_cli.results.progress import Progress
 from gradewire_cli.rows.row import Row, item_with_picture
-from gradewire_cli.scoring.plan import BATCHES_IN_FLIGHT, AdaptiveBatchSize, ScorePlan
+from gradewire_cli.scoring.corpus import BATCH_ROWS
+from gradewire_cli.scoring.plan import ScorePlan
 
-T = TypeVar("T")
+BATCHES_IN_FLIGHT = 4
+# A judge on a CPU takes a second or more for a row, one on a GPU a hundredth: the first requests find out.
+FIRST_JUDGED_ROWS = 4
+# Requests of a judge's rows are made larger below, and smaller above: results show as progress, and what is in flight
+# is done long before a deadline.
+_QUICK_S = 10.0
+_SLOW_S = 60.0
 
 
-async def in_daemon_thread(read: Callable[[], T]) -> T:
-    """Result of `read`, which runs in a thread that does not keep the program alive.
+class AdaptiveBatchSize:
+    """Number of rows in the next request: small for a judge of unknown speed, then by the time that answers take.
 
-    Standard input may be silent for hours, and Ctrl-C must not wait for it.
+    Where no judge is asked, requests are as large as they get. `deadline_s` is that of one request, seconds.
     """
-    outcome: Future[T] = Future()
-    # From here on it cannot be cancelled: who gives up waiting leaves the thread behind, with its result.
-    outcome.set_running_or_notify_cancel()
 
-    def work() -> None:
-        try:
-            value = read()
-        except Exception as error:  # noqa: BLE001 - handed to those who wait
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(value)
+    def __init__(self, *, judged: bool, deadline_s: float) -> None:
+        self.rows = FIRST_JUDGED_ROWS if judged else BATCH_ROWS
+        self._judged = judged
+        self._slow_s = min(_SLOW_S, deadline_s / BATCHES_IN_FLIGHT)
+        self._quick_s = min(_QUICK_S, self._slow_s / 2)
 
-    threading.Thread(target=work, name="gradewire-reader", daemon=True).start()
-    return await asyncio.wrap_future(outcome)
+    def took(self, seconds: float, *, rows: int, computed: int) -> None:
+        """Learns how long a request took, unless fewer than half of its rows had to be computed.
+
+        The others were answered from a cache alone, which says nothing of how long a judge takes.
+        """
+        if not self._judged or 2 * computed < rows:
+            return
+        if seconds > self._slow_s:
+            self.rows = max(1, self.rows // 2)
+        elif seconds < self._quick_s and rows >= self.rows:
+            self.rows = min(BATCH_ROWS, 2 * self.rows)
 
 
 Scores: TypeAlias = "Mapping[str, MetricScore]"
@@ -80,33 +89,24 @@ class RowRetries:
             answers: What came back, one per item; changed in place.
             score: Sends some items once more.
         """
-        if not self.most:
-            return answers
-        waiting = self._waiting(answers)
-        self.rows += len(waiting)
+        waiting = self._waiting(answers) if self.most else []
         first = len(waiting)
-        for _ in range(self.most if waiting else 0):
-            results = [
-                (label, result)
-                for index in waiting
-                for label, result in answers[index].items()
-                if self._may_come(result)
-            ]
-            pause_s = max(result.retry_after_s or 0.0 for _, result in results)
-            click.echo(f"{_example(*results[0])}: {len(waiting)} rows are sent again in {pause_s:g} s", err=True)
+        self.rows += first
+        for _ in range(self.most):
+            pending = [item for index in waiting for item in answers[index].items() if self._may_come(item[1])]
+            if not pending:
+                break
+            pause_s = max(result.retry_after_s or 0.0 for _, result in pending)
+            click.echo(f"{_example(*pending[0])}: {len(waiting)} rows are sent again in {pause_s:g} s", err=True)
             await asyncio.sleep(pause_s)
             try:
                 again = await score([items[index] for index in waiting])
             except TransportError:
                 break  # what is there stands; --resume goes on with the rest
             for index, scores in zip(waiting, again, strict=True):
-                answers[index] = {
-                    label: scores[label] if self._may_come(result) else result
-                    for label, result in answers[index].items()
-                }
+                kept = {label: each for label, each in answers[index].items() if not self._may_come(each)}
+                answers[index] = {label: kept.get(label, scores[label]) for label in answers[index]}
             waiting = self._waiting(answers)
-            if not waiting:
-                break
         self.scored += first - len(waiting)
         return answers
 
@@ -225,16 +225,19 @@ class RowScorer:
                     progress.done(already)
 
     async def _batches(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
-        remaining = iter(rows)
+        # Its thread may wait for standard input for hours, and Ctrl-C does not wait for it.
+        reader = IterableReader(rows)
+        remaining = aiter(reader)
         waiting: deque[asyncio.Task[list[ScoredRow]]] = deque()
         try:
-            while batch := await in_daemon_thread(lambda: list(itertools.islice(remaining, self._batch_size.rows))):
+            while batch := await _first_of(remaining, self._batch_size.rows):
                 waiting.append(asyncio.create_task(self._score_batch(batch)))
                 if len(waiting) >= BATCHES_IN_FLIGHT:
                     yield await waiting.popleft()
             while waiting:
                 yield await waiting.popleft()
         finally:
+            reader.close()
             for task in waiting:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
@@ -299,3 +302,12 @@ class RowScorer:
         said = {"file": row.file, "picture_digest": row.picture_digest, "input": dict(row.kept_columns)}
         place = {"id": row.id, "index": row.index} | {name: value for name, value in said.items() if value}
         return ScoredRow(row, {**place, "scores": results, "digest": row.digest}, scores)
+
+
+async def _first_of(rows: AsyncIterator[Row], most: int) -> list[Row]:
+    first: list[Row] = []
+    async for row in rows:
+        first.append(row)
+        if len(first) >= most:
+            break
+    return first
