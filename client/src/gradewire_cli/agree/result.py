@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import draws_by_statistic
-from gradewire_cli.scoring.accuracy_tables import people_of
 from gradewire_cli.scoring.labelled_run import described_run
 from gradewire_stats.curves import abstention
 from gradewire_stats.intervals import LEAST_QUESTIONS
@@ -16,7 +15,7 @@ from gradewire_stats.point_estimates import MissingScipyError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradewire_cli.scoring.accuracy_tables import People
+    from gradewire_cli.results.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
     from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
@@ -55,7 +54,7 @@ class AgreementResult:
     @property
     def people(self) -> People:
         """Who labelled the rows."""
-        return people_of(self.labelled.against)
+        return self.labelled.people
 
     def abstention(self, label: str) -> Abstention | None:
         """Accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gradewire_cli.pages.agreement import write_report
 from gradewire_cli.pages.agreement_input import ReportInput, ReportRow
 from gradewire_cli.pages.page import today
+from gradewire_cli.results.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_cli.results.interval_notes import NamedEstimate, agreement_interval_notes, interval_notes
 from gradewire_cli.results.tables import (
     ALL_ROWS,
@@ -25,7 +26,6 @@ from gradewire_cli.results.tables import (
     number,
     of_cells,
 )
-from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_stats.annotators import SHOWN_PAIRS
 from gradewire_stats.point_estimates import ALL_STATISTICS
 from gradewire_stats.systems import LEAST_MODELS, MOST_MODELS
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire_cli.agree.result import AgreementResult
-    from gradewire_cli.scoring.accuracy_tables import People
+    from gradewire_cli.results.accuracy_tables import People
     from gradewire_stats.agreement_table import AgreementReport, CellAgreement, Level, MetricAgreement
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.intervals import Estimate

@@ -15,6 +15,7 @@ from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.results import ScoreWarning
 from gradewire_cli.problems import InputError
+from gradewire_cli.results.accuracy_tables import People
 from gradewire_cli.results.results_file import read_results, verdict
 from gradewire_cli.results.table_file import TABLE_SUFFIXES
 from gradewire_cli.results.tallies import MetricTally
@@ -262,6 +263,11 @@ class LabelledRows:
     def lengths_words(self) -> NDArray[np.float64]:
         """float64[rows], words between spaces of each prediction; NaN where it cannot be read."""
         return np.array(self._words)
+
+    @property
+    def people(self) -> People:
+        """Names of whoever labelled the rows."""
+        return People() if self.against is None else People.evaluator(self.against.label)
 
     @property
     def unreadable_labels(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import CELLS_MEAN, Table, Value, bare, cell_names, cells_mean, count, estimated
@@ -11,13 +11,12 @@ from gradewire_cli.results.tables import CELLS_MEAN, Table, Value, bare, cell_na
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradewire_cli.scoring.labelled_rows import EvaluatorLabels
     from gradewire_stats.verdicts import ModelAccuracyTable
 
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Who says what is right, as tables call it.
+    """Names that tables have for whoever labelled the rows.
 
     Attributes:
         name: human, or the label of an evaluator.
@@ -33,24 +32,16 @@ class People:
     judge: str = "people judge"
     several: str = "people"
 
+    @classmethod
+    def evaluator(cls, label: str) -> Self:
+        """Return what tables call an evaluator in the place of people."""
+        title = f"{label}'s accuracy, over all rows that it judged"
+        return cls(label, f"{label}'s", title, judge=f"{label} judges", several=label)
+
     @property
     def all_rows(self) -> str:
         """Name of the line over all rows."""
         return f"{self.name}, all rows"
-
-
-def people_of(against: EvaluatorLabels | None) -> People:
-    """What tables call who labelled the rows."""
-    if against is None:
-        return People()
-    label = against.label
-    return People(
-        name=label,
-        possessive=f"{label}'s",
-        accuracy_title=f"{label}'s accuracy, over all rows that it judged",
-        judge=f"{label} judges",
-        several=label,
-    )
 
 
 def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
