@@ -19,7 +19,7 @@ from gradewire_cli.options.judge import JudgePrices
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.manifest import RunCounts
-from gradewire_cli.results.manifest_file import output_digest, reading_parameters
+from gradewire_cli.results.manifest_entries import output_digest, reading_parameters
 
 Make = Callable[..., Bulk]
 OTHER = b'{"metrics": "of another run"}'

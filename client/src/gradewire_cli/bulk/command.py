@@ -37,8 +37,17 @@ from gradewire_cli.options.metrics import (
 )
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors, redacted, redacted_url
 from gradewire_cli.results.journal import check_outputs
-from gradewire_cli.results.manifest import InputDigest, RunClock, RunCounts, RunManifest, usable_cores, versions
-from gradewire_cli.results.manifest_file import cost_of, counts_of, metric_fields, output_digest, reading_parameters
+from gradewire_cli.results.manifest import InputDigest, RunCounts, RunManifest
+from gradewire_cli.results.manifest_entries import (
+    RunClock,
+    cost_of,
+    counts_of,
+    metric_fields,
+    output_digest,
+    reading_parameters,
+    usable_cores,
+    versions,
+)
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import with_lines
 from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summary_document

@@ -27,8 +27,9 @@ from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metr
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors, silence_stdout
 from gradewire_cli.results.groups import GroupColumn, GroupedScores, breakdowns, check_comparable
 from gradewire_cli.results.journal import check_outputs, files_of, refuse_existing
-from gradewire_cli.results.manifest import RunClock, RunManifest, versions
-from gradewire_cli.results.manifest_file import (
+from gradewire_cli.results.manifest import RunManifest
+from gradewire_cli.results.manifest_entries import (
+    RunClock,
     cost_of,
     counts_of,
     digests_of,
@@ -39,11 +40,12 @@ from gradewire_cli.results.manifest_file import (
     reading_parameters,
     row_output_options,
     save_manifest,
+    versions,
 )
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import ResultsFile, count_results, encode_rows, may_pass, read_results
+from gradewire_cli.results.results_table import check_whole, is_table, part_of, write_table
 from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summary_document
-from gradewire_cli.results.table_file import check_whole, is_table, part_of, write_table
 from gradewire_cli.results.table_formats import write_json
 from gradewire_cli.results.tables import number
 from gradewire_cli.rows.files import STDIN

@@ -17,7 +17,7 @@ from gradewire.results import ScoreWarning
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.accuracy_tables import People
 from gradewire_cli.results.results_file import read_results, verdict
-from gradewire_cli.results.table_file import TABLE_SUFFIXES
+from gradewire_cli.results.results_table import TABLE_SUFFIXES
 from gradewire_cli.results.tallies import MetricTally
 from gradewire_stats.agreement_table import JudgedRows
 from gradewire_stats.annotators import LabelRule, consensus, ratings_of
