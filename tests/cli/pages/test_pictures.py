@@ -15,7 +15,7 @@ from tests.cli.pages.samples import HOSTILE, report_of
 
 from gradewire_cli.pages import texts
 from gradewire_cli.pages.agreement import render
-from gradewire_cli.pages.texts import MAX_PICTURE_BYTES, Album, ShownPicture
+from gradewire_cli.pages.pictures import MAX_PICTURE_BYTES, Album, ShownPicture
 
 if TYPE_CHECKING:
     from gradewire_cli.pages.agreement_input import ReportRow

@@ -7,8 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_cli.results.table_formats import COLUMNS, to_tidy_csv
-from gradewire_cli.results.tables import Table, Value, cells_mean, count, differing, estimated
+from gradewire_cli.results.tables import COLUMNS, Table, Value, cells_mean, count, differing, estimated, to_tidy_csv
 from gradewire_stats.intervals import CellsMean, Difference, Estimate
 
 

@@ -23,8 +23,7 @@ from gradewire_cli.results.manifest_entries import (
     tallied_counts,
     versions,
 )
-from gradewire_cli.results.table_formats import TableFiles, all_tables_option, table_file_options
-from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
+from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, all_tables_option, show_tables, table_file_options
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, named_columns
 
 if TYPE_CHECKING:

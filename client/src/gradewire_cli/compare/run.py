@@ -19,7 +19,7 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import ResultsFile
-from gradewire_cli.results.table_formats import all_tables_option, table_file_options
+from gradewire_cli.results.tables import all_tables_option, table_file_options
 from gradewire_cli.rows.row import with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
 from gradewire_cli.scoring.corpus import refuse_part_of_a_request

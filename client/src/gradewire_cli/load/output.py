@@ -15,8 +15,7 @@ from gradewire_cli.pages.texts import ShownText, cut
 from gradewire_cli.problems import redacted
 from gradewire_cli.results.manifest import RunCounts, RunManifest
 from gradewire_cli.results.manifest_entries import digests_of, forget_manifest, metric_fields, save_manifest, versions
-from gradewire_cli.results.table_formats import write_json
-from gradewire_cli.results.tables import Table, Value, count
+from gradewire_cli.results.tables import Table, Value, count, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

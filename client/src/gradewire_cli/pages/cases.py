@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_cli.pages.agreement_input import ReportInput, ReportRow
-from gradewire_cli.pages.texts import Album, ShownPicture, ShownText, find_window, normal_form, shown, signed, visible
+from gradewire_cli.pages.pictures import Album, ShownPicture
+from gradewire_cli.pages.texts import ShownText, find_window, normal_form, shown, signed, visible
 from gradewire_cli.results.tables import number
 from gradewire_stats.point_estimates import RIGHT_FROM, right, scipy_stats
 
