@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -10,13 +10,13 @@ from gradewire.errors import InvalidRequest
 from gradewire.rewards.shared import scorer_of
 from gradewire_cli.lazy_commands import MountedGroup, server_module
 from gradewire_cli.options.common import INPUT_FILE, epilog, option_group
-from gradewire_cli.options.connection import MAX_PORT
+from gradewire_cli.options.connection import MAX_PORT, tls_of, tls_options
 from gradewire_cli.problems import one_line_errors
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.tracing_settings import endpoint_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
 
     from gradewire_cli.server_settings import SettingInfo
@@ -96,43 +96,44 @@ def triton_command() -> None:
 
 _PREFIX = "rewards_"
 
+_REWARD_OPTIONS: Final[Sequence[tuple[str, Any, Any, str]]] = (
+    ("metric", str, "smile", "Metric that gives the reward."),
+    ("reads", ("score", "correct"), "score", "What of the metric: its score, or its verdict as 1 or 0."),
+    (
+        "extraction",
+        ("auto", "boxed", "tagged", "phrase", "whole"),
+        "auto",
+        "Where the final answer stands in a completion.",
+    ),
+    (
+        "policy",
+        ("exclude", "raise", "hold", "value"),
+        "exclude",
+        "What becomes of samples that could not be scored; never a 0 by itself.",
+    ),
+    ("value", float, None, "Their reward with the policy value, and with no other."),
+    ("empty-value", float, None, "Reward of a completion without an answer; none if unset."),
+    ("deadline-s", float, 60.0, "Deadline of a post."),
+    ("hold-s", float, 40.0, "How long hold tries again."),
+    (
+        "max-failure-rate",
+        float,
+        1.0,
+        "Share of failures among a caller's last 512 rewards above which its posts fail; 1: never.",
+    ),
+    ("slime-key", str, "", "Name under which slime reads it (its --reward-key)."),
+)
+"""Name, type or choices, default and help of each --rewards-… option."""
 reward_options = option_group(
-    click.option("--rewards-metric", default="smile", show_default=True, metavar="METRIC", help="Gives the reward."),
-    click.option(
-        "--rewards-reads",
-        type=click.Choice(["score", "correct"]),
-        default="score",
-        show_default=True,
-        help="What of the metric: its score, or its verdict as 1 or 0.",
-    ),
-    click.option(
-        "--rewards-extraction",
-        type=click.Choice(["auto", "boxed", "tagged", "phrase", "whole"]),
-        default="auto",
-        show_default=True,
-        help="Where the final answer stands in a completion.",
-    ),
-    click.option(
-        "--rewards-policy",
-        type=click.Choice(["exclude", "raise", "hold", "value"]),
-        default="exclude",
-        show_default=True,
-        help="What becomes of samples that could not be scored; never a 0 by itself.",
-    ),
-    click.option("--rewards-value", type=float, help="Their reward with the policy value, and with no other."),
-    click.option("--rewards-empty-value", type=float, help="Reward of a completion without an answer; none if unset."),
-    click.option("--rewards-deadline-s", type=float, default=60.0, show_default=True, help="Deadline of a post."),
-    click.option("--rewards-hold-s", type=float, default=40.0, show_default=True, help="How long hold tries again."),
-    click.option(
-        "--rewards-max-failure-rate",
-        type=float,
-        default=1.0,
-        show_default=True,
-        help="Share of failures among a caller's last 512 rewards above which its posts fail; 1: never.",
-    ),
-    click.option(
-        "--rewards-slime-key", default="", metavar="NAME", help="Name under which slime reads it (its --reward-key)."
-    ),
+    *(
+        click.option(
+            f"--rewards-{name}",
+            type=click.Choice(kind) if isinstance(kind, tuple) else kind,
+            default=default,
+            help=about,
+        )
+        for name, kind, default, about in _REWARD_OPTIONS
+    )
 )
 
 
@@ -157,20 +158,16 @@ def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: 
     epilog=epilog("gateway"),
 )
 @click.option("--address", metavar="HOST:PORT", required=True, help="The server's address of gRPC.")
-@click.option("--tls", is_flag=True, help="Use TLS to the server; --tls-ca says so too.")
-@click.option("--tls-ca", type=INPUT_FILE, help="Authorities of the server's certificate (PEM). Default: gRPC's own.")
-@click.option("--tls-cert", type=INPUT_FILE, help="The gateway's certificate, where the server wants one (PEM).")
-@click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM).")
-@click.option("--tls-server-name", default="", metavar="NAME", help="Name in the server's certificate, if another.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, MAX_PORT), default=8080, show_default=True, help="0 takes a free one.")
+@tls_options
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, MAX_PORT), default=8080, help="0 takes a free one.")
 @click.option("--cert", type=INPUT_FILE, help="Certificate chain to serve HTTPS with (PEM).")
 @click.option("--key", type=INPUT_FILE, help="The key of --cert (PEM).")
 @click.option("--name", "names", multiple=True, metavar="NAME", help="Host name that callers may use.")
-@click.option("--max-requests", type=click.IntRange(1), default=128, show_default=True, help="Requests in flight.")
-@click.option("--max-body-bytes", type=click.IntRange(1), default=32 << 20, show_default=True, help="Of one request.")
-@click.option("--metrics/--no-metrics", default=True, show_default=True, help="Whether GET /metrics shows figures.")
-@click.option("--page/--no-page", default=True, show_default=True, help="Whether GET / shows the page.")
+@click.option("--max-requests", type=click.IntRange(1), default=128, help="Requests in flight.")
+@click.option("--max-body-bytes", type=click.IntRange(1), default=32 << 20, help="Of one request.")
+@click.option("--metrics/--no-metrics", default=True, help="Whether GET /metrics shows figures.")
+@click.option("--page/--no-page", default=True, help="Whether GET / shows the page.")
 @click.option(
     "--otlp-endpoint",
     default="",
@@ -182,20 +179,15 @@ def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: 
     "--trace-sample-ratio",
     type=click.FloatRange(0, 1),
     default=0.1,
-    show_default=True,
     help="Share of requests that are traced where the caller's trace does not say.",
 )
 @reward_options
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
-)
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
 @click.pass_context
 def gateway_command(ctx: click.Context, /, **options: Any) -> None:
     """Answer HTTP with JSON in front of a server; SIGTERM or Ctrl-C stops it in order."""
-    for cert, key in (("tls_cert", "tls_key"), ("cert", "key")):
-        if (options[cert] is None) != (options[key] is None):
-            flags = f"--{cert.replace('_', '-')} and --{key.replace('_', '-')}"
-            raise click.UsageError(f"{flags} belong together: give both, or neither")
+    if (options["cert"] is None) != (options["key"] is None):
+        raise click.UsageError("--cert and --key belong together: give both, or neither")
     serving, settings = server_module("gradewire_gateway.serving"), server_module("gradewire_gateway.settings")
     server_module("gradewire_gateway.observing").configure_log(options["log_level"])
     made = _settings(settings, options)
@@ -212,11 +204,11 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
     return settings.GatewaySettings(
         upstream=settings.UpstreamSettings(
             target=options["address"],
-            tls=options["tls"] or any(options[name] for name in ("tls_ca", "tls_cert", "tls_server_name")),
+            tls=tls_of(options) is not None,
             ca=str(options["tls_ca"] or ""),
             cert=str(options["tls_cert"] or ""),
             key=str(options["tls_key"] or ""),
-            server_name=options["tls_server_name"],
+            server_name=options["tls_server_name"] or "",
         ),
         listen=settings.ListenSettings(
             host=options["host"],

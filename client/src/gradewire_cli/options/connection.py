@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -99,7 +99,7 @@ class ConnectionOptions:
     def arguments(self) -> list[str]:
         """Options as `connection_options` reads them; not the token, which no terminal should show."""
         if self.server is not None:
-            return ["--server", self.server, *_tls_arguments(self.tls)]
+            return ["--server", self.server, *([] if self.tls is None else _tls_arguments(self.tls))]
         here = ["--embedded"] if os.environ.get(SERVER_VARIABLE) else []
         judge = [] if self.judge_server is None else self.judge_server.arguments
         return [*here, *judge, *written_options({"--cache-dir": self.cache_dir})]
@@ -110,6 +110,13 @@ class ConnectionOptions:
         return self.server or "the engine in this process"
 
 
+tls_options = option_group(
+    click.option("--tls", is_flag=True, help="Use TLS to the server; --tls-ca says so too."),
+    click.option("--tls-ca", type=INPUT_FILE, help="Certificate authorities to trust (PEM). Default: gRPC's own."),
+    click.option("--tls-cert", type=INPUT_FILE, help="This client's certificate, where the server wants one (PEM)."),
+    click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM)."),
+    click.option("--tls-server-name", metavar="NAME", help="Name in the server's certificate. Default: the host."),
+)
 credential_options = option_group(
     click.option(
         "--token",
@@ -117,11 +124,7 @@ credential_options = option_group(
         show_envvar=True,
         help="Bearer token for the server (better in the variable, where no process list shows it).",
     ),
-    click.option("--tls", is_flag=True, help="Use TLS; --tls-ca says so too."),
-    click.option("--tls-ca", type=INPUT_FILE, help="Certificate authorities to trust (PEM). Default: gRPC's own."),
-    click.option("--tls-cert", type=INPUT_FILE, help="This client's certificate, where the server wants one (PEM)."),
-    click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM)."),
-    click.option("--tls-server-name", metavar="NAME", help="Name in the server's certificate. Default: the host."),
+    tls_options,
 )
 wait_option = click.option(
     "--wait-s",
@@ -166,25 +169,29 @@ def _check_address(server: str) -> None:
         raise click.UsageError(f"--server {server}: write HOST:PORT, for instance 127.0.0.1:50051")
 
 
-def _tls_of(options: Mapping[str, Any]) -> Tls | None:
-    names = {"tls_ca": "root_certificates", "tls_cert": "certificate_chain", "tls_key": "private_key"}
-    given = {field: options[option] for option, field in names.items() if options[option] is not None}
-    if options["tls_server_name"] is not None:
-        given["server_name"] = options["tls_server_name"]
+_TLS_FIELDS: Final = {
+    "tls_ca": "root_certificates",
+    "tls_cert": "certificate_chain",
+    "tls_key": "private_key",
+    "tls_server_name": "server_name",
+}
+"""Fields of `Tls` by option."""
+
+
+def tls_of(options: Mapping[str, Any]) -> Tls | None:
+    """Read `tls_options`; None where they ask for no encryption.
+
+    Raises:
+        click.UsageError: A certificate is given without its key, or the other way round.
+    """
+    given = {field: options[name] for name, field in _TLS_FIELDS.items() if options[name] is not None}
     if ("certificate_chain" in given) != ("private_key" in given):
         raise click.UsageError("--tls-cert and --tls-key belong together: give both, or neither")
     return Tls(**given) if given or options["tls"] else None
 
 
-def _tls_arguments(tls: Tls | None) -> list[str]:
-    if tls is None:
-        return []
-    named = {
-        "--tls-ca": tls.root_certificates,
-        "--tls-cert": tls.certificate_chain,
-        "--tls-key": tls.private_key,
-        "--tls-server-name": tls.server_name,
-    }
+def _tls_arguments(tls: Tls) -> list[str]:
+    named = {f"--{name.replace('_', '-')}": getattr(tls, field) for name, field in _TLS_FIELDS.items()}
     return written_options(named) or ["--tls"]
 
 
@@ -197,7 +204,7 @@ def server_of(options: Mapping[str, Any]) -> Endpoint:
     """
     _check_address(options["server"])
     with one_line_errors():
-        return Endpoint(options["server"], options["token"], _tls_of(options))
+        return Endpoint(options["server"], options["token"], tls_of(options))
 
 
 def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
@@ -216,7 +223,7 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
         _check_address(server)
     if server is not None and options["cache_dir"] is not None:
         raise click.UsageError("--cache-dir is for scoring in this process: leave it out with --server")
-    tls = _tls_of(options)
+    tls = tls_of(options)
     if server is None and tls is not None:
         raise click.UsageError("--tls and --tls-… are for a connection: give --server HOST:PORT with them")
     judge_server = judge_server_of(options)
