@@ -26,7 +26,7 @@ _TRACED: Final = frozenset({"compare", "leaderboard", "prepare", "score"})
 
 @contextmanager
 def traced_command(arguments: Sequence[str]) -> Iterator[None]:
-    """The span of a command, within which its calls are traced; without a collector nothing is loaded for it.
+    """Yield the span of a command, within which its calls are traced; without a collector nothing is loaded for it.
 
     Args:
         arguments: Of the command line, without the program's name.
@@ -115,7 +115,7 @@ def gradewire() -> None:
 
 
 def main() -> NoReturn:
-    """Runs the command line and exits."""
+    """Run the command line and exit."""
     # gRPC writes a line of its own for every broken header that a caller sends, and no bound of ours sees it.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:

@@ -86,7 +86,7 @@ class MountedGroup(click.Group):
 
 
 def server_module(name: str) -> ModuleType:
-    """A module that needs what the server's part brings.
+    """Return a module that needs what the server's part brings.
 
     Raises:
         InputError: The server's part is not installed; says how to get it.

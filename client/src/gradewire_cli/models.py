@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def server_text(listed: ModelList, place: str) -> str:
-    """Encoders and judges, metrics, and limits of a server; `place` is its address. What it says is made printable."""
+    """Return models, metrics and limits of a server, made printable; `place` is its address."""
     return "".join(f"{printable(line)}\n" for line in _lines(listed, place))
 
 
@@ -91,7 +91,7 @@ _HELP = {
 
 
 def _mounted() -> click.Command:
-    """The model repository's own list.
+    """Return the model repository's own list.
 
     Raises:
         InputError: The server's part is not installed.

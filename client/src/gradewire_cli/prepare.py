@@ -50,7 +50,7 @@ generate_options = option_group(
 
 
 def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
-    """Who writes synthetic answers, as the options of `generate_options` say; None: nobody does.
+    """Return who writes synthetic answers, as the options of `generate_options` say; None: nobody does.
 
     Raises:
         click.UsageError: One needs another one.
@@ -75,7 +75,7 @@ def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
 
 
 def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
-    """Refuses an output that cannot be written, before any work.
+    """Refuse an output that cannot be written, before any work.
 
     Raises:
         InputError: It is there already, or is the input, or the input cannot be read twice.
@@ -88,7 +88,7 @@ def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
 
 
 def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
-    """What a progress line says of sentences."""
+    """Return what a progress line says of sentences."""
     rate = step.synthetic_answers_generated / max(seconds, 1e-9)
     line = f"{step.synthetic_answers_generated} sentences, {rate:.2g}/s"
     fallbacks = step.synthetic_answers_fallback
@@ -96,7 +96,7 @@ def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
 
 
 def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> str:
-    """Writes the rows of a file with their synthetic answers, all or none.
+    """Write the rows of a file with their synthetic answers, all or none.
 
     Args:
         path: Replaced when all is written.
@@ -217,7 +217,7 @@ async def _prepared(
     generation: SyntheticGeneration | None,
     deadline_s: float | None,
 ) -> PrepareReport:
-    """Prepares all entries, and shows how far it is."""
+    """Prepare all entries, and show how far it is."""
     names = ("metrics", "preset", "synthetic", "model")
     named = MetricOptions(**{name: options[name] for name in names}, usual=options["usual"])
     quiet = options["quiet"]

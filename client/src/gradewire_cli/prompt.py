@@ -38,7 +38,7 @@ def shown_rounds(
     place: str,
     ids: bool,
 ) -> Iterator[str]:
-    """All lines about one row; `count` counts the tokens of a round, `ids` prints their numbers too."""
+    """Yield all lines about one row; `count` counts the tokens of a round, `ids` prints their numbers too."""
     yield f"=== {view.title}@{view.digest[:DIGEST_PREFIX_CHARS]}, {place}"
     if view.without_judge:
         yield f"=== {view.without_judge}"

@@ -29,7 +29,7 @@ class ServeCommand(click.Command):
     """Takes its options from the server's settings, so that flag, variable and TOML key cannot drift apart."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The command's own options and one per setting."""
+        """Return the command's own options and one per setting."""
         own = super().get_params(ctx)
         known = {parameter.name for parameter in own}
         infos = server_module("gradewire_cli.server_settings").setting_infos()
@@ -138,7 +138,7 @@ reward_options = option_group(
 
 
 def reward_settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the options say, by the names that the gateway's settings have; raises click.UsageError."""
+    """Return what the options say, by the names that the gateway's settings have; raises click.UsageError."""
     given = {name.removeprefix(_PREFIX): value for name, value in options.items() if name.startswith(_PREFIX)}
     try:
         scorer_of({name: value for name, value in given.items() if name != "slime_key"})

@@ -52,7 +52,7 @@ def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare_all: bool) -> list[tuple[str, str]]:
-    """The pairs to be compared; raises InputError where one names no metric, or one metric twice."""
+    """Return the pairs to be compared; raises InputError where one names no metric, or one metric twice."""
     named = [(label_named(labels, one, "--compare"), label_named(labels, other, "--compare")) for one, other in compare]
     for (one, other), given in zip(named, compare, strict=True):
         if one == other:
@@ -62,7 +62,7 @@ def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare
 
 
 def _optional_tables(result: AgreementResult) -> list[str]:
-    """What the short view leaves out, and how to see it."""
+    """Return what the short view leaves out, and how to see it."""
     names = [f"by {name}" for name in positions_by_level(result.report.metrics[0], SHOWN_LEVELS)]
     if result.systems and result.labelled.against is None:
         names.append("means by model")

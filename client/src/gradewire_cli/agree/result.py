@@ -57,7 +57,7 @@ class AgreementResult:
         return self.labelled.people
 
     def abstention(self, label: str) -> Abstention | None:
-        """Accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""
+        """Return accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""
         return abstention(self.rows.verdicts[label], self.labelled.certain(label), self.by_verdict.labels)
 
 
@@ -69,7 +69,7 @@ def compute_agreement(
     compared: Sequence[Statistic],
     with_groups: bool,
 ) -> AgreementResult:
-    """Computes the figures of what a run collected.
+    """Compute the figures of what a run collected.
 
     `pairs` gives, for the labels of the metrics, those that are compared with one another by the statistics `compared`.
 
@@ -110,7 +110,7 @@ def compute_agreement(
 
 
 def agreement_document(result: AgreementResult) -> dict[str, Any]:
-    """Everything that was computed, as `write_json` takes it."""
+    """Return everything that was computed, as `write_json` takes it."""
     judged = described_run(result.run, result.labelled)
     draws = {"draws": draws_by_statistic(result.report), "least_questions": LEAST_QUESTIONS}
     return {
@@ -138,7 +138,7 @@ def _metric(metric: MetricAgreement, result: AgreementResult) -> dict[str, Any]:
 
 
 def _flat(cell: CellAgreement) -> dict[str, Any]:
-    """The cell with its figures beside the other fields."""
+    """Return the cell with its figures beside the other fields."""
     named = {field.name: getattr(cell, field.name) for field in fields(cell)}
     estimates = named.pop("estimates")
     return {**named, **estimates}

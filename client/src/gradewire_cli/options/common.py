@@ -39,7 +39,7 @@ class FiniteRange(click.FloatRange):
 
 
 def choice_option(*names: str, among: Sequence[str], about: str) -> Callable[[Command], Command]:
-    """An option with one of these values; the first is its default."""
+    """Return an option with one of these values; the first is its default."""
     return click.option(*names, type=click.Choice(among), default=among[0], help=about)
 
 
@@ -56,7 +56,7 @@ def written_options(given: Mapping[str, object]) -> list[str]:
 
 
 def option_group(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """A decorator that adds options, arguments or further groups, in this order."""
+    """Return a decorator that adds options, arguments or further groups, in this order."""
 
     def add(command: Command) -> Command:
         for option in reversed(options):
@@ -78,7 +78,7 @@ def _help_texts() -> dict[str, Any]:
 
 
 def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:
-    """Refuses --resume with --overwrite, and either where no file is written; raises click.UsageError."""
+    """Refuse --resume with --overwrite, and either where no file is written; raises click.UsageError."""
     if options["resume"] and options["overwrite"]:
         raise click.UsageError("--resume and --overwrite exclude each other: leave one out")
     if out is None and (options["resume"] or options["overwrite"]):
@@ -104,7 +104,7 @@ grouping_options = option_group(
 
 
 def read_groupings(given: Sequence[str], option: str = "--by") -> tuple[Grouping, ...]:
-    """Reads --by, or the option that is called so for the messages.
+    """Read --by, or the option that is called so for the messages.
 
     Raises:
         click.UsageError: A name is missing, or stands twice in one group.
@@ -121,7 +121,7 @@ def read_groupings(given: Sequence[str], option: str = "--by") -> tuple[Grouping
 
 
 def groupings_of(options: Mapping[str, Any]) -> tuple[Grouping, ...]:
-    """Reads `grouping_options`; empty without --by, and for commands that do not have it.
+    """Read `grouping_options`; empty without --by, and for commands that do not have it.
 
     Raises:
         click.UsageError: As `read_groupings`; or there is a baseline of nothing.
@@ -135,5 +135,5 @@ def groupings_of(options: Mapping[str, Any]) -> tuple[Grouping, ...]:
 
 
 def written(grouping: Grouping) -> str:
-    """A grouping as --by takes it."""
+    """Return a grouping as --by takes it."""
     return "+".join(grouping)

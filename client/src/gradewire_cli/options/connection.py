@@ -58,7 +58,7 @@ class ConnectionOptions:
     engine_threads: int | None = None
 
     def client(self, transport: Transport | None = None) -> AsyncClient:
-        """A client for these options; `transport`, from tests, takes the place of either connection.
+        """Return a client for these options; `transport`, from tests, takes the place of either connection.
 
         Raises:
             GradewireError: The engine is not installed, or an option is wrong.
@@ -80,7 +80,7 @@ class ConnectionOptions:
 
     @contextlib.asynccontextmanager
     async def open(self, transport: Transport | None = None) -> AsyncGenerator[AsyncClient]:
-        """A client as `client` makes it, closed at the end, of a server that has answered.
+        """Yield a client as `client` makes it, closed at the end, of a server that has answered.
 
         A wrong address shows after `wait_s`; a server that goes away later is waited for until `deadline_s`.
 
@@ -196,7 +196,7 @@ def _tls_arguments(tls: Tls) -> list[str]:
 
 
 def server_of(options: Mapping[str, Any]) -> Endpoint:
-    """Reads `server` and the options of `credential_options`.
+    """Read `server` and the options of `credential_options`.
 
     Raises:
         click.UsageError: Options that exclude each other, or an address without a port.
@@ -208,7 +208,7 @@ def server_of(options: Mapping[str, Any]) -> Endpoint:
 
 
 def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
-    """Reads the options of `connection_options`; --embedded wins over the variable, not over the flag.
+    """Read the options of `connection_options`; --embedded wins over the variable, not over the flag.
 
     Raises:
         click.UsageError: Options that exclude each other, or an address without a port.

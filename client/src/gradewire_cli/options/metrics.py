@@ -26,13 +26,13 @@ class GivenPrompt:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Reads a file; raises InputError where it cannot be read."""
+    """Read a file; raises InputError where it cannot be read."""
     with named_errors(path):
         return path.read_bytes()
 
 
 def read_prompt_file(path: Path) -> GivenPrompt:
-    """Reads a prompt file.
+    """Read a prompt file.
 
     Raises:
         InputError: It cannot be read.
@@ -42,7 +42,7 @@ def read_prompt_file(path: Path) -> GivenPrompt:
 
 
 def with_prompts(metrics: Iterable[Metric], prompts: Sequence[GivenPrompt]) -> list[Metric]:
-    """Puts the text of each --prompt file into its metric: the one that names the file, or names no prompt at all.
+    """Put the text of each --prompt file into its metric: the one that names the file, or names no prompt at all.
 
     Raises:
         InputError: A file is for none of the metrics, or two are for the same.
@@ -154,13 +154,13 @@ class MetricOptions:
     judge_budget: float | None = None
 
     def arguments(self, lines: Iterable[str]) -> list[str]:
-        """The options that reproduce metrics of these lines; one that could not be computed at all has no line."""
+        """Return the options that reproduce metrics of these lines; a metric that was never computed has no line."""
         prompts = (("--prompt", str(given.path)) for given in self.prompts)
         return ["--metrics", ",".join(filter(None, lines)), *itertools.chain(*prompts)]
 
 
 def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
-    """Reads the options of `metric_options` and `judge_options`.
+    """Read the options of `metric_options` and `judge_options`.
 
     Raises:
         click.UsageError: --synthetic prepared without --reference-set, or --risk beside --judge-budget.
@@ -180,13 +180,13 @@ def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
 
 
 def is_usual(metrics: str) -> bool:
-    """Whether these are the usual metrics, and the command line that is read names none."""
+    """Tell whether these are the usual metrics, and the command line that is read names none."""
     source = click.get_current_context().get_parameter_source("metrics")
     return metrics == USUAL_METRICS and source is click.core.ParameterSource.DEFAULT
 
 
 def metrics_help() -> str:
-    """The metrics with their parameters, as a block for a command's help."""
+    """Return the metrics with their parameters, as a block for a command's help."""
     width = max(map(len, METRIC_TYPES)) + 2
     lines = []
     for name in METRIC_TYPES:

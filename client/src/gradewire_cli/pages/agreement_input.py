@@ -85,7 +85,7 @@ _NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {
 
 
 def bounded(report: ReportInput) -> ReportInput:
-    """The same report with names fit to be shown, and without what lies beyond the first 40 metrics.
+    """Return the same report with names fit to be shown, and without what lies beyond the first 40 metrics.
 
     A name may come as a megabyte, hold controls, or be missing in some rows only. It leaves with at most 80 characters,
     distinct where names were distinct; rows without a data set or model where others have one get "(none)". A note says
@@ -135,7 +135,7 @@ def bounded(report: ReportInput) -> ReportInput:
 
 
 def shown_names(names: Iterable[str]) -> dict[str, str]:
-    """The shown form of each name; names that begin alike are numbered, so that none stands for two."""
+    """Return the shown form of each name; names that begin alike are numbered, so that none stands for two."""
     found: dict[str, str] = {"": ""}
     taken = {"", NO_NAME}
     repeated: Counter[str] = Counter()

@@ -43,7 +43,7 @@ class Disagreements:
 def worst(
     scores: NDArray[np.float64], verdicts: NDArray[np.float64], labels: NDArray[np.float64], *, most: int
 ) -> dict[Direction, Disagreements]:
-    """Picks the rows on which a metric and people disagree, those first whose score stands furthest from their label.
+    """Pick the rows on which a metric and people disagree, those first whose score stands furthest from their label.
 
     A row with a verdict is one when the verdict is not the label's side. A row without (or where labels leave [0, 1],
     so that they have no sides) is one when its rank is far off: its places by score and by label are a quarter of the
@@ -93,7 +93,7 @@ def worst(
 
 
 def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[rows]: middle of the places of equal values in ascending order, as a share of all."""
+    """Return float64[rows]: middle of the places of equal values in ascending order, as a share of all."""
     if not len(values):
         return values
     ranks: NDArray[np.float64] = (scipy_stats().rankdata(values) - 0.5) / len(values)
@@ -101,7 +101,7 @@ def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[rows]: the least value among rows with a larger label; infinity without any."""
+    """Return float64[rows]: the least value among rows with a larger label; infinity without any."""
     levels, level = np.unique(labels, return_inverse=True)
     least = np.full(len(levels) + 1, np.inf)
     np.minimum.at(least, level, values)
@@ -110,7 +110,7 @@ def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64])
 
 
 def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """int[shown]: places of the largest values; of equal ones at the edge some, spread evenly over them."""
+    """Return int[shown]: places of the largest values; of equal ones at the edge some, spread evenly over them."""
     order = np.lexsort((np.arange(len(how_bad)), -how_bad))
     if len(how_bad) > most > 0:
         edge = how_bad[order[most - 1]]
@@ -211,7 +211,7 @@ class Cases:
 
 
 def cases(report: ReportInput, album: Album, *, most: int) -> Cases:
-    """Picks the worst disagreements of every metric, so many for each metric and direction, with their pictures."""
+    """Pick the worst disagreements of every metric, so many for each metric and direction, with their pictures."""
     found: defaultdict[int, list[Found]] = defaultdict(list)
     totals: dict[tuple[str, Direction, Basis], int] = {}
     judged = report.judged
@@ -259,7 +259,7 @@ def _case(report: ReportInput, album: Album, position: int, found: Sequence[Foun
 
 
 def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
-    """The prediction with one metric's window marked, if possible of a metric that the answer is shown for."""
+    """Return the prediction with one metric's window marked, if possible of a metric that the answer is shown for."""
     text = normal_form(row.prediction)
     windows = {metric: str(result["best_window"]) for metric, result in row.results.items() if "best_window" in result}
     metric = next((metric for metric in [*first, *windows] if metric in windows), None)
@@ -274,7 +274,7 @@ def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
 
 
 def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
-    """All references as long as there is room, the matched ones in any case."""
+    """Return all references as long as there is room, the matched ones in any case."""
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for metric, result in row.results.items():
         # Of references that all give 0 the first is named, though nothing of it matched.

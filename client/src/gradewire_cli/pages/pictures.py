@@ -64,7 +64,7 @@ class Album:
     embedded_characters: int = field(default=0, init=False)
 
     def picture(self, named: str) -> ShownPicture | None:
-        """What the page has of a picture that a row names by path, URL, data URI or anything else; None without one."""
+        """Return the picture that a row names by path, URL, data URI or anything else; None without one."""
         named = named.strip()
         if not named:
             return None
@@ -76,7 +76,7 @@ class Album:
         return self._file(named, name)
 
     def _held(self, uri: str) -> ShownPicture:
-        """A picture that stands in the row itself."""
+        """Return a picture that stands in the row itself."""
         name = "in the row"
         beginning = _DATA.match(uri[:_MAX_URL_CHARACTERS])
         if beginning is None:
@@ -90,7 +90,7 @@ class Album:
         return self._embedded(content, name)
 
     def _file(self, named: str, name: str) -> ShownPicture:
-        """A picture in a file; anything that names none is shown by its name."""
+        """Return a picture in a file; anything that names none is shown by its name."""
         is_path = Path(named[:_MAX_URL_CHARACTERS]).suffix.lower() in _SUFFIXES and len(named) <= _MAX_URL_CHARACTERS
         # Two slashes or backslashes name another machine on some systems: looking there would be fetching.
         if not is_path or self.rows_folder is None or named.startswith(("//", "\\\\")) or "://" in named:
@@ -109,7 +109,7 @@ class Album:
         return self._embedded(content, name, link)
 
     def _embedded(self, content: bytes, name: str, link: str = "") -> ShownPicture:
-        """The picture itself where there is room for it; its kind is what its bytes say."""
+        """Return the picture itself where there is room for it; its kind is what its bytes say."""
         kind = _kind(content)
         if kind is None:
             return ShownPicture(name, note="no PNG, JPEG, GIF, WebP or AVIF: not shown")

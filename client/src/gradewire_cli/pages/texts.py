@@ -38,7 +38,7 @@ class FoundWindow:
 
 
 def find_window(text: str, window: str) -> FoundWindow | None:
-    """Looks for the stretch of `text` that normalises to `window`.
+    """Look for the stretch of `text` that normalises to `window`.
 
     Args:
         text: Raw, in normal form NFC.
@@ -85,7 +85,7 @@ def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
 
 
 def _likeness(lemma: str, word: str) -> float:
-    """Share of the longer word that both begin with: inflection changes ends, mostly."""
+    """Return share of the longer word that both begin with: inflection changes ends, mostly."""
     if lemma[0] != word[0]:
         return 0.0
     common = takewhile(lambda pair: pair[0] == pair[1], zip(lemma, word, strict=False))
@@ -138,17 +138,17 @@ def name_of(text: str) -> ShownText:
 
 
 def visible(text: str) -> str:
-    """The text with every unseen character written out, such as "[U+202E]"."""
+    """Return the text with every unseen character written out, such as "[U+202E]"."""
     return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
 
 def normal_form(text: str) -> str:
-    """NFC, which is what the metrics see; positions in a text are positions in this form."""
+    """Return NFC, which is what the metrics see; positions in a text are positions in this form."""
     return unicodedata.normalize("NFC", text)
 
 
 def shown(text: str, *, max_characters: int, mark: FoundWindow | None = None) -> ShownText:
-    """Cuts a text in normal form around its marked stretch.
+    """Cut a text in normal form around its marked stretch.
 
     Args:
         text: In normal form.

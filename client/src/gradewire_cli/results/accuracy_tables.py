@@ -45,7 +45,7 @@ class People:
 
 
 def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
-    """How far each metric is from people over all cells, and how right each sees them, a line for each cell."""
+    """Yield how far each metric is from people over all cells, and how right each sees them, a line for each cell."""
     cells = len(table.cells)
     if cells > 1:
         yield Table(
@@ -69,7 +69,7 @@ def _cell_names(table: ModelAccuracyTable, *, between: str = "\n") -> list[str]:
 
 
 def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
-    """All tables: accuracies, deviations, and rows without a verdict."""
+    """Yield all tables: accuracies, deviations, and rows without a verdict."""
     names = _cell_names(table)
     yield Table(
         people.accuracy_title,
@@ -101,7 +101,7 @@ def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[Table
 
 
 def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[NamedEstimate]:
-    """All figures of the tables, for notes on their intervals."""
+    """Yield all figures of the tables, for notes on their intervals."""
     names = _cell_names(table, between=" ")
     for name, cell in zip(names, table.cells, strict=True):
         yield NamedEstimate(people.name, f"{people.possessive} accuracy", name, cell.human)

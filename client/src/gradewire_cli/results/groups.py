@@ -77,7 +77,7 @@ class GroupColumn:
         return self.groups.count(-1)
 
     def add(self, row: Row, results: Mapping[str, Mapping[str, Any]]) -> None:
-        """Takes in a row with its results by label."""
+        """Take in a row with its results by label."""
         values = tuple(row.grouping.get(column, "") for column in self.grouping)
         if not all(values):
             self.groups.append(-1)
@@ -109,7 +109,7 @@ class GroupedScores:
     _dataset_numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Takes in a row and its output row."""
+        """Take in a row and its output row."""
         if not self.columns:
             return
         self.questions.append(self._question(row))
@@ -169,7 +169,7 @@ class Breakdown:
     requested: bool
 
     def document(self) -> dict[str, Any]:
-        """By value (of one column within the other) and label, as `write_json` takes it."""
+        """Return by value (of one column within the other) and label, as `write_json` takes it."""
         nested: dict[str, Any] = {}
         for label, lines in self.lines.items():
             for line in lines:
@@ -180,13 +180,13 @@ class Breakdown:
         return nested
 
     def tables(self) -> Iterator[Table]:
-        """A table for each metric; none where no row has a value."""
+        """Yield a table for each metric; none where no row has a value."""
         for label, lines in self.lines.items():
             if lines:
                 yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
 
     def notes(self) -> Iterator[str]:
-        """What the tables leave out."""
+        """Yield what the tables leave out."""
         lines = next(iter(self.lines.values()), [])
         by = written(self.columns)
         if self.outside:
@@ -209,7 +209,7 @@ class Breakdown:
             yield from (f"by {by}: {note}" for note in self._interval_notes())
 
     def _interval_notes(self) -> list[str]:
-        """How many draws the intervals rest on, and where there is none."""
+        """Return how many draws the intervals rest on, and where there is none."""
         from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
 
         figures = []
@@ -225,7 +225,7 @@ class Breakdown:
 
 
 def check_comparable(source: InputFile) -> None:
-    """Refuses --by before anything is scored where its intervals cannot be computed.
+    """Refuse --by before anything is scored where its intervals cannot be computed.
 
     The types of official files, for which nobody asked, are told without intervals then.
 
@@ -242,7 +242,7 @@ def check_comparable(source: InputFile) -> None:
 
 
 def breakdowns(collected: GroupedScores, baseline: str | None, *, asked: bool) -> list[Breakdown]:
-    """Figures of every grouping; where no group has the baseline as its value, against the first group.
+    """Return figures of every grouping; where no group has the baseline as its value, against the first group.
 
     Types of official files that no row has are left out.
     """
@@ -272,7 +272,7 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
 
 
 def compared_column(grouping: Grouping) -> int:
-    """Which of the columns is compared with a baseline: models, else files, else the first."""
+    """Return which of the columns is compared with a baseline: models, else files, else the first."""
     return next((grouping.index(name) for name in ("model", "file") if name in grouping), 0)
 
 
@@ -322,7 +322,7 @@ def _table(title: str, columns: Grouping, lines: Sequence[MetricLine]) -> Table:
 
 
 def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[str, Callable[[MetricLine], Value]]]:
-    """Heads of the columns that say something of these lines, each with what makes its cells."""
+    """Yield heads of the columns that say something of these lines, each with what makes its cells."""
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
     yield "scored", lambda line: count(len(line.tally.scores))
@@ -347,7 +347,7 @@ def _paired(line: MetricLine) -> PairedDifference | None:
 
 
 def _of_paired(line: MetricLine, cell: Callable[[PairedDifference], Value]) -> Value:
-    """A cell of the difference; blank for a baseline, and where no question is shared."""
+    """Return a cell of the difference; blank for a baseline, and where no question is shared."""
     paired = _paired(line)
     return Value("") if paired is None else cell(paired)
 

@@ -40,7 +40,7 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
-    """Refuses outputs that would destroy a file, cannot be written, or are called like another format.
+    """Refuse outputs that would destroy a file, cannot be written, or are called like another format.
 
     Links of either kind are followed.
 
@@ -79,7 +79,7 @@ def _is_device(path: Path) -> bool:
 
 
 def _regular(path: str | Path) -> os.stat_result | None:
-    """Identity of a regular file; None where there is no file, or a device, which loses nothing."""
+    """Return identity of a regular file; None where there is no file, or a device, which loses nothing."""
     try:
         found = os.fstat(_STDIN_DESCRIPTOR) if str(path) == STDIN else Path(path).stat()
     except OSError:
@@ -235,7 +235,7 @@ def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes the names in a folder last."""
+    """Make the names in a folder last."""
     if sys.platform == "win32":  # has folders that cannot be opened, and journals names
         return
     try:

@@ -186,7 +186,7 @@ class ManifestError(ValueError):
 
 
 def write_manifest(path: Path, manifest: RunManifest) -> None:
-    """Writes a manifest, all or nothing: a reader sees the old file or the whole new one.
+    """Write a manifest, all or nothing: a reader sees the old file or the whole new one.
 
     Raises:
         OSError: The file cannot be written.
@@ -209,7 +209,7 @@ def encode_manifest(manifest: RunManifest) -> bytes:
 
 
 def read_manifest(path: Path) -> RunManifest:
-    """Reads a manifest.
+    """Read a manifest.
 
     Raises:
         ManifestError: It is none, of a format that this version does not know, or a field is not what it has to be.
@@ -219,7 +219,7 @@ def read_manifest(path: Path) -> RunManifest:
 
 
 def decode_manifest(text: bytes, path: str) -> RunManifest:
-    """Reads the content of a manifest's file, which errors call `path`; raises ManifestError as `read_manifest`."""
+    """Read the content of a manifest's file, which errors call `path`; raises ManifestError as `read_manifest`."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -241,7 +241,7 @@ def decode_manifest(text: bytes, path: str) -> RunManifest:
 
 
 def _read(kind: Any, value: Any, name: str) -> Any:
-    """A value of this type from JSON; raises ValueError, which names the field."""
+    """Return a value of this type from JSON; raises ValueError, which names the field."""
     origin, of = get_origin(kind), get_args(kind)
     if kind is Any:
         return value

@@ -61,7 +61,7 @@ class RunClock:
     _load: float | None = field(default_factory=_load)
 
     def times(self) -> RunTimes:
-        """What the run took until now."""
+        """Return what the run took until now."""
         return RunTimes(
             began_at=self._began_at.isoformat(timespec="seconds"),
             wall_s=time.monotonic() - self._began_s,
@@ -69,7 +69,7 @@ class RunClock:
         )
 
     def machine(self) -> Machine:
-        """This machine, with its load before the run and now."""
+        """Return this machine, with its load before the run and now."""
         return Machine(
             processor=_processor(),
             cores=usable_cores(),
@@ -90,7 +90,7 @@ def _processor() -> str:
 
 
 def usable_cores() -> int:
-    """Logical cores that this process may use."""
+    """Return logical cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -107,14 +107,14 @@ _REFERENCE_SET: Final = "reference_set"
 
 
 def manifest_path(output: Path) -> Path:
-    """Where the manifest of an output stands: OUTPUT.manifest.json beside it, or manifest.json in a folder of parts."""
+    """Return the path of an output's manifest: OUTPUT.manifest.json, or manifest.json in a folder of parts."""
     if output.is_dir():
         return output / "manifest.json"
     return output.with_name(f"{output.name}.manifest.json")
 
 
 def file_digest(path: str | Path) -> InputDigest:
-    """Size and SHA-256 of a file; what is no regular file on this machine is only named, for it may be read once.
+    """Return size and SHA-256 of a file; anything but a regular file is only named, for it may be read once.
 
     Raises:
         OSError: It is there and cannot be read.
@@ -128,7 +128,7 @@ def file_digest(path: str | Path) -> InputDigest:
 
 
 def versions(server: str = "") -> Versions:
-    """Versions of this client, of a server that it has asked, and of the protocol between them."""
+    """Return versions of this client, of a server that it has asked, and of the protocol between them."""
     return Versions(
         gradewire=importlib.metadata.version("gradewire"),
         server=server,
@@ -138,7 +138,7 @@ def versions(server: str = "") -> Versions:
 
 
 def pinned_names(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Models and prompts that metric lines name with a digest, as NAME@DIGEST, each once and in their order."""
+    """Return models and prompts that metric lines name with a digest, as NAME@DIGEST, each once and in their order."""
     models: dict[str, None] = {}
     prompts: dict[str, None] = {}
     for line in lines:
@@ -163,7 +163,7 @@ row_output_options = option_group(
 
 
 def manifest_path_of(given: Path | None, *outputs: Path | None) -> Path | None:
-    """Where the manifest goes: as --manifest says, else beside the first output that is a file; None without any."""
+    """Return the path of --manifest, else one beside the first output that is a file; None without any."""
     if given is not None:
         return given
     files = (path for path in outputs if path is not None and (path.is_file() or not path.exists()))
@@ -172,21 +172,21 @@ def manifest_path_of(given: Path | None, *outputs: Path | None) -> Path | None:
 
 
 def forget_manifest(path: Path | None) -> None:
-    """Removes the manifest of an output that is about to change; raises InputError where that cannot be."""
+    """Remove the manifest of an output that is about to change; raises InputError where that cannot be."""
     if path is not None:
         with named_errors(path):
             path.unlink(missing_ok=True)
 
 
 def save_manifest(path: Path | None, manifest: RunManifest) -> None:
-    """Writes a manifest where there is a place for it; raises InputError where that cannot be."""
+    """Write a manifest where there is a place for it; raises InputError where that cannot be."""
     if path is not None:
         with named_errors(path):
             write_manifest(path, manifest)
 
 
 def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
-    """Digests of files that were read, URLs without keys; raises InputError where one cannot be read any more."""
+    """Return digests of files that were read, URLs without keys; raises InputError where one is gone."""
     found = []
     for path in paths:
         with named_errors(path):
@@ -195,7 +195,7 @@ def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
 
 
 def output_digest(path: Path | None) -> InputDigest | None:
-    """Digest of an output that is whole; None where it is no file that can be read again.
+    """Return digest of an output that is whole; None where it is no file that can be read again.
 
     Raises:
         InputError: It cannot be read.
@@ -207,7 +207,7 @@ def output_digest(path: Path | None) -> InputDigest | None:
 
 
 def reading_parameters(source: InputFile) -> dict[str, Any]:
-    """Options that decide what a row is, and what of it is kept; by name, as JSON has them."""
+    """Return options that decide what a row is, and what of it is kept; by name, as JSON has them."""
     rows, reading = source.options, source.reading
     return {
         "map": dict(rows.columns),
@@ -222,13 +222,13 @@ def reading_parameters(source: InputFile) -> dict[str, Any]:
 
 
 def metric_fields(lines: Mapping[str, str]) -> dict[str, Any]:
-    """Fields `metrics`, `models` and `prompts` of a manifest, from the lines of metrics by label."""
+    """Return fields `metrics`, `models` and `prompts` of a manifest, from the lines of metrics by label."""
     models, prompts = pinned_names(lines.values())
     return {"metrics": dict(lines), "models": models, "prompts": prompts}
 
 
 def counts_of(summary: Summary, *, scored_now: int) -> RunCounts:
-    """Counts of a run, of which `scored_now` rows are not of an earlier one."""
+    """Return the counts of a run, of which `scored_now` rows are not of an earlier one."""
     return RunCounts(
         rows=summary.rows,
         scored_now=scored_now,
@@ -239,7 +239,7 @@ def counts_of(summary: Summary, *, scored_now: int) -> RunCounts:
 
 
 def tallied_counts(tallies: Mapping[str, MetricTally], *, rows: int) -> RunCounts:
-    """Counts of rows of which only statuses by metric are known."""
+    """Return the counts of rows of which only statuses by metric are known."""
     return RunCounts(rows=rows, **_tallied(tallies))
 
 
@@ -251,7 +251,7 @@ def _tallied(tallies: Mapping[str, MetricTally]) -> dict[str, Any]:
 
 
 def cost_of(summary: Summary) -> Cost | None:
-    """What the judges of this run took; None where none is paid for that is known of."""
+    """Return what the judges of this run took; None where none is paid for that is known of."""
     prices = summary.prices
     paid = [tally.judge.paid for tally in summary.metrics.values() if tally.judge is not None]
     if not paid or prices is None:

@@ -56,13 +56,13 @@ class Summary:
         self.unscored_rows += bool(statuses - {Status.OK})
 
     def fails(self, on: FailOn) -> bool:
-        """Whether there is a row on which --fail-on has the command fail."""
+        """Tell whether there is a row on which --fail-on has the command fail."""
         return {"failure": self.failed_rows, "no-score": self.unscored_rows, "never": 0}[on] > 0
 
     def add(
         self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None, *, row: Row | None = None
     ) -> None:
-        """Takes in an output row, what it cost where that is known, and the row that it is of."""
+        """Take in an output row, what it cost where that is known, and the row that it is of."""
         self.count({result["status"] for result in output["scores"].values()})
         for label, result in output["scores"].items():
             tally = self.metrics.get(label)
@@ -88,7 +88,7 @@ _FAR = 0.05
 
 
 def remarks(summary: Summary) -> Iterator[str]:
-    """A sentence where means lie far from shares of right answers, and the next step for verdicts nobody fitted."""
+    """Yield a sentence on means far from the share of right answers, and the next step for unfitted verdicts."""
     misleading = [
         f"{label} calls {tally.share_right:.1%} of the rows right, and its mean is {tally.mean:.3f}"
         for label, tally in summary.metrics.items()
@@ -138,7 +138,7 @@ class RunFacts:
 
 
 def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
-    """The summary for --summary-json: figures of all rows, those of earlier runs included; NaN becomes null."""
+    """Return the summary for --summary-json: figures of all rows, those of earlier runs included; NaN becomes null."""
     return {
         "rows": summary.rows,
         "failed_rows": summary.failed_rows,
@@ -196,7 +196,7 @@ def _print_groups(by: Sequence[Breakdown]) -> None:
 
 
 def print_summary(summary: Summary, run: RunFacts) -> None:
-    """Prints the summary of all rows, those of earlier runs included."""
+    """Print the summary of all rows, those of earlier runs included."""
     _print_means(summary)
     _print_groups(run.by)
     for labels, text in _notes(summary):
@@ -241,7 +241,7 @@ def _uncertain_text(tally: MetricTally) -> str:
 
 
 def _notes(summary: Summary) -> list[tuple[list[str], str]]:
-    """Failures and warnings, each once, with all metrics of which it holds."""
+    """Return failures and warnings, each once, with all metrics of which it holds."""
     labels: dict[str, list[str]] = {}
     for label, tally in summary.metrics.items():
         texts = [

@@ -210,7 +210,7 @@ def _name_of_line(cell: CellAgreement) -> str:
 
 
 def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list[str]:
-    """Data set and model of each cell ("" where its rows have none), with `between` between the two.
+    """Return data set and model of each cell ("" where its rows have none), with `between` between the two.
 
     Takes all cells of a table together: what none of them has is not named.
     """
@@ -260,12 +260,12 @@ def print_table(
 
 
 def columns_of(stream: TextIO) -> int:
-    """Width of the terminal, or of a log where there is none."""
+    """Return width of the terminal, or of a log where there is none."""
     return shutil.get_terminal_size((LOG_COLUMNS, 24)).columns if stream.isatty() else LOG_COLUMNS
 
 
 def _writable(cell: str) -> str:
-    """Names come from the file: neither control codes nor lone surrogates in them reach the terminal."""
+    """Return a cell without control codes and lone surrogates: names come from the file, not from us."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in cell)
 
 
@@ -414,7 +414,7 @@ class TableFiles:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Reads the options; others are not looked at."""
+        """Read the options; others are not looked at."""
         return cls(
             json=options["json_path"],
             markdown=options["markdown"],
@@ -428,7 +428,7 @@ class TableFiles:
         return [("--json", self.json), ("--markdown", self.markdown), ("--csv", self.csv), ("--latex", self.latex)]
 
     def write(self, document: Mapping[str, Any], tables: Sequence[Table], notes: Sequence[str]) -> None:
-        """Writes what was asked for; raises InputError where that cannot be."""
+        """Write what was asked for; raises InputError where that cannot be."""
         if self.json is not None:
             write_json(self.json, document)
         if self.markdown is not None:
@@ -440,12 +440,12 @@ class TableFiles:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Writes a document of mappings, sequences and dataclasses; raises InputError where that cannot be."""
+    """Write a document of mappings, sequences and dataclasses; raises InputError where that cannot be."""
     write_text(path, json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file; a lone surrogate of the input becomes a question mark, for UTF-8 cannot hold it.
+    """Write a file; a lone surrogate of the input becomes a question mark, for UTF-8 cannot hold it.
 
     Raises:
         InputError: It cannot be written.
@@ -455,7 +455,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it; NaN and infinities become None."""
+    """Return a value as JSON can hold it; NaN and infinities become None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def asks_judge(label: str) -> bool:
-    """Whether a label, or a metric line, names a metric that asks a judge."""
+    """Tell whether a label, or a metric line, names a metric that asks a judge."""
     name = label.partition("?")[0].partition("/")[0].partition(":")[0]
     kind = METRIC_TYPES.get(name)
     return kind is not None and kind.needs_judge
@@ -50,7 +50,7 @@ class PaidTokens:
     written: int = 0
 
     def __bool__(self) -> bool:
-        """Whether a judge was asked for anything."""
+        """Tell whether a judge was asked for anything."""
         return self.rows + self.unknown_rows > 0
 
     def __add__(self, other: PaidTokens) -> PaidTokens:
@@ -58,7 +58,7 @@ class PaidTokens:
         return PaidTokens(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
     def add(self, result: Mapping[str, Any]) -> None:
-        """Takes in one result that a judge decided."""
+        """Take in one result that a judge decided."""
         # Files of before have 0 where a server did not say.
         if result.get("prompt_tokens"):
             self.rows += 1
@@ -68,7 +68,7 @@ class PaidTokens:
             self.unknown_rows += 1
 
     def text(self, prices: JudgePrices | None) -> str:
-        """For people; empty where nothing was asked. Without `prices` no price is told: there is none."""
+        """Say the tokens, and their price if there is one; empty where nothing was asked."""
         if not self:
             return ""
         if not self.rows:
@@ -106,7 +106,7 @@ class JudgeTally:
     queue_s: float = 0.0
 
     def add(self, result: Mapping[str, Any], score: MetricScore | None) -> None:
-        """Takes in one result, and what it cost where it is of this run."""
+        """Take in one result, and what it cost where it is of this run."""
         if result["score"] is not None:
             if result.get("decided_by") == "rule":
                 self.ruled += 1
@@ -128,7 +128,7 @@ class JudgeTally:
             self.remembered += 1
 
     def text(self, prices: JudgePrices | None = None) -> str:
-        """One line for people; empty where nothing was judged. `prices`: see `PaidTokens.text`."""
+        """Return one line for people; empty where nothing was judged. `prices`: see `PaidTokens.text`."""
         if not self.judged + self.ruled:
             return ""
         said = [f"{self.judged} judged" + (f", {self.ruled} by rule" if self.ruled else "")]
@@ -155,7 +155,7 @@ _DRAWN_BY: Final = ("question", "references", "prediction", "captions")
 
 
 def is_cascade(label: str) -> bool:
-    """Whether a label, or a metric line, names the cascade."""
+    """Tell whether a label, or a metric line, names the cascade."""
     return label.partition("?")[0].partition("/")[0] == Auto.name
 
 
@@ -188,7 +188,7 @@ class CascadeTally:
     _rows: list[_DecidedRow] = field(default_factory=list)
 
     def add(self, result: Mapping[str, Any], row: Row | None = None) -> None:
-        """Takes in one result, of this row; without one it is taken for a row like no other."""
+        """Take in one result, of this row; without one it is taken for a row like no other."""
         if not result.get("decided_by"):
             return
         self.decided[result["decided_by"], result["reason"]] += 1
@@ -230,7 +230,7 @@ class CascadeTally:
         }
 
     def document(self) -> dict[str, Any]:
-        """For --summary-json."""
+        """Return the values for --summary-json."""
         decided: dict[str, dict[str, int]] = {}
         for (who, why), count in sorted(self.decided.items()):
             decided.setdefault(who, {})[why] = count
@@ -246,7 +246,7 @@ class CascadeTally:
         }
 
     def lines(self) -> list[str]:
-        """For people, a line each; none where nothing was decided."""
+        """Return lines for people; none where nothing was decided."""
         if not self.decided:
             return []
         told = ", ".join(f"{who} {count} ({why})" for (who, why), count in sorted(self.decided.items()))
@@ -304,7 +304,7 @@ class MetricTally:
     cascade: CascadeTally | None = None
 
     def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
-        """Takes in one result, of the row with this id; `row` itself tells `auto` which rows are alike."""
+        """Take in one result, of the row with this id; `row` itself tells `auto` which rows are alike."""
         self.line = self.line or result.get("line", "")
         self.statuses[result["status"]] += 1
         self.warnings.update(result.get("warnings", ()))
@@ -356,12 +356,12 @@ class MetricTally:
         return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
 
     def summary(self, label: str, note: str = "") -> str:
-        """One line for people: what reproduces the metric, a note on that, and how many rows have no score."""
+        """Return one line for people: what reproduces the metric, a note on that, and how many rows have no score."""
         failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
         return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
 
     def interval(self) -> tuple[float, float] | None:
-        """95 % bootstrap interval of the mean over rows; None for fewer than two scored rows."""
+        """Return 95 % bootstrap interval of the mean over rows; None for fewer than two scored rows."""
         rows = len(self.scores)
         if rows < 2:
             return None

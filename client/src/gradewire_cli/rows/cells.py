@@ -63,12 +63,12 @@ class LeftOut:
     first: dict[str, str] = field(default_factory=dict)
 
     def add(self, reason: str, place: str) -> None:
-        """Counts one more."""
+        """Count one more."""
         self.counts[reason] += 1
         self.first.setdefault(reason, place)
 
     def sentences(self, what: str) -> list[str]:
-        """A sentence for each reason; `what` was left out, in the plural."""
+        """Return a sentence for each reason; `what` was left out, in the plural."""
         return [
             f"{count} {what} were left out: {reason} (first at {self.first[reason]})"
             for reason, count in self.counts.items()
@@ -91,7 +91,7 @@ class HumanLabel:
 
 
 def read_label_map(text: str) -> dict[str, float]:
-    """Reads --label-map: WORD=NUMBER,WORD=NUMBER; words in small letters.
+    """Read --label-map: WORD=NUMBER,WORD=NUMBER; words in small letters.
 
     Raises:
         InputError: It cannot be understood.
@@ -110,7 +110,7 @@ def read_label_map(text: str) -> dict[str, float]:
 
 
 def read_labels(own: Any, listed: Any, words: Mapping[str, float] = NO_WORDS) -> HumanLabel:
-    """Reads the labels of a row.
+    """Read the labels of a row.
 
     Args:
         own: Cell of the label: a number, a truth value, a word such as yes or incorrect, a text of these, or a list of
@@ -149,7 +149,7 @@ def _read(cell: Any, words: Mapping[str, float]) -> float | list[float | None] |
 
 
 def _number(value: Any, words: Mapping[str, float]) -> float | None:
-    """A label as a number, None where there is none; ValueError or OverflowError where it is no finite one."""
+    """Return a label as a number, None where there is none; ValueError or OverflowError where it is no finite one."""
     value = plain(value)
     text = str(value).strip().lower()
     if not text or is_missing(value):
@@ -176,7 +176,7 @@ def _is_number(text: str) -> bool:
 
 
 def unpacked(cell: Any, *, brackets: str = "[") -> Any:
-    """The list, or the JSON, of a cell that begins with one of these brackets; any other cell as it is."""
+    """Return the list, or the JSON, of a cell that begins with one of these brackets; any other cell as it is."""
     if not isinstance(cell, str):
         return cell
     if "[" in brackets and (listed := unpacked_list(cell)) is not None:
@@ -206,7 +206,7 @@ class CellReading:
     whole_number_columns: Collection[str] = field(default_factory=frozenset)
 
     def value(self, column: str, value: Any) -> Any:
-        """The value of a cell, None where it holds nothing.
+        """Return the value of a cell, None where it holds nothing.
 
         Raises:
             UnreadableValueError: A spreadsheet could not compute it.
@@ -227,11 +227,11 @@ class CellReading:
         return text.removesuffix(".0") if column in self.whole_number_columns and WHOLE_FLOAT.match(text) else value
 
     def text(self, column: str, value: Any) -> str | None:
-        """The text of a cell; raises UnreadableValueError where it has none that is certain."""
+        """Return the text of a cell; raises UnreadableValueError where it has none that is certain."""
         return text_of(self.value(column, value))
 
     def texts(self, column: str, value: Any) -> list[str | None] | None:
-        """The texts of a cell that may hold several; raises UnreadableValueError where they are not certain."""
+        """Return the texts of a cell that may hold several; raises UnreadableValueError where they are not certain."""
         value = self.value(column, value)
         if value == "" and self.only_texts:
             return []
@@ -244,7 +244,7 @@ class CellReading:
 
 
 def reading_of(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], options: CellReading) -> CellReading:
-    """What the first rows of a file tell of all: which columns are of numbers that a table library made floats."""
+    """Find the columns whose numbers a table library made floats, by the first rows of a file."""
     whole = frozenset(column for column in columns if options.only_texts and _is_whole(rows, column))
     return CellReading(options.only_texts, options.separator, options.missing, whole)
 

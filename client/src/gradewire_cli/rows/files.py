@@ -25,12 +25,12 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*:/
 
 
 def is_url(path: str) -> bool:
-    """Whether a path names a file system of fsspec, and not a file of this machine by its plain path."""
+    """Tell whether a path names a file system of fsspec, and not a file of this machine by its plain path."""
     return _URL.match(path) is not None
 
 
 def display_names(paths: Sequence[str]) -> list[str]:
-    """What files are called wherever they are shown or kept: without keys of URLs, each otherwise than the others."""
+    """Return names under which files are shown and kept: without keys of URLs, no two alike."""
     names = [redacted_url(path) if is_url(path) else path for path in paths]
     times = Counter(names)
     return [name if times[name] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
@@ -38,7 +38,7 @@ def display_names(paths: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def file_errors(path_or_url: str) -> Iterator[None]:
-    """Turns whatever a file system raises into the command's error, which names the file or its URL.
+    """Turn whatever a file system raises into the command's error, which names the file or its URL.
 
     Raises:
         InputError: It cannot be read or written.
@@ -57,7 +57,7 @@ def file_errors(path_or_url: str) -> Iterator[None]:
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """The fsspec file system of a URL, and the path there.
+    """Return the fsspec file system of a URL, and the path there.
 
     Raises:
         InputError: fsspec, or what it needs for this protocol, is not installed, or it knows no such protocol.
@@ -75,12 +75,12 @@ def file_system(url: str) -> tuple[Any, str]:
 
 
 def protocols(system: Any) -> tuple[str, ...]:
-    """Names of an fsspec file system in URLs."""
+    """Return the names of an fsspec file system in URLs."""
     return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
 
 
 def local_path(path_or_url: str) -> Path | None:
-    """The path of a file or folder on this machine, given by its path or URL; None on another file system.
+    """Return the path of a file or folder on this machine, given by its path or URL; None on another file system.
 
     Raises:
         InputError: As `file_system`.
@@ -92,14 +92,14 @@ def local_path(path_or_url: str) -> Path | None:
 
 
 def open_url(url: str) -> Any:
-    """A buffered, seekable stream of a file's bytes; raises InputError where it is not there or cannot be read."""
+    """Open a buffered, seekable stream of a file's bytes; raises InputError where it cannot be read."""
     system, path = file_system(url)
     with file_errors(url):
         return system.open(path, "rb")
 
 
 def matching_urls(url: str) -> Sequence[str]:
-    """The files that a pattern (*, ?, [) matches, in the order of their names; raises InputError where none can be."""
+    """Return the files that a pattern (*, ?, [) matches, sorted by name; raises InputError where none can be."""
     system, path = file_system(url)
     with file_errors(url):
         return sorted(system.unstrip_protocol(found) for found in system.glob(path))
@@ -121,7 +121,7 @@ _OTHER_FORMATS: Final = {
 
 
 def check_encoding(name: str | None) -> str:
-    """The name of an encoding as Python writes it; "" where none is given.
+    """Return the name of an encoding as Python writes it; "" where none is given.
 
     Raises:
         InputError: Python does not know it.
@@ -134,7 +134,7 @@ def check_encoding(name: str | None) -> str:
 
 @contextlib.contextmanager
 def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
-    """A stream of the file's bytes, in UTF-8; bytes of a file that is to be UTF-8 come as they are.
+    """Yield a stream of the file's bytes, in UTF-8; bytes of a file that is to be UTF-8 come as they are.
 
     Args:
         path: A file or its URL, gzip where its name ends so, or "-".

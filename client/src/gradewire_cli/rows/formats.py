@@ -82,12 +82,12 @@ class Record:
 
 
 def printable(text: str) -> str:
-    """A text of the file as a terminal can show it: UTF-8 cannot hold lone surrogates."""
+    """Return a text of the file as a terminal can show it: UTF-8 cannot hold lone surrogates."""
     return text.encode(errors="replace").decode()
 
 
 def jsonl_records(stream: BinaryIO) -> Iterator[Record]:
-    """Rows of a file with an object a line; a line that is none has a problem."""
+    """Yield rows of a file with an object a line; a line that is none has a problem."""
     index = 0
     for number, line in enumerate(stream, 1):
         if line.isspace():
@@ -97,7 +97,7 @@ def jsonl_records(stream: BinaryIO) -> Iterator[Record]:
 
 
 def json_records(path: str, stream: BinaryIO) -> Iterator[Record]:
-    """Rows of a file that is one list, or an object with the list under "rows" or "data".
+    """Yield rows of a file that is one list, or an object with the list under "rows" or "data".
 
     Raises:
         InputError: It is no such file.
@@ -147,7 +147,7 @@ def _object_record(index: int, place: str, value: object) -> Record:
 
 
 def csv_records(path: str, stream: BinaryIO, known: Container[str], delimiter: str = "") -> Iterator[Record]:
-    """Rows of a file with a header line.
+    """Yield rows of a file with a header line.
 
     Args:
         path: For messages.
@@ -230,7 +230,7 @@ def _csv_record(index: int, place: str, header: list[str], cells: list[str]) -> 
 
 
 def parquet_records(path: str) -> Iterator[Record]:
-    """Rows of a Parquet file; raises InputError where it is none, or pyarrow is missing."""
+    """Yield rows of a Parquet file; raises InputError where it is none, or pyarrow is missing."""
     index = 0
     with _parquet_file(path) as file:
         for batch in file.iter_batches(batch_size=_BATCH_ROWS):
@@ -240,13 +240,13 @@ def parquet_records(path: str) -> Iterator[Record]:
 
 
 def parquet_rows(path: str) -> int:
-    """Number of rows of a Parquet file; raises InputError as `parquet_records`."""
+    """Return number of rows of a Parquet file; raises InputError as `parquet_records`."""
     with _parquet_file(path) as file:
         return int(file.metadata.num_rows)
 
 
 def arrow_records(path: str) -> Iterator[Record]:
-    """Rows of an Arrow file (Feather, as `datasets` writes it), of random access or a stream.
+    """Yield rows of an Arrow file (Feather, as `datasets` writes it), of random access or a stream.
 
     Raises:
         InputError: It is none, or pyarrow is missing.

@@ -56,7 +56,7 @@ official_options = option_group(
 
 
 def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
-    """Reads `official_options`; None where FILE is rows by itself, and for commands without these options.
+    """Read `official_options`; None where FILE is rows by itself, and for commands without these options.
 
     Raises:
         click.UsageError: Options do not go together.
@@ -91,7 +91,7 @@ def _logs(name: str, filter_: str) -> OfficialFiles:
 
 
 def expanded(given: Sequence[str]) -> tuple[str, ...]:
-    """The files that are named, with those that a pattern matches in its place, in the order of their names.
+    """Return the files that are named, with those that a pattern matches in its place, in the order of their names.
 
     Raises:
         InputError: A pattern matches no file, a file is named twice, or standard input beside other files.
@@ -117,7 +117,7 @@ def _matching(pattern: str) -> list[str]:
 
 
 def in_file(record: Record, name: str, before: int) -> Record:
-    """A row of one of several files, which is called so by `display_names`, behind so many rows of others."""
+    """Return a row of one of several files, which is called so by `display_names`, behind so many rows of others."""
     return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
 
 
@@ -216,7 +216,7 @@ class InputFile:
         return [word for column, values in allowed for word in ("--where", f"{column}={','.join(sorted(values))}")]
 
     def open(self) -> RowSource:
-        """Rows of the files; raises InputError where one cannot be used as a whole."""
+        """Open the files; raises InputError where one cannot be used as a whole."""
         if len(self.paths) == 1:
             return self.open_file(0, 0, self.paths[0])
         names = self.display_paths
@@ -236,7 +236,7 @@ class InputFile:
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
     def open_file(self, number: int, rows_before: int, path_or_url: str) -> RowSource:
-        """Rows of one of the files, as `open` gives them.
+        """Return rows of one of the files, as `open` gives them.
 
         Args:
             number: Of the file, from 0.
@@ -255,7 +255,7 @@ class InputFile:
         return open_rows(name, records, replace(self.options, file=name), only_texts=only_texts, hint=way_out)
 
     def count_file(self, number: int) -> int:
-        """Rows of one of the files, those that --where leaves out included; it must not be standard input.
+        """Return rows of one of the files, those that --where leaves out included; it must not be standard input.
 
         Raises:
             InputError: The file is not there, or not of its format as a whole.
@@ -263,7 +263,7 @@ class InputFile:
         return count_rows(self.paths[number], self.reading)
 
     def _check_columns(self, sources: Sequence[RowSource]) -> None:
-        """Refuses columns that none of several files has, where each need not have all."""
+        """Refuse columns that none of several files has, where each need not have all."""
         there = list(dict.fromkeys(column for source in sources for column in source.columns))
         if not self.options.any_file or not there:
             return
@@ -275,7 +275,7 @@ class InputFile:
         check_needed(self.name, there, self.options)
 
     def records(self) -> Iterator[Record]:
-        """Rows as they stand in the files, numbered over all of them."""
+        """Return rows as they stand in the files, numbered over all of them."""
         if len(self.paths) == 1:
             return read_file(self.paths[0], self.reading)
         files = zip(self.paths, self.display_paths, strict=True)
@@ -283,7 +283,7 @@ class InputFile:
         return (replace(record, index=index) for index, record in enumerate(every))
 
     def count(self) -> int | None:
-        """Rows that `open` gives; None for standard input, which is read once."""
+        """Return rows that `open` gives; None for standard input, which is read once."""
         if self.is_stdin:
             return None
         if self.options.where:
@@ -344,7 +344,7 @@ input_options = option_group(click.argument("files", metavar="FILE...", nargs=-1
 
 
 def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:
-    """Reads the NAME=COLUMN pairs of an option, the last of a name; any name where `fields` names none.
+    """Read the NAME=COLUMN pairs of an option, the last of a name; any name where `fields` names none.
 
     Raises:
         click.UsageError: It is no such pair.
@@ -360,7 +360,7 @@ def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = (
 
 
 def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("references", "prediction")) -> InputFile:
-    """Reads the options of `input_options`, and `where` (COLUMN=VALUE,VALUE) of those commands that have it.
+    """Read the options of `input_options`, and `where` (COLUMN=VALUE,VALUE) of those commands that have it.
 
     Args:
         options: Values of the command's options by name; others are not looked at.

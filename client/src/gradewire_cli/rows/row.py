@@ -108,15 +108,15 @@ class RowOptions:
     file: str = ""
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Columns in which a field may stand."""
+        """Return columns in which a field may stand."""
         return (self.columns[name],) if name in self.columns else ALIASES[name]
 
     def grouping_names(self, name: str) -> tuple[str, ...]:
-        """Columns that may have the value of a name of --by."""
+        """Return columns that may have the value of a name of --by."""
         return self.names(name) if name in GROUPING_FIELDS else (name,)
 
     def among(self, present: Sequence[str]) -> "RowOptions":
-        """The same for a file with these columns: names that differ from the usual ones in capitals alone count too."""
+        """Return the options for a file with these columns; names that differ in capitals alone count too."""
         found = dict(self.columns)
         for name, usual in ALIASES.items():
             if name not in found and not set(usual) & set(present):
@@ -126,18 +126,18 @@ class RowOptions:
         return replace(self, columns=found)
 
     def annotator_columns(self, present: Container[str]) -> tuple[str, ...]:
-        """Columns with one annotator's labels each; empty where --map names no such, or one column with lists."""
+        """Return columns with one annotator's labels each; empty where --map names none, or one with lists."""
         mapped = self.columns.get("labels", "")
         return tuple(mapped.split(",")) if "," in mapped and mapped not in present else ()
 
 
 def is_wanted(fields: Mapping[str, Any], where: Mapping[str, Container[str]]) -> bool:
-    """Whether a row has, in each of these columns, one of the values that are allowed there."""
+    """Tell whether a row has, in each of these columns, one of the values that are allowed there."""
     return all(str(fields.get(column)) in allowed for column, allowed in where.items())
 
 
 def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReading) -> Iterator[Row]:
-    """Rows of the records that the options want, one by one."""
+    """Yield rows of the records that the options want, one by one."""
     for record in records:
         if record.fields is None:
             yield _unreadable(record)
@@ -146,7 +146,7 @@ def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReadi
 
 
 def result_key(output: Mapping[str, Any]) -> tuple[int, str]:
-    """`Row.key` of the row that an output row is the result of."""
+    """Return `Row.key` of the row that an output row is the result of."""
     return output["index"], output["digest"] + output.get("picture_digest", "")
 
 
@@ -213,7 +213,7 @@ def _grouping(fields: Mapping[str, Any], options: RowOptions) -> dict[str, str]:
 
 
 def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellReading) -> HumanLabel:
-    """What people said of a row."""
+    """Return the human label of a row."""
 
     def label(column: str) -> Any:
         try:
@@ -233,7 +233,7 @@ def _picture(value: Any) -> str:
 
 
 def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
-    """`Row.question_key` of a row with this id, image, question and references."""
+    """Return `Row.question_key` of a row with this id, image, question and references."""
     if identifier.strip():
         return _digest(["id", identifier])
     question = str(values.get("question") or "").strip()
@@ -246,25 +246,25 @@ def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> s
 
 
 def _column(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The first of these columns that has a value in a row, else the first that is there."""
+    """Return the first of these columns that has a value in a row, else the first that is there."""
     there = [name for name in names if name in fields]
     return next((name for name in there if not is_missing(fields[name])), there[0] if there else names[0])
 
 
 def value_of(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The value of the first of these columns that has one, None without any."""
+    """Return the value of the first of these columns that has one, None without any."""
     value = fields.get(_column(fields, names))
     return None if is_missing(value) else value
 
 
 def text_of(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The same as a text, "" without any."""
+    """Return the same as a text, "" without any."""
     value = value_of(fields, names)
     return "" if value is None else str(plain(value))
 
 
 def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]) -> str:
-    """What a row lacks, in words."""
+    """Return what a row lacks, in words."""
     if column := next((column for column in names if column in fields), None):
         return f"{place} has no {name}: its {printable(column)} holds nothing"
     there = ", ".join(map(printable, fields))
@@ -272,7 +272,7 @@ def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]
 
 
 def _flags(value: Any) -> tuple[str, ...]:
-    """Flags of a row: a list, or words separated by commas."""
+    """Return flags of a row: a list, or words separated by commas."""
     value = plain(value)
     unpacked = unpacked_list(value) if isinstance(value, str) else value
     listed = [value] if unpacked is None else unpacked
@@ -290,7 +290,7 @@ _NAME_CHARACTERS = 200
 
 
 def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[Row]:
-    """The same rows, where the pictures that they name from `folder` are shown; as they are, where there is none."""
+    """Yield the rows with digests of the pictures that they name from `folder`; as they are without a folder."""
     for row in rows:
         if folder is None or row.item is None or not row.picture:
             yield row
@@ -299,7 +299,7 @@ def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[R
 
 
 def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any], str]:
-    """The item of a row that has one, with the picture that it names from `folder`; and why that is not with it."""
+    """Return the item of a row with the picture that it names from `folder`, and why a picture is missing."""
     item = row.item or {}
     if folder is None or not row.picture:
         return item, ""
@@ -336,7 +336,7 @@ class RowSource:
 def open_rows(
     path: str, records: Iterable[Record], options: RowOptions, *, only_texts: bool, hint: str = OTHER_FORMAT
 ) -> RowSource:
-    """Checks columns and labels on the first rows, and gives all rows.
+    """Check columns and labels on the first rows, and give all rows.
 
     Args:
         path: For messages.
@@ -418,7 +418,7 @@ def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> No
 
 
 def check_needed(path: str, columns: Sequence[str], options: RowOptions) -> None:
-    """Refuses what has no column for a field that is needed; raises InputError."""
+    """Refuse what has no column for a field that is needed; raises InputError."""
     annotators = options.annotator_columns(columns)
     listed = ", ".join(map(printable, columns)) or "none"
     for name in options.needed:

@@ -96,7 +96,7 @@ class Output:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Reads `output_options`.
+        """Read `output_options`.
 
         Raises:
             click.ClickException: Two exclude each other, or an output cannot be of its format.
@@ -125,7 +125,7 @@ class Output:
         return [*out, ("--summary-json", self.summary), ("--manifest", self.manifest)]
 
     def check(self) -> None:
-        """Refuses to write over what is there; raises InputError."""
+        """Refuse to write over what is there; raises InputError."""
         if not (self.overwrite or self.resume):
             refuse_existing(self.path, self.rows)
 
@@ -137,12 +137,12 @@ class Output:
         return self.path != self.rows and self.path.exists() and not any(map(Path.exists, files_of(self.rows)[:2]))
 
     def make_table(self) -> None:
-        """Makes the table that is asked for, of rows that are all there; raises InputError where it cannot."""
+        """Make the table that is asked for, of rows that are all there; raises InputError where it cannot."""
         if self.path is not None and self.rows is not None and self.path != self.rows:
             write_table(self.path, self.rows)
 
     def remove_rows(self) -> None:
-        """Removes the rows beside a table, unless some of them are to be scored again."""
+        """Remove the rows beside a table, unless some of them are to be scored again."""
         if self.rows is None or self.path == self.rows:
             return
         if any(may_pass(result) for _, result in read_results(self.rows)):
@@ -151,7 +151,7 @@ class Output:
             self.rows.unlink()
 
     def resume_hint(self) -> str:
-        """The line that is printed where the user interrupts."""
+        """Return the line that is printed where the user interrupts."""
         if self.rows is None or not self.rows.is_file():
             return "interrupted"
         return f"interrupted; {count_results(self.rows)} rows are in {self.rows}, go on with --resume"
@@ -180,7 +180,7 @@ class ScoreJob:
         self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
 
     async def run(self, *, transport: Transport | None) -> None:
-        """Scores the rows and tells the summary; `transport`, from tests, takes the place of the connection.
+        """Score the rows and tell the summary; `transport`, from tests, takes the place of the connection.
 
         Raises:
             click.ClickException: The file, an option or the server is not as it has to be.
@@ -235,7 +235,7 @@ class ScoreJob:
             self._print_summary(figures, scorer, plan)
 
     def _write_outputs(self, clock: RunClock, figures: RunFacts, scorer: RowScorer) -> None:
-        """Writes what is made of all rows; the rows beside a table go when nothing else needs them."""
+        """Write what is made of all rows; the rows beside a table go when nothing else needs them."""
         self.output.make_table()
         if self.output.summary is not None:
             write_json(self.output.summary, summary_document(self.summary, figures))
@@ -244,7 +244,7 @@ class ScoreJob:
         self.output.remove_rows()
 
     def _check_whole(self, rows: Iterator[Row], lines: Mapping[str, str]) -> None:
-        """Finds that a table is of these rows, so that nothing is left to be scored; raises InputError otherwise."""
+        """Find that a table is of these rows, so that nothing is left to be scored; raises InputError otherwise."""
         if self.output.path is None:
             raise RuntimeError("standard output is no table")
         statuses = check_whole(self.output.path, rows, lines)
@@ -296,7 +296,7 @@ class ScoreJob:
         return results.left(rows, scorer.lines, self._take_resumed, resume=self.output.resume, input_rows=total)
 
     def _take_resumed(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Takes in a row that an earlier run scored."""
+        """Take in a row that an earlier run scored."""
         self.summary.add(output, row=row)
         self.grouped.add(row, output)
 

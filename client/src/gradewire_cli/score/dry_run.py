@@ -62,7 +62,7 @@ class _JudgeWork:
     without: int = 0
 
     def add(self, item: types_pb2.Item, known: set[int]) -> None:
-        """Takes in an item; `known` are hashes of the questions so far, which a judge is not asked again."""
+        """Take in an item; `known` are hashes of the questions so far, which a judge is not asked again."""
         view = self.view(item)
         rounds = view.rounds if view else ()
         costs = [cost for cost in map(self.meter.cost, rounds) if cost is not None]
@@ -84,7 +84,7 @@ class _JudgeWork:
             texts += asked.max_tokens
 
     def text(self) -> str:
-        """For people."""
+        """Return a line for people."""
         beside = [
             f"{count} {what}"
             for count, what in ((self.repeated, "like another"), (self.without, "without a judge"))
@@ -95,7 +95,7 @@ class _JudgeWork:
 
 
 def _tokens(all_work: Sequence[_JudgeWork]) -> str:
-    """Tokens of all of them, for people: what is counted, what is estimated, and what is a bound."""
+    """Return tokens of all of them, for people: what is counted, what is estimated, and what is a bound."""
     read, written = (sum(getattr(each, name) for each in all_work) for name in ("read", "written"))
     counted = "" if all(each.meter.exact for each in all_work) else "estimated "
     bound = "at most" if all(each.bounded for each in all_work) else "estimated"
@@ -121,7 +121,7 @@ class DryRun:
     _cascades: list[str] = field(default_factory=list, init=False)
 
     async def run(self, client: AsyncClient) -> None:
-        """Prints it; asks the server for its list of models, and nothing else.
+        """Print it; ask the server for its list of models, and nothing else.
 
         Raises:
             InputError: The file cannot be used, or the server's part is not installed.
@@ -209,7 +209,7 @@ class DryRun:
 
 
 def _judge_metric(metric: Metric) -> Metric:
-    """The metric whose prompts the judge is shown: itself, but for auto the one that it asks."""
+    """Return the metric whose prompts the judge is shown: itself, but for auto the one that it asks."""
     if not isinstance(metric, Auto):
         return metric
     values: dict[str, Any] = {"model": metric.judge_model, "caption": metric.caption}

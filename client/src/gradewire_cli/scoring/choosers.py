@@ -35,7 +35,7 @@ _BY_VERDICT = "verdict"
 
 
 def is_comparison(by: str) -> bool:
-    """Whether --by names a judge that is shown both answers, and no metric."""
+    """Tell whether --by names a judge that is shown both answers, and no metric."""
     found = LINE.fullmatch(by.strip())
     return found is not None and found["name"] in COMPARISON_TYPES
 
@@ -103,7 +103,7 @@ class MetricChooser:
         return {"by": self.line or self.name, "tie_margin": self.tie_margin}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """As `Chooser.choose`; where it scores answers the pairs that it gives have their results."""
+        """Choose as `Chooser.choose`; where answers are scored, the pairs that come back have their results."""
         scored: dict[int, Mapping[str, Result]] = {}
         remaining = iter(pairs)
         while True:
@@ -122,7 +122,7 @@ class MetricChooser:
     def _batch(
         self, remaining: Iterator[AnswerPair], scored: Container[int]
     ) -> tuple[list[AnswerPair], dict[int, Row]]:
-        """The next pairs, and rows of their answers that have to be scored first."""
+        """Return the next pairs, and rows of their answers that have to be scored first."""
         batch: list[AnswerPair] = []
         new: dict[int, Row] = {}
         for pair in remaining:
@@ -189,7 +189,7 @@ class JudgeChooser:
     async def open(
         cls, client: AsyncClient, by: Compare, name: str, *, pictures: Path | None = None, **options: Any
     ) -> Self:
-        """Asks the server what it would compare with, which no judge has to answer.
+        """Ask the server what it would compare with, which no judge has to answer.
 
         Args:
             client: Of the server.
@@ -210,7 +210,7 @@ class JudgeChooser:
         return {"by": self.line}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """As `Chooser.choose`; verdicts come as they are done, and are put in order here."""
+        """Choose as `Chooser.choose`; verdicts come as they are done, and are put in order here."""
         waiting: deque[AnswerPair] = deque()
 
         def sent() -> Iterator[Pair]:
@@ -245,7 +245,7 @@ class JudgeChooser:
 
 
 def choice_of(comparison: Comparison) -> Choice:
-    """A comparison as a line of a pair has it."""
+    """Return a comparison as a line of a pair has it."""
     return Choice(
         winner=None if comparison.winner is None else _MODELS[comparison.winner],
         status=str(comparison.status),

@@ -53,7 +53,7 @@ class FileReferences:
 
     @classmethod
     def read(cls, source: InputFile) -> Self:
-        """Reads a file; raises InputError where no row has references."""
+        """Read a file; raises InputError where no row has references."""
         opened = source.open()
         found = cls(has_synthetic=opened.has_synthetic)
         seen: dict[str, int] = {}
@@ -78,7 +78,7 @@ class FileReferences:
 async def with_file_corpus(
     client: AsyncClient, source: InputFile, chosen: MetricChoice, *, quiet: bool
 ) -> MetricChoice:
-    """Prepares the references of the file where a metric needs a prepared corpus, and no other set is named.
+    """Prepare the references of the file where a metric needs a prepared corpus, and no other set is named.
 
     A cider that names no corpus takes this one too: its default, the items of one request, would be a batch of rows
     here, and give the same row another score in another file. The rows of the file are read once more for it.
@@ -118,7 +118,7 @@ async def with_file_corpus(
 
 
 def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path, pictures: Path | None = None) -> None:
-    """Refuses to score the rest of a file with a metric whose corpus are the rows that are scored together.
+    """Refuse to score the rest of a file with a metric whose corpus are the rows that are scored together.
 
     Rows that no request can hold, because they cannot be read, count on neither side. `out` is the output of an earlier
     run and need not be there; `pictures` as in `ScorePlan`.
@@ -145,7 +145,7 @@ def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path,
 
 
 def takes_corpus(metric: Metric) -> bool:
-    """Whether a metric's scores depend on which other references are counted."""
+    """Tell whether a metric's scores depend on which other references are counted."""
     return _corpus(over_a_file(metric)) in {"request", "prepared"}
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def label_named(labels: Sequence[str], name: str, option: str) -> str:
-    """The label that an option names: the label itself, or the metric as --metrics may write it (smile:v1 for smile).
+    """Return the label that an option names: by itself, or as --metrics may write it (smile:v1 for smile).
 
     Raises:
         InputError: There is none; names those that there are.
@@ -69,7 +69,7 @@ class EvaluatorLabels:
     _verdicts: array[float] = field(default_factory=lambda: array("d"))
 
     def take(self, output: Mapping[str, Any]) -> bool:
-        """Takes in an output row; False where the row does not count.
+        """Take in an output row; False where the row does not count.
 
         Raises:
             InputError: The output has no such metric.
@@ -98,11 +98,11 @@ class EvaluatorLabels:
         return self._scores[-1]
 
     def verdicts(self) -> NDArray[np.float64]:
-        """float64[rows that count]: 1 right, 0 wrong, NaN without verdicts."""
+        """Return float64[rows that count]: 1 right, 0 wrong, NaN without verdicts."""
         return np.array(self._verdicts)
 
     def summary(self, more: str = "") -> str:
-        """A line for people: what reproduces it, `more`, and what failed."""
+        """Return a line for people: what reproduces it, `more`, and what failed."""
         return self.tally.summary(self.label, f" (stands in the place of people{more})")
 
 
@@ -153,11 +153,11 @@ class LabelledRows:
     _questions: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
-        """Labelled rows taken in so far."""
+        """Return labelled rows taken in so far."""
         return len(self._labels)
 
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """The rows with a usable label; counts those left out, each for its reason.
+        """Yield the rows with a usable label; counts those left out, each for its reason.
 
         With an evaluator in the place of people these are all rows: which have a label, `add` finds.
         """
@@ -180,7 +180,7 @@ class LabelledRows:
         return not out
 
     def add(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Takes in a row that `labelled` gave, and its output row.
+        """Take in a row that `labelled` gave, and its output row.
 
         Raises:
             InputError: The output has no result of the evaluator that stands in the place of people.
@@ -212,7 +212,7 @@ class LabelledRows:
             self.kept.append((row, output))
 
     def judged(self, *, with_groups: bool = False) -> JudgedRows:
-        """The columns as arrays; without groups unless these are told apart.
+        """Return the columns as arrays; without groups unless these are told apart.
 
         Raises:
             InputError: No row has a label that can be read, all were left out for their flags, the rule is not for
@@ -239,18 +239,18 @@ class LabelledRows:
         )
 
     def judged_by_verdict(self, *, with_groups: bool = False) -> JudgedRows:
-        """As `judged`, with the evaluator's verdicts as labels where it stands in the place of people and has any."""
+        """Return `judged`, with verdicts as labels where an evaluator that gives any stands in the place of people."""
         rows = self.judged(with_groups=with_groups)
         if self.against is None or not self.against.has_verdicts:
             return rows
         return replace(rows, labels=self.against.verdicts())
 
     def certain(self, label: str) -> NDArray[np.bool_]:
-        """bool[rows]: False where a metric marks its verdict UNCERTAIN."""
+        """Return bool[rows]: False where a metric marks its verdict UNCERTAIN."""
         return np.frombuffer(bytes(self._certain[label]), dtype=np.bool_)
 
     def ratings(self) -> NDArray[np.float64]:
-        """float64[rows, annotators] of the rows to which several annotators could speak; NaN where one did not.
+        """Return float64[rows, annotators] of the rows to which several annotators could speak; NaN where one did not.
 
         Raises:
             InputError: A row has more labels than anyone has annotators.
@@ -261,7 +261,7 @@ class LabelledRows:
             raise InputError(f"the labels: {error}") from error
 
     def lengths_words(self) -> NDArray[np.float64]:
-        """float64[rows], words between spaces of each prediction; NaN where it cannot be read."""
+        """Return float64[rows], words between spaces of each prediction; NaN where it cannot be read."""
         return np.array(self._words)
 
     @property
@@ -281,7 +281,7 @@ class LabelledRows:
         return sum(not annotations for annotations in self._annotations) if self.rule else 0
 
     def left_out(self) -> list[str]:
-        """Sentences that say which rows and figures are left out, and why."""
+        """Return sentences that say which rows and figures are left out, and why."""
         sentences = []
         if self.against is not None and self.against.left_out:
             sentences.append(
@@ -322,7 +322,7 @@ def _numbers(annotations: Sequence[float | None]) -> list[float]:
 
 
 def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Joins rows with the output of earlier runs, by row number; the metrics of several files stand side by side.
+    """Join rows with the output of earlier runs, by row number; the metrics of several files stand side by side.
 
     Args:
         rows: Rows of the input, in order; some may be left out.

@@ -39,7 +39,7 @@ against_option = click.option(
 
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Adds how intervals are drawn, by default from this many draws of the bootstrap, and --quiet."""
+    """Add how intervals are drawn, by default from this many draws of the bootstrap, and --quiet."""
     return option_group(
         click.option(
             "--resamples",
@@ -53,7 +53,7 @@ def draw_options(*, resamples: int) -> Callable[[Command], Command]:
 
 
 def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Adds which rows count, whose scores and labels are taken, and `draw_options`."""
+    """Add which rows count, whose scores and labels are taken, and `draw_options`."""
     return option_group(
         click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
         click.option(
@@ -124,7 +124,7 @@ class LabelledRun:
         keeps_rows: bool = False,
         check: Callable[[Sequence[str]], object] = lambda _: None,
     ) -> LabelledRows:
-        """Scores the labelled rows, or reads their scores.
+        """Score the labelled rows, or read their scores.
 
         Args:
             transport: From tests: takes the place of the connection.
@@ -149,12 +149,12 @@ class LabelledRun:
         return rows
 
     def check_outputs(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
-        """Refuses outputs (option and file) that are read; raises InputError."""
+        """Refuse outputs (option and file) that are read; raises InputError."""
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
         check_outputs(outputs, read)
 
     def _compared(self, labels: Sequence[str]) -> list[str]:
-        """The metrics without the one that stands in the place of people."""
+        """Return the metrics without the one that stands in the place of people."""
         own = label_named(labels, self.against, "--against") if self.against else ""
         return [label for label in labels if label != own]
 
@@ -195,7 +195,7 @@ labelled_run_options = option_group(scoring_options, labelled_options(resamples=
 def labelled_run_of(
     options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: ConnectionOptions | None = None
 ) -> LabelledRun:
-    """Reads FILE, how it is read, and `labelled_options`.
+    """Read FILE, how it is read, and `labelled_options`.
 
     Args:
         options: Values of the command's options by name; others are not looked at.
@@ -227,7 +227,7 @@ def labelled_run_of(
 
 
 def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
-    """The metrics with the one that stands in the place of people; raises click.UsageError where that is no metric."""
+    """Add the metric that stands in the place of people; raises click.UsageError where it is no metric."""
     written = metrics.metrics
     if not isinstance(written, str):
         raise TypeError(f"{written} is no option: --against stands beside --metrics")
@@ -247,7 +247,7 @@ def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
 
 
 def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
-    """What the JSON of figures says of the file, rows, labels and draws."""
+    """Return what the JSON of figures says of the file, rows, labels and draws."""
     return {
         "file": run.source.name,
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},
@@ -276,5 +276,5 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
 
 
 def described_draws(resamples: int, seed: int, *, unit: str) -> dict[str, Any]:
-    """What the JSON of figures says of the draws behind the intervals; `unit` is what is drawn."""
+    """Return what the JSON of figures says of the draws behind the intervals; `unit` is what is drawn."""
     return {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": unit}

@@ -45,7 +45,7 @@ class Result:
 
     @classmethod
     def of_output(cls, label: str, result: Mapping[str, Any]) -> Self:
-        """A result as an output row has it.
+        """Return a result as an output row has it.
 
         Raises:
             ValueError: It is none: its score is no finite number, or stands beside a status that has none.
@@ -77,12 +77,12 @@ class Answer:
     results: Mapping[str, Result] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """A field of the item as a text, "" where the file does not have it."""
+        """Return a field of the item as a text, "" where the file does not have it."""
         value = (self.row.item or {}).get(name)
         return "" if value is None else str(value)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A field of the item with several texts."""
+        """Return a field of the item with several texts."""
         value = (self.row.item or {}).get(name)
         return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),) if value else ()
 
@@ -111,7 +111,7 @@ class AnswerPair:
         return self.a.row.id
 
     def with_picture_digests(self, folder: Path | None) -> AnswerPair:
-        """The same, told apart by the pictures too that its rows name from `folder`; as it is, where there is none."""
+        """Return the pair with digests of the pictures that its rows name from `folder`; as it is without a folder."""
         a, b = with_picture_digests((self.a.row, self.b.row), folder)
         return replace(self, a=replace(self.a, row=a), b=replace(self.b, row=b))
 
@@ -149,7 +149,7 @@ class Choice:
 
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Self:
-        """The choice that stands in a line of a pair."""
+        """Return the choice that stands in a line of a pair."""
         names = ("probability_a", "probability_b", "probability_tie")
         told = {name: line.get(name) for name in names}
         return cls(
@@ -185,7 +185,7 @@ class Chooser(Protocol):
         ...
 
     def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Gives every pair with its choice, in the order of the pairs, some at a time.
+        """Give every pair with its choice, in the order of the pairs, some at a time.
 
         It reads pairs only as far as it has some in work. A pair that cannot be judged gets a status and its neighbours
         a choice all the same.

@@ -65,14 +65,14 @@ class ScorePlan:
     pictures: Path | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of `Client.score`."""
+        """Return arguments of `Client.score`."""
         return {"metrics": self.chosen.named, "reference_set": self.chosen.reference_set or None}
 
 
 async def resolve_plan(
     client: AsyncClient, options: MetricOptions, source: InputFile, *, has_synthetic: bool, quiet: bool
 ) -> ScorePlan:
-    """Resolves `all`, prompt files, defaults and corpora; prints the remarks on the judges that are asked.
+    """Resolve `all`, prompt files, defaults and corpora; print the remarks on the judges that are asked.
 
     Where no option says otherwise, smile takes the synthetic answers that the rows carry. Where a metric takes the
     references of the file as its corpus, the rows are read once more.
@@ -133,7 +133,7 @@ def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[
 
 
 async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
-    """Refuses models that the server does not know, before their rows would all fail."""
+    """Refuse models that the server does not know, before their rows would all fail."""
     named = {
         (_kind_of_model(metric), str(model).partition("@")[0])
         for metric in metrics
@@ -167,12 +167,12 @@ def _remarks(requested: Sequence[Metric], listed: ModelList) -> list[str]:
 
 
 def judge_name(metric: Metric) -> str:
-    """The judge that a metric names, without its digest; "" for the server's default."""
+    """Return the judge that a metric names, without its digest; "" for the server's default."""
     return str(getattr(metric, metric.judge_parameter or "model", None) or "").partition("@")[0]
 
 
 def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
-    """Whether the judge of a metric runs behind a server of its own."""
+    """Tell whether the judge of a metric runs behind a server of its own."""
     name = judge_name(metric)
     return any(
         model.numeric_class.startswith("remote") and (model.name == name or (model.is_default and not name))
@@ -182,7 +182,7 @@ def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
 
 
 def judge_remarks(listed: ModelList, judges: Collection[str]) -> list[str]:
-    """Remarks of the server on these judges; "" stands for its default judge."""
+    """Return remarks of the server on these judges; "" stands for its default judge."""
     return [
         f"judge {model.name}: {remark}"
         for model in listed.models
@@ -209,7 +209,7 @@ class _Seen:
 
 
 def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Metrics that, with their defaults, are not for these items, each with what is missing.
+    """Return metrics that, with their defaults, are not for these items, each with what is missing.
 
     What needs a question is named where no item has one: beside rows that have one, a row without is at fault and says
     so itself. What compares annotators is named where one item has too few references, for that is no fault; so is what
@@ -262,7 +262,7 @@ async def written_metrics(
     *,
     quiet: bool = False,
 ) -> list[Metric]:
-    """Reads --metrics, and puts the server's metrics in the place of `all`.
+    """Read --metrics, and put the server's metrics in the place of `all`.
 
     A metric that is written beside `all`, with nothing more to say than its name, is not there twice. Says on standard
     error, unless `quiet`, which metrics of this client are left out, and why: the server cannot compute them, or no
@@ -304,7 +304,7 @@ async def written_metrics(
 
 
 async def _usual(client: AsyncClient, options: MetricOptions, written: list[Metric], *, quiet: bool) -> list[Metric]:
-    """The metrics that nobody named, without `correctness` where the encoder has no fit for it; a remark says so."""
+    """Return the usual metrics, without `correctness` where the encoder has no fit for it; a remark says so."""
     metrics, remark = usual_metrics(await client.models(), options.model)
     if remark and not quiet:
         click.echo(remark, err=True)
@@ -312,7 +312,7 @@ async def _usual(client: AsyncClient, options: MetricOptions, written: list[Metr
 
 
 async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:
-    """Metrics without a judge that the server cannot compute, and why."""
+    """Return metrics without a judge that the server cannot compute, and why."""
     left_out = {name: "the server does not have it" for name, kind in METRIC_TYPES.items() if not kind.asks_judge()}
     listed = await client.models()
     beyond = without_metrics(listed, model)
@@ -339,6 +339,6 @@ def _report_left_out(left_out: Mapping[str, str]) -> None:
 
 
 def _with_defaults(metric: Metric) -> Metric:
-    """The metric without its version and with defaults filled in, so that it compares with a bare name."""
+    """Return the metric without its version and with defaults filled in, so that it compares with a bare name."""
     metric = over_a_file(replace(metric, version=None))
     return replace(metric, preset=metric.preset or "v1") if isinstance(metric, Smile) else metric

@@ -44,7 +44,7 @@ class AdaptiveBatchSize:
         self._quick_s = min(_QUICK_S, self._slow_s / 2)
 
     def took(self, seconds: float, *, rows: int, computed: int) -> None:
-        """Learns how long a request took, unless fewer than half of its rows had to be computed.
+        """Learn how long a request took, unless fewer than half of its rows had to be computed.
 
         The others were answered from a cache alone, which says nothing of how long a judge takes.
         """
@@ -82,7 +82,7 @@ class RowRetries:
         answers: list[Scores],
         score: Callable[[list[Mapping[str, Any]]], Awaitable[list[Scores]]],
     ) -> list[Scores]:
-        """The answers, with results that were UNAVAILABLE replaced by those of a later try; other results are kept.
+        """Return the answers, with UNAVAILABLE results replaced by those of a later try; others are kept.
 
         Args:
             items: What was sent.
@@ -111,7 +111,7 @@ class RowRetries:
         return answers
 
     def _waiting(self, answers: Sequence[Scores]) -> list[int]:
-        """Rows that are to be sent again; tells of those that would have to wait too long."""
+        """Return rows that are to be sent again; tells of those that would have to wait too long."""
         far = [item for scores in answers for item in scores.items() if self._is_far(item[1])]
         if far and not self._reported:
             self._reported = True
@@ -185,7 +185,7 @@ class RowScorer:
         deadline_s: float = BATCH_DEADLINE_S,
         known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None,
     ) -> Self:
-        """Asks the server about the metrics before any row is read; `deadline_s` is that of one request, seconds.
+        """Ask the server about the metrics before any row is read; `deadline_s` is that of one request, seconds.
 
         Raises:
             GradewireError: The server is not there, or cannot compute what is asked.
@@ -210,7 +210,7 @@ class RowScorer:
         *,
         already: int = 0,
     ) -> None:
-        """Scores rows, read as far as requests are in flight, and hands them to `take` in their order, batch by batch.
+        """Score rows, read as far as requests are in flight, and hand them to `take` in their order, batch by batch.
 
         `progress` is told how many rows are done, with those that were done `already`.
 

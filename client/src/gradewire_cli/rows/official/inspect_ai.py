@@ -37,7 +37,7 @@ def open_archive(path: str) -> zipfile.ZipFile:
 
 
 def load_member(archive: zipfile.ZipFile, name: str) -> Any:
-    """The document of a member.
+    """Return the document of a member.
 
     Raises:
         UnreadableMemberError: It is too large, damaged, or not JSON.
@@ -84,7 +84,7 @@ def _zstandard(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
 
 
 def _packed(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
-    """The bytes of a member as they stand in the archive, behind a header of its own."""
+    """Return the bytes of a member as they stand in the archive, behind a header of its own."""
     file.seek(member.header_offset)
     header = file.read(_LOCAL_HEADER_BYTES)
     file.seek(sum(int.from_bytes(header[place : place + 2], "little") for place in (26, 28)), io.SEEK_CUR)
@@ -119,7 +119,7 @@ class InspectLog:
 
     @classmethod
     def of(cls, path: str, spec: Any) -> "InspectLog":
-        """Reads the part that inspect calls eval; `path` is for messages.
+        """Read the part that inspect calls eval; `path` is for messages.
 
         Raises:
             InputError: There is no such part.
@@ -136,12 +136,12 @@ class InspectLog:
         )
 
     def row_id(self, sample_id: Any, epoch: Any) -> str:
-        """Tells the row of a sample from those of other samples, epochs and tasks."""
+        """Return the id of a sample's row, unlike those of other samples, epochs and tasks."""
         return row_id(self.task, sample_id, epoch if self.epochs > 1 else "")
 
 
 def sample_row(log: InspectLog, place: str, sample: Any) -> Record:
-    """The row of a sample; it has a problem where the sample failed, is none, or is the error of who read it."""
+    """Return the row of a sample; it has a problem where the sample failed, is none, or is the error of who read it."""
     fields = mapping(sample)
     identifier, epoch = fields.get("id", ""), fields.get("epoch", 1)
     if problem := _problem(sample):
@@ -189,7 +189,7 @@ def _problem(sample: Any) -> str:
 
 
 def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) -> dict[str, Any]:
-    """Texts of the choices in the place of letters. Several right ones are one answer: all have to be named."""
+    """Return texts of the choices in the place of letters. Several right ones are one answer: all have to be named."""
     texts = [str(choice) for choice in choices]
     target = sample.get("target")
     letters = target if isinstance(target, list) else [target]
@@ -208,21 +208,21 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
 
 
 def _named(letters: Sequence[Any], texts: Sequence[str]) -> list[str]:
-    """Texts that these letters stand for, in the order of the choices; empty where one is no letter of a choice."""
+    """Return the texts of these letters in the order of the choices; empty where one is no letter of a choice."""
     places = [_position(str(letter).strip()) for letter in letters]
     known = sorted({place for place in places if place is not None and place < len(texts)})
     return [texts[place] for place in known] if len(known) == len(letters) else []
 
 
 def _position(letter: str) -> int | None:
-    """The place of a choice: behind Z inspect counts on by numbers from 1."""
+    """Return the place of a choice: behind Z inspect counts on by numbers from 1."""
     if _NUMBER.match(letter):
         return len(string.ascii_uppercase) - 1 + int(letter)
     return letter_position(letter)
 
 
 def _completion(output: Mapping[str, Any]) -> Any:
-    """What the model said: as inspect sums it up, else its first choice's message."""
+    """Return what the model said: as inspect sums it up, else its first choice's message."""
     if output.get("completion") is not None:
         return output["completion"]
     choices = output.get("choices")
@@ -231,7 +231,7 @@ def _completion(output: Mapping[str, Any]) -> Any:
 
 
 def _scores(scores: Any) -> dict[str, Any]:
-    """A column for each of inspect's scores, and for the answer that its scorer read out of the text."""
+    """Return a column for each of inspect's scores, and for the answer that its scorer read out of the text."""
     found: dict[str, Any] = {}
     for name, score in mapping(scores).items():
         if not isinstance(score, Mapping):
@@ -259,7 +259,7 @@ class _Texts:
     attached: Mapping[str, Any]
 
     def of(self, content: Any) -> str:
-        """The text of a content: a text, or parts of which some are texts."""
+        """Return the text of a content: a text, or parts of which some are texts."""
         if isinstance(content, str):
             name = content.removeprefix(_ATTACHED)
             return str(self.attached.get(name, content)) if name != content else content
@@ -268,7 +268,7 @@ class _Texts:
         return "\n".join(self.of(text) for text in texts if isinstance(text, str))
 
     def question(self, asked: Any) -> str:
-        """What was asked: the input itself, or the last message of the user."""
+        """Return what was asked: the input itself, or the last message of the user."""
         if not isinstance(asked, list):
             return self.of(asked)
         messages = [message for message in asked if isinstance(message, Mapping)]
@@ -276,7 +276,7 @@ class _Texts:
         return self.of(of_user[-1].get("content")) if of_user else ""
 
     def pictures(self, asked: Any) -> list[str]:
-        """The pictures that stand in the input itself; what is named by a path or an address is not among them."""
+        """Return the pictures that stand in the input itself, and none that a path or an address names."""
         contents = [mapping(message).get("content") for message in (asked if isinstance(asked, list) else ())]
         parts = [mapping(part) for content in contents if isinstance(content, list) for part in content]
         named = [self.of(part["image"]) for part in parts if isinstance(part.get("image"), str)]
@@ -291,7 +291,7 @@ _MOST_EPOCHS: Final = 1000
 
 
 def inspect_records(path: str) -> Iterator[Record]:
-    """A row for each sample and epoch, in the order of the log, then one for each that the run did not reach.
+    """Yield a row for each sample and epoch, in the order of the log, then one for each that the run did not reach.
 
     Raises:
         InputError: The file is not there, or no log of inspect.

@@ -38,14 +38,14 @@ _FINAL: Final = "####"
 
 
 def prompt_of(request: Sequence[Any]) -> str:
-    """The prompt of a request; of chat servers it stands in a list. "" without one."""
+    """Return the prompt of a request; of chat servers it stands in a list. "" without one."""
     first = request[0] if request else None
     prompt = first[0] if isinstance(first, list) and first else first
     return prompt if isinstance(prompt, str) else ""
 
 
 def last_user_message(prompt: str) -> str:
-    """What the user said last, where a prompt is a chat as JSON; any other prompt as it is."""
+    """Return what the user said last, where a prompt is a chat as JSON; any other prompt as it is."""
     if not prompt.startswith("[{"):
         return prompt
     try:
@@ -57,14 +57,14 @@ def last_user_message(prompt: str) -> str:
 
 
 def final_answer(target: str) -> str:
-    """What stands behind "####" in the last line of a worked solution, as GSM8K has it; any other target as it is."""
+    """Return what stands behind "####" in a worked solution's last line, as in GSM8K; any other target as it is."""
     solution, mark, answer = target.rpartition(_FINAL)
     worked = bool(mark) and solution.endswith("\n") and bool(solution.strip())
     return answer.strip() if worked and answer.strip() and "\n" not in answer.strip() else target
 
 
 def options_of(doc: Mapping[str, Any]) -> list[str]:
-    """Texts of a document's choices, in the order of their letters; empty where it has none, or one is a letter."""
+    """Return a document's choices in the order of their letters; empty without any, or where one is a letter."""
     for name in ("options", "choices"):
         given = doc.get(name)
         if isinstance(given, Mapping):
@@ -80,7 +80,7 @@ def options_of(doc: Mapping[str, Any]) -> list[str]:
 
 
 def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int]:
-    """Places of the choices that a document marks by 1 among 0, as TruthfulQA does; empty where it marks none."""
+    """Return places of the choices that a document marks by 1 among 0, as TruthfulQA does; empty without any."""
     for each in doc.values():
         choices, labels = (each.get("choices"), each.get("labels")) if isinstance(each, Mapping) else (None, None)
         if (
@@ -95,19 +95,19 @@ def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int
 
 
 def names_fields(target: Any, doc: Mapping[str, Any]) -> bool:
-    """Whether a target is names of fields and no answer, as lm-eval joins those of DROP's object `answer`."""
+    """Tell whether a target is names of fields and no answer, as lm-eval joins those of DROP's object `answer`."""
     return any(isinstance(each, Mapping) and each and target == ",".join(map(str, each)) for each in doc.values())
 
 
 def in_one_text(answers: Any) -> Any:
-    """Answers, of which those of several parts, as DROP's of several spans, are a text each; others as they are."""
+    """Join answers of several parts, as DROP's of several spans, to a text each; leave others as they are."""
     if not isinstance(answers, list) or not all(isinstance(each, list) for each in answers):
         return answers
     return [", ".join(map(str, parts)) for parts in answers]
 
 
 def right_positions(target: Any, offered: Sequence[str], likeliest: int, accuracy: Any) -> list[int]:
-    """Places of the choices that are right; empty where the target names none.
+    """Return places of the choices that are right; empty where the target names none.
 
     Args:
         target: As it is logged: a choice's number or text, a list of numbers, or whether it is the second of two.
@@ -128,7 +128,7 @@ def right_positions(target: Any, offered: Sequence[str], likeliest: int, accurac
 
 
 def _number(target: Any) -> str:
-    """A number as lm-eval takes it, which may be a truth value, or a float where a table had gaps."""
+    """Return a number as lm-eval takes it, which may be a truth value, or a float where a table had gaps."""
     text = str(target).strip()
     return _TRUTH.get(text, text.removesuffix(".0"))
 
@@ -203,7 +203,7 @@ def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence
 
 
 def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> list[tuple[Any, Any]]:
-    """The answers that the filter let pass, each with what the model said.
+    """Return the answers that the filter let pass, each with what the model said.
 
     A request for a log-likelihood beside them, as of SQuAD 2's "unanswerable", is none.
     """
@@ -221,7 +221,7 @@ def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> li
 
 
 def _target(fields: Mapping[str, Any]) -> Any:
-    """What is right: lm-eval writes lists as Python prints them."""
+    """Return what is right: lm-eval writes lists as Python prints them."""
     target = named_texts(stripped(fields.get("target")))
     own = in_one_text(references_of(fields["doc"]))
     if target == "None" and (own is not None or "None" not in fields["doc"].values()):
@@ -235,7 +235,7 @@ def _target(fields: Mapping[str, Any]) -> Any:
 
 
 def _requests(arguments: Any) -> list[list[Any]]:
-    """Arguments of the requests of a sample: objects by name as lm-eval writes them now, lists as it once did."""
+    """Return arguments of a sample's requests: objects by name as lm-eval writes now, lists as it once did."""
     listed_ = list(arguments.values()) if isinstance(arguments, Mapping) else arguments
     if not isinstance(listed_, list):
         return []

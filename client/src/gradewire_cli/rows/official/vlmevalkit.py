@@ -21,7 +21,7 @@ _MOST_COLUMNS: Final = 1 << 14
 
 
 def workbook_records(path: str) -> Iterator[Record]:
-    """Rows under the header of the first sheet, without empty ones; formulas are the text that was typed.
+    """Yield rows under the header of the first sheet, without empty ones; formulas are the text that was typed.
 
     Raises:
         InputError: It is not there, no workbook, too large, names a column twice, or openpyxl is missing.
@@ -64,7 +64,7 @@ def _records(path: str, sheet: Any) -> Iterator[Record]:
 
 
 def _fields(header: Sequence[str], line: Sequence[Any]) -> dict[str, Any]:
-    """Cells by column; without those of columns that have no name."""
+    """Return cells by column; without those of columns that have no name."""
     return {name: value for name, value in zip(header, line, strict=False) if name}
 
 

@@ -37,7 +37,7 @@ class VqaFiles:
 
 
 def vqa_records(path: str, files: VqaFiles) -> Iterator[Record]:
-    """A row for each entry of the results, in their order, then one for each question that they do not answer.
+    """Yield a row for each entry of the results, in their order, then one for each question that they do not answer.
 
     An entry without a known question, a second one for the same question, one for a question whose annotation is
     missing or cannot be read, and a question without an answer are rows with a problem: each is named, and the others
@@ -82,7 +82,7 @@ def _problem(entry: object, identifier: str, questions: Mapping[str, Any], first
 
 
 def _questions(files: VqaFiles) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Fields of every question by its id, and why answers to some of them cannot be scored."""
+    """Return fields of every question by its id, and why answers to some of them cannot be scored."""
     asked: dict[str, dict[str, Any]] = {}
     unusable: dict[str, str] = {}
     for entry in _entries(files.questions, _loaded(files.questions)):
@@ -136,7 +136,7 @@ def _annotate(question: dict[str, Any], fields: Mapping[str, Any], path: str, un
 
 
 def _annotation(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """References with what belongs to them, and the types; empty where there is nothing.
+    """Return references with what belongs to them, and the types; empty where there is nothing.
 
     Raises:
         ValueError: An answer is no text.
@@ -184,7 +184,7 @@ def _entries(path: str, document: Any) -> Sequence[Any]:
 
 
 def _first(fields: object, names: Sequence[str]) -> str:
-    """The first of these fields that is there, as a text; ids are numbers in some files and texts in others.
+    """Return the first of these fields that is there, as a text; ids are numbers in some files and texts in others.
 
     A whole number may have become a float: table libraries write 7 as 7.0 where another row has none.
     """
