@@ -54,7 +54,7 @@ def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]
 
 
 def correctness_shape() -> tuple[str, ...]:
-    """Name of the numbers among its features by which `correctness` tells what kind of item an item is."""
+    """Return names of the numbers among its features by which `correctness` tells what kind of item an item is."""
     from gradewire_server.metrics.correctness.features import INPUT_KIND  # noqa: PLC0415 - for fitting alone
 
     return INPUT_KIND

@@ -15,10 +15,10 @@ from gradewire_cli.options.common import Grouping, groupings_of, option_group, w
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
-from gradewire_cli.rows.formats import FORMATS, TEXT_CELLS, Reading, Record, count_rows, format_of, printable, read_file
+from gradewire_cli.rows.formats import FORMATS, TEXT_CELLS, Reading, Record, count_rows, format_of, read_file
 from gradewire_cli.rows.official import inspect_ai, lm_eval, lmms_eval, vlmevalkit, vqa
 from gradewire_cli.rows.official.harness import OfficialFiles
-from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_needed, open_rows
+from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_columns, open_rows
 
 _VQA: Final = "vqa"
 _LOGS: Final = {
@@ -224,7 +224,13 @@ class InputFile:
         for number, path in enumerate(self.paths):
             sources.append(self.open_file(number, before, path))
             before += self.count_file(number)
-        self._check_columns(sources)
+        # Each file need not have all columns, but one of them has to.
+        there = list(dict.fromkeys(column for source in sources for column in source.columns))
+        if self.options.any_file and there:
+            if lost := [column for column in self.options.kept_columns or () if column not in there]:
+                listed = ", ".join(map(printable, there))
+                raise InputError(f"no file has a column {lost[0]!r}; the columns are: {listed}")
+            check_columns(self.name, there, replace(self.options, any_file=False, where={}, grouped_by=()))
         notes = [f"{name}: {note}" for name, source in zip(names, sources, strict=True) for note in source.notes]
         late: list[str] = []
 
@@ -261,18 +267,6 @@ class InputFile:
             InputError: The file is not there, or not of its format as a whole.
         """
         return count_rows(self.paths[number], self.reading)
-
-    def _check_columns(self, sources: Sequence[RowSource]) -> None:
-        """Refuse columns that none of several files has, where each need not have all."""
-        there = list(dict.fromkeys(column for source in sources for column in source.columns))
-        if not self.options.any_file or not there:
-            return
-        for column in self.options.kept_columns or ():
-            if column not in there:
-                raise InputError(
-                    f"no file has a column {column!r}; the columns are: {', '.join(map(printable, there))}"
-                )
-        check_needed(self.name, there, self.options)
 
     def records(self) -> Iterator[Record]:
         """Return rows as they stand in the files, numbered over all of them."""

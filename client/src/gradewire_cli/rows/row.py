@@ -355,7 +355,7 @@ def open_rows(
     present = list(dict.fromkeys(column for fields in readable for column in fields))
     options = options.among(present)
     if readable:
-        _check_columns(path, present, options)
+        check_columns(path, present, options)
     wanted = [fields for fields in readable if is_wanted(fields, options.where)]
     lists, texts = (_columns_of(names, present, options) for names in (LIST_FIELDS, ("prediction", "question")))
     reading = reading_of(
@@ -397,34 +397,22 @@ def _check_labels(path: str, records: Iterable[Record], options: RowOptions, rea
         )
 
 
-def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> None:
-    columns = list(present)
-    listed = ", ".join(map(printable, columns)) or "none"
+def check_columns(path: str, columns: Sequence[str], options: RowOptions) -> None:
+    """Refuse a file without a column that an option names, or that is needed; raises InputError."""
+    listed = f"the columns are: {', '.join(map(printable, columns)) or 'none'}"
     annotators = options.annotator_columns(columns)
     mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]
     for column in (*mapped, *annotators, *options.where, *(() if options.any_file else options.kept_columns or ())):
         if column not in columns:
-            raise InputError(f"{path}: there is no column {column!r}; the columns are: {listed}")
+            raise InputError(f"{path}: there is no column {column!r}; {listed}")
     for name in options.grouped_by if options.grouping_needed else ():
         names = options.grouping_names(name)
-        if not set(names) & set(columns) and name != FILE_GROUPING:
+        if set(names).isdisjoint(columns) and name != FILE_GROUPING:
+            looked = f"{path}: no column for {options.grouping_option} {name} (looked for {', '.join(names)})"
             way_out = f"; --map {name}=COLUMN says which it is" if name in GROUPING_FIELDS else ""
-            raise InputError(
-                f"{path}: no column for {options.grouping_option} {name} (looked for {', '.join(names)}); the columns "
-                f"are: {listed}{way_out}"
-            )
-    if not options.any_file:
-        check_needed(path, columns, options)
-
-
-def check_needed(path: str, columns: Sequence[str], options: RowOptions) -> None:
-    """Refuse what has no column for a field that is needed; raises InputError."""
-    annotators = options.annotator_columns(columns)
-    listed = ", ".join(map(printable, columns)) or "none"
-    for name in options.needed:
+            raise InputError(f"{looked}; {listed}{way_out}")
+    for name in () if options.any_file else options.needed:
         names = options.names(name) + (options.names("labels") if name == "label" else ())
-        if not set(names) & set(columns) and not (name == "label" and annotators):
-            raise InputError(
-                f"{path}: no column for {name} (looked for {', '.join(names)}); "
-                f"the columns are: {listed}. Say which it is with --map {name}=COLUMN"
-            )
+        if set(names).isdisjoint(columns) and not (name == "label" and annotators):
+            looked = f"{path}: no column for {name} (looked for {', '.join(names)})"
+            raise InputError(f"{looked}; {listed}. Say which it is with --map {name}=COLUMN")
