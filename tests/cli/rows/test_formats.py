@@ -17,7 +17,7 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import TEXT_CELLS, Format, Reading, Record, count_rows, format_of, read_file
 from gradewire_cli.rows.row import Row, RowOptions, open_rows
 
-# Everything that UTF-8 can hold; NUL, quotes, line ends and separators included. In CSV alone "nan" and the like are missing values.
+# Everything that UTF-8 can hold; NUL, quotes, line ends and separators included. In CSV alone these say nothing.
 NOTHING = {"nan", "<na>", "nat", "null", "\\n"}
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20).filter(
     lambda text: text.strip().lower() not in NOTHING and not re.match(r"\s*(#|\d+\.0\s*$)", text)

@@ -15,7 +15,7 @@ from gradewire_cli.options.common import Grouping, groupings_of, option_group, w
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
-from gradewire_cli.rows.formats import FORMATS, TEXT_CELLS, Reading, Record, count_rows, format_of, read_file
+from gradewire_cli.rows.formats import FORMATS, TEXT_CELLS, Reading, Record, count_rows, format_of, printable, read_file
 from gradewire_cli.rows.official import inspect_ai, lm_eval, lmms_eval, vlmevalkit, vqa
 from gradewire_cli.rows.official.harness import OfficialFiles
 from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_columns, open_rows
