@@ -220,10 +220,6 @@ def may_pass(row: Mapping[str, Any]) -> bool:
 _OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
 
 
-def _results_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    return read_results(path) if path.exists() else iter(())
-
-
 def _was_unreadable(row: Mapping[str, Any]) -> bool:
     return all(score["status"] == Status.INVALID_INPUT.name for score in row["scores"].values())
 
@@ -311,23 +307,29 @@ class ResultsFile:
             InputError: The file was made with something else, from another input, or cannot be written.
         """
         pending: list[Row] = []
-        end = 0
+        finished: dict[tuple[int, str], tuple[Path, int]] = {}
+        end, agrees = 0, True
         self._lines = lines
         with named_errors(self.path):
             self._check_names()
-            for row_end, result in _results_of(self.path):
-                check_lines(self.path, result, lines)
-                row = next(rows, None)
-                if row is None:
-                    raise InputError(f"{self.path} has more rows than the input: {_OTHER_INPUT}")
-                if row.key != result_key(result) or may_pass(result):
+            for source, begin, row_end, result in self._there():
+                agrees = agrees and source == self.path
+                if agrees:
+                    check_lines(source, result, lines)
+                    row = next(rows, None)
+                    if row is None:
+                        raise InputError(f"{self.path} has more rows than the input: {_OTHER_INPUT}")
+                    if row.key == result_key(result) and not may_pass(result):
+                        keep(row, result)
+                        self.resumed_rows += 1
+                        end = row_end
+                        continue
                     self._check_columns(row, result)
                     pending.append(row)
-                    break
-                keep(row, result)
-                self.resumed_rows += 1
-                end = row_end
-            finished = self._finished(end, lines)
+                    agrees = False
+                if not may_pass(result):
+                    check_lines(source, result, lines)
+                    finished.setdefault(result_key(result), (source, begin))
             self._check_input(finished, input_rows)
             if finished and not self.resumed_rows:
                 pending.extend(self._rows_to_the_first_done(pending, rows, finished))
@@ -341,23 +343,19 @@ class ResultsFile:
             self._has_first = end > 0
         return pending
 
+    def _there(self) -> Iterator[tuple[Path, int, int, dict[str, Any]]]:
+        """Yield the results of the file, then those of FILE.resume, each with its file, begin and end in bytes."""
+        for source in filter(Path.exists, (self.path, self.aside_path)):
+            begin = 0
+            for end, result in read_results(source):
+                yield source, begin, end, result
+                begin = end
+
     def _check_names(self) -> None:
         """Refuse a file in which a metric has a former name: the rows to come would not be called like its own."""
         for path in (self.path, self.aside_path):
             if path.exists():
                 _refuse_former(path, former_labels(path))
-
-    def _finished(self, end: int, lines: Mapping[str, str]) -> dict[tuple[int, str], tuple[Path, int]]:
-        """Return good rows behind `end` and in FILE.resume: where each stands, by `Row.key`."""
-        found: dict[tuple[int, str], tuple[Path, int]] = {}
-        for source in (self.path, self.aside_path):
-            begin = 0
-            for row_end, result in _results_of(source):
-                if not (source == self.path and row_end <= end) and not may_pass(result):
-                    check_lines(source, result, lines)
-                    found.setdefault(result_key(result), (source, begin))
-                begin = row_end
-        return found
 
     def _check_columns(self, row: Row, result: Mapping[str, Any]) -> None:
         # A line that could not be read, now or then, has no columns, whatever was to be kept.
