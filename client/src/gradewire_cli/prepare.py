@@ -18,7 +18,7 @@ from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_option
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, replacing
 from gradewire_cli.results.progress import progress
-from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, input_options
+from gradewire_cli.rows.input_file import InputFile, input_file, input_options
 from gradewire_cli.scoring.corpus import FileReferences, over_a_file
 from gradewire_cli.scoring.plan import judge_remarks, written_metrics
 from gradewire_proto.exit_codes import ExitCode
@@ -154,7 +154,6 @@ _SHOWN_FAILURES = 10
     "prepare",
     epilog=epilog(
         "prepare",
-        columns=ALIAS_HELP,
         metrics=metrics_help(),
         exit_codes=exit_codes(failed_rows="some rows could not be prepared"),
     ),

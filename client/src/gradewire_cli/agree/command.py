@@ -23,7 +23,6 @@ from gradewire_cli.options.common import OUTPUT_FILE, epilog
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt
 from gradewire_cli.results.interval_notes import agreement_interval_notes
 from gradewire_cli.results.tables import TableFiles, all_tables_option, show_tables, table_file_options
-from gradewire_cli.rows.input_file import ALIAS_HELP
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
 from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
@@ -73,7 +72,7 @@ def _optional_tables(result: AgreementResult) -> list[str]:
 
 @click.command(
     "agree",
-    epilog=epilog("agree", columns=ALIAS_HELP, exit_codes=exit_codes(failed_rows="")),
+    epilog=epilog("agree", exit_codes=exit_codes(failed_rows="")),
 )
 @labelled_run_options
 @click.option(

@@ -66,10 +66,15 @@ def option_group(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
     return add
 
 
+def help_text(name: str) -> str:
+    """Return a text of help.toml: the end of a command's --help, or a block that several have."""
+    text: str = _help_texts()[name]["text"]
+    return text
+
+
 def epilog(command: str, **blocks: str) -> str:
-    """Return the end of a command's --help, as help.toml has it, with these blocks in their places."""
-    text: str = _help_texts()[command]["end"]
-    return text.format_map(blocks)
+    """Return the end of a command's --help, with the names of columns and these blocks in their places."""
+    return help_text(command).format(columns=help_text("columns"), **blocks)
 
 
 @functools.cache

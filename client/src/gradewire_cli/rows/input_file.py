@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from gradewire._input import ALIASES
-from gradewire_cli.options.common import Grouping, groupings_of, option_group, written_options
+from gradewire_cli.options.common import Grouping, groupings_of, help_text, option_group, written_options
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
@@ -121,16 +121,7 @@ def in_file(record: Record, name: str, before: int) -> Record:
     return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
 
 
-ALIAS_HELP = """\b
-Columns, by the first of these names that a row has (capitals do not matter):
-  references         references reference answers answer golden_answer   (a text or a list)
-  prediction         prediction pred response candidate
-  synthetic_answers  synthetic_answers syn_ans     (each reference as a sentence)
-  label              label human_score             (0/1 or graded, or words: --label-map)
-  labels             labels annotations            (a list: several annotators; --map labels=COLUMN,COLUMN: one each)
-  image              image_id image                (tells questions of the same words apart, as question_id does)
-  id question caption captions group dataset model flags question_id    (optional)
-"""
+ALIAS_HELP: Final = help_text("columns")
 _TAB = "tab"
 ALL_COLUMNS = "all"
 """Stands in --keep-columns for every column."""

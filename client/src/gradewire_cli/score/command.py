@@ -49,7 +49,7 @@ from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summ
 from gradewire_cli.results.tables import number, write_json
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, official_options
+from gradewire_cli.rows.input_file import InputFile, input_file, official_options
 from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.score.dry_run import DryRun
 from gradewire_cli.scoring.corpus import refuse_part_of_a_request
@@ -353,7 +353,6 @@ def _table_line(identifier: str, cells: Iterable[str]) -> str:
     "score",
     epilog=epilog(
         "score",
-        columns=ALIAS_HELP,
         metrics=metrics_help(),
         exit_codes=exit_codes(failed_rows="some rows have no score (see --fail-on)"),
     ),
