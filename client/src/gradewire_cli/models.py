@@ -64,7 +64,7 @@ def _model(model: ModelInfo) -> Iterator[str]:
 def _sight(model: ModelInfo) -> str:
     if model.sees_images:
         return "sees pictures"
-    # Of a judge that nobody has asked yet the server may not know.
+    # The server may not know it of a judge that was never called.
     return "sees no pictures" if model.kind == "judge" and model.state == "LOADED" else ""
 
 
@@ -82,7 +82,7 @@ def _limits(limits: Limits) -> Iterator[str]:
 
 
 _DEADLINE_S = 30.0
-# Of the connection's options, those for scoring.
+# Options of the connection that are for scoring.
 _FIXED = {"cache_dir": None, "deadline_s": _DEADLINE_S}
 _HELP = {
     "server": "List what this server has: models, metrics, limits.",

@@ -225,7 +225,7 @@ async def _prepared(
     async with connection as client:
         metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
-            # It may be one for tests alone.
+            # The judge may be one for tests alone.
             for remark in judge_remarks(await client.models(), {generation.judge.partition("@")[0]}):
                 click.echo(remark, err=True)
         with progress("preparing", len(found.entries), quiet=quiet) as shown:

@@ -28,7 +28,7 @@ _KEYS: Final = re.compile(
 _BLANK: Final = re.compile(r"\s")
 _NO_BLANK: Final = "\ue000"
 """Stands for a blank, where a URL would seem to end: a character that Unicode gives no meaning."""
-# Of other URLs a ? may be a pattern's.
+# In other URLs a ? may be part of a pattern.
 _WEB_QUERY: Final = re.compile(r"(https?://[^?]*)\?.*")
 
 

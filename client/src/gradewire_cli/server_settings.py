@@ -1,4 +1,4 @@
-"""What the command asks of the server: its settings, and to be started; imported only when asked for.
+"""Settings and start of the server, for the command; imported only when asked for.
 
 What computes is imported by the process that serves, so the supervisor of several ones stays small.
 """

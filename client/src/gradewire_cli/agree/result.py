@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementResult:
-    """What was compared, and the figures.
+    """A comparison of metrics with labels.
 
     Attributes:
         run: The options.
@@ -53,7 +53,7 @@ class AgreementResult:
 
     @property
     def people(self) -> People:
-        """Who labelled the rows."""
+        """Names of whoever labelled the rows."""
         return self.labelled.people
 
     def abstention(self, label: str) -> Abstention | None:

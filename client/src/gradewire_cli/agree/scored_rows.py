@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _NICENESS = 10
-"""What it computes can wait for the server on the same cores."""
+"""Niceness of this program, which can wait for the server on the same cores."""
 _FIRST_TO_GO = Path("/proc/self/oom_score_adj")
 _MOST_CPU_S = 600
-"""Who starts it ends it long before; where that one was killed, nobody else does."""
+"""Bound on computing time, where the gateway that should end this program was killed."""
 _TEXTS = ("line", "message", "best_window")
 
 

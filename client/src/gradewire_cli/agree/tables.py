@@ -194,7 +194,7 @@ def model_tables(tables: Sequence[SystemTable], people: People) -> Iterator[Tabl
         rows: list[list[Cell]] = [[people.name, *_ranked(table.people)]]
         for line in table.lines:
             rows.append([line.metric, *_ranked(line.means)])
-            # Where it scored all rows, the line of people is the one above.
+            # If it scored all rows, the line of people is the one above.
             if line.failed:
                 rows.append([f"{people.name}, rows of {line.metric}", *_ranked(line.people)])
         yield Table(f"Mean score by model{of} (rank)", ["", *table.models], rows)

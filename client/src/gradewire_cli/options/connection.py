@@ -18,12 +18,12 @@ from gradewire_cli.options.common import INPUT_FILE, option_group, written_optio
 from gradewire_cli.options.judge import JudgeServer, judge_server_of, judge_server_options
 from gradewire_cli.problems import one_line_errors
 
-# Of one batch of rows: long enough for verbose answers on a slow machine, short enough that a hung server is noticed.
+# Deadline of one batch of rows: room for verbose answers on a slow machine, and an end where a server hangs.
 BATCH_DEADLINE_S = 600.0
 
 # For the first call: long enough for a server that is there, short enough to show a wrong address at a terminal.
 CONNECT_TIMEOUT_S = 3.0
-# Where somebody answers who has much to do.
+# For the first call to a server that is there and busy.
 _BUSY_TIMEOUT_S = 30.0
 
 SERVER_VARIABLE = "GRADEWIRE_SERVER"
@@ -106,7 +106,7 @@ class ConnectionOptions:
 
     @property
     def description(self) -> str:
-        """Where the scoring is done, for people."""
+        """The place of the scoring, for people."""
         return self.server or "the engine in this process"
 
 

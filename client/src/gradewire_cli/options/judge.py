@@ -153,7 +153,7 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
     if not model:
         raise click.UsageError("--judge-url needs --judge-remote-model NAME: the model's name on that server")
     if key and not os.environ.get(key):
-        # Who gives the key itself must not find it in a log: only what no key looks like is repeated.
+        # A key given by mistake must not reach a log: only a name that no key looks like is repeated.
         named = f" {key}" if _CONVENTIONAL_NAME.fullmatch(key) else ""
         raise click.UsageError(
             f"--judge-key-env{named}: no variable of this name is set, or it is empty. "

@@ -15,7 +15,7 @@ from gradewire_cli.results.tables import number
 from gradewire_stats.point_estimates import RIGHT_FROM, right, scipy_stats
 
 Direction = Literal["high", "low"]
-# What a disagreement is read from: the metric's verdict, or the rank of its score where it gives none.
+# Evidence of a disagreement: the metric's verdict, or the rank of its score where it gives none.
 Basis = Literal["verdict", "rank"]
 # From this difference of a row's places by score and by label, as a share of all rows, its rank is far off.
 FAR = 0.25
@@ -129,7 +129,7 @@ _PART_CHARACTERS = 100
 _LINE_CHARACTERS = 600
 _ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
-# What a judge read and wrote is a cost and no reason; its labels stand beside their probabilities.
+# Tokens of a judge are a cost and no reason; its labels stand beside their probabilities.
 # Forty features are no reason that anyone reads, and the fit is the same everywhere: the metric's line names it.
 _NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
 # Texts that explain a verdict are shown as long as a line of parts may be.
@@ -166,7 +166,7 @@ class ShownReference:
 
 @dataclass(frozen=True, slots=True)
 class ResultLine:
-    """What one metric said; `score` is a status where there is none."""
+    """The result of one metric; `score` is a status where there is none."""
 
     metric: str
     score: str
@@ -277,7 +277,7 @@ def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
     """Return all references as long as there is room, the matched ones in any case."""
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for metric, result in row.results.items():
-        # Of references that all give 0 the first is named, though nothing of it matched.
+        # Among references that all give 0 the first is named, though nothing of it matched.
         if result.get("matched_reference") is not None and (result.get("score") or 0) > 0:
             matched[int(result["matched_reference"])].append(metric)
     kept, room = [], _REFERENCES_CHARACTERS

@@ -12,13 +12,13 @@ from urllib.parse import quote, urlsplit
 
 from gradewire_cli.pages.texts import visible
 
-# Of one picture; and of all that a page holds, in base64.
+# Bounds on one picture, and on all that a page holds, in base64.
 MAX_PICTURE_BYTES = 500_000
 MAX_EMBEDDED_CHARACTERS = 6_000_000
 _NAME_CHARACTERS = 200
 _MAX_URL_CHARACTERS = 2000
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif"})
-# How such files begin, "." for any byte.
+# Beginnings of such files, "." for any byte.
 _BEGINNINGS = {
     "image/png": rb"\x89PNG\r\n\x1a\n",
     "image/jpeg": rb"\xff\xd8\xff",

@@ -12,7 +12,7 @@ import numpy as np
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _RUN = re.compile(r"\S+")
 _WORD = re.compile(r"\w(?:\S*\w)?")
-# As the server: windows are taken from the first 1,024 words.
+# The bound of the server: windows are taken from the first 1,024 words.
 _MAX_WORDS = 1024
 # Words of a window that are aligned; they settle where it begins.
 _MAX_ALIGNED = 64

@@ -1,4 +1,4 @@
-"""How right models are as each metric sees it: tables beside people, or beside the evaluator in their place."""
+"""Tables of the accuracy of models as each metric sees it, beside people or the evaluator in their place."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[Na
 def _accuracies(table: ModelAccuracyTable, people: People) -> Iterator[list[Value | str]]:
     for found in table.evaluators:
         yield [found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)]
-        # Where it judged all rows, the human figure is the one over all rows.
+        # If it judged all rows, the human value is the one over all rows.
         if any(cell.failed for cell in found.cells):
             yield [f"{people.name}, rows of {found.evaluator}", *(estimated(cell.human) for cell in found.cells)]
     yield [people.all_rows, *(estimated(cell.human) for cell in table.cells)]

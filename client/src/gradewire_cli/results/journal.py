@@ -36,7 +36,7 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "--report": (".html", ".htm"),
     "--html": (".html", ".htm"),
 }
-"""How files of one format only are called; one without a suffix, and a device, may be called anything."""
+"""Suffixes of files of one format only; a file without a suffix, and a device, may have any name."""
 
 
 def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
@@ -205,7 +205,7 @@ def _is_file(path: Path, opened: int) -> bool:
 
 
 _FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
-"""What opening or syncing a folder fails with where the file system, or a folder that may not be read, has no such
+"""Errors of opening or syncing a folder where the file system, or a folder that may not be read, has no such
 thing: then the file system alone decides when a new name lasts."""
 
 

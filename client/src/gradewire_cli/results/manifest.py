@@ -61,7 +61,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCounts:
-    """What became of the rows, those of earlier runs that were kept included.
+    """Rows by their outcome, those of earlier runs that were kept included.
 
     Attributes:
         rows: In the output.
@@ -82,7 +82,7 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What the judges of this run took.
+    """Tokens and price of the judges of this run.
 
     Attributes:
         read_tokens: Tokens that they read.
@@ -118,7 +118,7 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Where the command ran; a server may be elsewhere.
+    """The machine on which the command ran; a server may be elsewhere.
 
     Attributes:
         processor: Its name, as the system has it.
@@ -139,7 +139,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunManifest:
-    """What a run was made from, with and by.
+    """The record of a run.
 
     Attributes:
         command: Of gradewire, for instance "score" or "bench load".

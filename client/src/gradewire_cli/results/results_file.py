@@ -27,7 +27,7 @@ from gradewire_proto.wire_rules import current, split_pin
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
 """That say which corpus weights are counted over: of cider, of bertscore."""
 _NAMING: Final = ("line", "decided_by")
-"""Of a result, what begins with a metric's name."""
+"""Fields of a result that begin with a metric's name."""
 
 
 def lines_of(row: Mapping[str, Any]) -> dict[str, str]:
@@ -123,7 +123,7 @@ def encode_row(row: Mapping[str, Any]) -> bytes:
         text = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
         text = json.dumps(plain(row), ensure_ascii=False, default=str, allow_nan=False)
-    # As a surrogate is escaped here, so it is in JSON.
+    # JSON escapes a surrogate in the same way.
     return text.encode(errors="backslashreplace") + b"\n"
 
 
@@ -136,7 +136,7 @@ def output_files(output: Path) -> list[Path]:
     """Return the files of an output: itself, or in order the parts of a folder that `gradewire bulk` wrote."""
     if not output.is_dir():
         return [output]
-    # Where a part was scored again both may be there, and "done" comes before "unanswered".
+    # Both may be there if a part was scored again, and "done" comes before "unanswered".
     found: dict[str, Path] = {}
     for part in sorted(output.glob("part-*.jsonl")):
         found.setdefault(part.name.partition(".")[0], part)
@@ -246,7 +246,7 @@ class ResultsFile:
 
     @property
     def aside_path(self) -> Path:
-        """Where good rows wait that stand behind rows to be scored again."""
+        """The file in which good rows wait that stand behind rows to be scored again."""
         return files_of(self.path)[1]
 
     def __enter__(self) -> Self:

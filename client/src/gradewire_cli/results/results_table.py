@@ -21,13 +21,13 @@ from gradewire_cli.rows.row import Row
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 _PARQUET: Final = frozenset({".parquet", ".pq"})
 TABLE_SUFFIXES: Final = frozenset(_DELIMITERS) | _PARQUET
-"""Of outputs that are tables, in small letters."""
+"""Suffixes of outputs that are tables, in small letters."""
 _LINES: Final = frozenset({".jsonl", ".ndjson", ""})
 _BATCH_ROWS: Final = 4096
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _HEAD: Final = ("id", "index")
 _TAIL: Final = ("picture_digest", "digest")
-"""Of no use to people, so they are the last columns."""
+"""Columns of no use to people, so they are the last."""
 
 
 def is_table(path: Path) -> bool:

@@ -116,7 +116,7 @@ def _is_probability(tally: MetricTally) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """What is told of a run beside its scores.
+    """Facts of a run beside its scores.
 
     Attributes:
         command: What gives the same scores again; empty where there are none.

@@ -41,7 +41,7 @@ ALL_ROWS = "all rows"
 NO_NAME = "(none)"
 CELLS_MEAN = "cells' mean"
 
-# Where there is no terminal to ask: wide enough that no cell is folded.
+# Width without a terminal: no cell is folded.
 LOG_COLUMNS = 160
 FURTHER_TABLES = "further tables: --all-tables"
 # Characters at the ends of a table in a terminal.
@@ -387,7 +387,7 @@ def _float(table: Table) -> str:
 
 def _latex_row(cells: Sequence[Cell]) -> str:
     row = " & ".join(escaped(str(cell)) for cell in cells)
-    # What ends the line before takes options: [ and * there are theirs.
+    # The end of the line before takes options: [ and * there are theirs.
     return rf"{{}}{row} \\" if row.startswith(("[", "*")) else rf"{row} \\"
 
 

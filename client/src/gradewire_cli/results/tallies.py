@@ -151,7 +151,7 @@ class JudgeTally:
 
 
 _DRAWN_BY: Final = ("question", "references", "prediction", "captions")
-"""What `auto` draws its sample by."""
+"""Fields by which `auto` draws its sample."""
 
 
 def is_cascade(label: str) -> bool:
@@ -347,7 +347,7 @@ class MetricTally:
 
     @property
     def share_right_certain(self) -> float:
-        """As `share_right`, of the verdicts that are to be trusted."""
+        """The same share, of the verdicts that are to be trusted."""
         return _share_right(self.certain)
 
     @property

@@ -34,7 +34,7 @@ _BROKEN_LIST: Final = re.compile(r"""\A\[\s*(['"]|nan\b|None\b|np\.).*\]\Z""", r
 _CHUNK_ROWS: Final = 1024
 _SHOWN: Final = 60
 _MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
-"""What is written where there is nothing, and answered as well."""
+"""Words that say that there is nothing, and that are answers as well."""
 _MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _CHANGED: Final = {
     "dates that a spreadsheet made": re.compile(
@@ -77,7 +77,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """What people said of a row.
+    """The labels of a row.
 
     Attributes:
         value: The row's own label, else the mean of its annotators; None where there is none or it cannot be read.
@@ -191,7 +191,7 @@ def unpacked(cell: Any, *, brackets: str = "[") -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """How the cells of one file are read.
+    """Rules by which the cells of one file are read.
 
     Attributes:
         only_texts: The format has nothing but texts.
@@ -342,7 +342,7 @@ class CellNotes:
     def _split(self, column: _Column) -> str:
         """Note texts that are read as lists although they might be answers."""
         for cell in column.texts:
-            # Where a list can be written as one, or where it holds numbers only, a text in brackets may be meant.
+            # A text in brackets may be meant where a list can be written as one, or where it holds numbers only.
             listed = unpacked_list(cell)
             if listed and is_of_numbers(listed) == self.reading.only_texts:
                 way_out = f"if it is one answer, write it as a list of one text: {json.dumps([cell])[:80]}"

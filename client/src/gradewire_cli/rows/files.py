@@ -108,7 +108,7 @@ def matching_urls(url: str) -> Sequence[str]:
 STDIN: Final = "-"
 GZIP: Final = ".gz"
 _MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-"""What a file in UTF-16 begins with: spreadsheets and PowerShell write such."""
+"""Beginnings of files in UTF-16, as spreadsheets and PowerShell write them."""
 _MARK_BYTES: Final = 4
 _OTHER_FORMATS: Final = {
     b"PAR1": "is a Parquet file: give --input-format parquet",
@@ -117,7 +117,7 @@ _OTHER_FORMATS: Final = {
     "write it to a file that ends in .eval)",
     b"\x1f\x8b": "is a gzip file: end its name in .gz, or unpack it",
 }
-"""What files of other formats begin with, where their name does not say so."""
+"""Beginnings of files of other formats, whose name does not say so."""
 
 
 def check_encoding(name: str | None) -> str:

@@ -50,7 +50,7 @@ DELIMITERS: Final = (",", ";", "\t", "|")
 _EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
 """The first line of a file that a spreadsheet is told its delimiter by."""
 _MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
-"""What table libraries, databases and spreadsheets write where there is nothing; nobody answers so."""
+"""Words of table libraries, databases and spreadsheets for nothing; nobody answers so."""
 _INVISIBLE: Final = "\ufeff\u200b\u2060"
 
 _BATCH_ROWS = 1024
@@ -304,7 +304,7 @@ def _readable(path: str, format_: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How files are read.
+    """Rules by which files are read.
 
     Attributes:
         format: None: by each file's suffix, JSONL on standard input.

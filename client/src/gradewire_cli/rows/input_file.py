@@ -151,7 +151,7 @@ class InputFile:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that people see."""
         more = len(self.paths) - 1
         return self.display_paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
 
@@ -162,7 +162,7 @@ class InputFile:
 
     @property
     def folder(self) -> Path:
-        """Where the first file is: what rows name without a folder is looked for there."""
+        """The folder of the first file, in which files are looked up that rows name without one."""
         return Path() if self.is_stdin else Path(self.paths[0]).parent
 
     @property
@@ -287,7 +287,7 @@ def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
     return text
 
 
-# How FILE is read, without FILE itself.
+# Options on the columns of FILE, without FILE itself.
 column_options = option_group(
     click.option("--input-format", type=click.Choice(FORMATS), help="Default: by the suffix; jsonl on standard input."),
     click.option(

@@ -70,13 +70,13 @@ class Row:
 
     @property
     def key(self) -> tuple[int, str]:
-        """What an earlier result has to agree with to be one of this row: number and content."""
+        """Number and content, with which an earlier result of this row has to agree."""
         return self.index, self.digest + self.picture_digest
 
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """What the options say of the file.
+    """Options on the columns and rows of a file.
 
     Attributes:
         columns: Column of a field, from --map; the field has no other names then. That of `labels` may name several

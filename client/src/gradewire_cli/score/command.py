@@ -201,7 +201,7 @@ class ScoreJob:
                     refuse_part_of_a_request(plan.chosen, self.source, out, plan.pictures)
                 known = results.waiting if results else lambda _: None
                 scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
-                # What is written says which picture was shown, so that --resume finds out when it is another one.
+                # The output says which picture was shown, so that --resume notices another one.
                 read = with_picture_digests(opened.rows, plan.pictures if results else None)
                 if self.output.is_whole:
                     self._check_whole(read, scorer.lines)

@@ -33,7 +33,7 @@ _MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 @dataclass(slots=True)
 class _JudgeWork:
-    """What one metric would ask its judge.
+    """The questions that one metric would ask its judge.
 
     Attributes:
         judge: Its name; "" for the default one.
@@ -69,7 +69,7 @@ class _JudgeWork:
         if not rounds or len(costs) < len(rounds):
             self.without += 1
             return
-        # What comes behind a text that only a judge could write is as new as that text.
+        # A round behind a text that only a judge could write is as new as that text.
         question = hash((self.judge, rounds))
         if question in known:
             self.repeated += 1
@@ -138,7 +138,7 @@ class DryRun:
 
     async def _judge_work(self, client: AsyncClient) -> dict[str, _JudgeWork]:
         options = self.metrics
-        # What `all` stands for depends on the rows, but no judge is among it.
+        # `all` depends on the rows, but no judge is among it.
         written = await written_metrics(client, options, None, quiet=True)
         synthetic = options.synthetic or "none"
         chosen = choose_metrics(
@@ -161,7 +161,7 @@ class DryRun:
                 elsewhere = runs_elsewhere(listed, metric)
                 judge = judge_name(metric)
                 meter = prompts.judge_meter(judge, elsewhere=elsewhere, settings=settings)
-                # What the judge of another server may think is a setting there.
+                # The tokens that the judge of another server may think are a setting there.
                 bounded = not elsewhere or self.connection.server is None
                 self._cascades += [label] if isinstance(metric, Auto) else []
                 found[label] = _JudgeWork(

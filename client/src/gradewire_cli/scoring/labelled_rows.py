@@ -271,7 +271,7 @@ class LabelledRows:
 
     @property
     def unreadable_labels(self) -> str:
-        """How many labels cannot be read, with the first of them."""
+        """The number of labels that cannot be read, with the first of them."""
         first = f"first at {self.first_unreadable}; --label-map says what words mean"
         return f"the label of {self.unreadable} rows cannot be read ({first})"
 

@@ -114,7 +114,7 @@ class LabelledRun:
 
     @property
     def draws(self) -> Draws:
-        """How intervals are drawn."""
+        """The draws behind intervals."""
         return {"resamples": self.resamples, "seed": self.seed}
 
     def collect(

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 Winner = Literal["model_a", "model_b", "tie"]
-"""As a line of a pair has it: a is the baseline's answer, b that of the side that is compared with it."""
+"""The winner in a line of a pair: a is the baseline's answer, b that of the side that is compared with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one metric said of one answer.
+    """The result of one metric for one answer.
 
     Attributes:
         score: None where there is none.
@@ -124,7 +124,7 @@ class AnswerPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What a chooser says of a pair.
+    """The verdict of a chooser on a pair.
 
     Attributes:
         winner: None unless `status` is OK.
@@ -173,12 +173,12 @@ class Chooser(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables, --by and --fail-if call it."""
+        """The name in tables, --by and --fail-if."""
         ...
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What a choice depends on beside the pair: `by`, the line that reproduces it, and further JSON values.
+        """The grounds of a choice beside the pair: `by`, the line that reproduces it, and further JSON values.
 
         It stands in every line of a pair; --resume refuses lines that have another.
         """
@@ -293,7 +293,7 @@ class PairEngine:
         """
         if self.journal is None:
             return
-        # What a chooser gives comes in order.
+        # Choices come in order.
         if self._goes_on and chosen is not None and [self.digest(pair) for pair, _ in chosen] != self._digests:
             self.journal.replace(encode_row(line_of(*each, self._said_of(each[0]))) for each in chosen)
         self.journal.finish()

@@ -48,7 +48,7 @@ scoring_options = option_group(input_options, metric_options, judge_options, cas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorePlan:
-    """What is asked of every row; nothing is left to be resolved.
+    """The request for every row; nothing is left to be resolved.
 
     Attributes:
         chosen: The metrics, with all defaults filled in, and the reference set.
@@ -193,7 +193,7 @@ def judge_remarks(listed: ModelList, judges: Collection[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the items with references have.
+    """Fields that the items with references have.
 
     Attributes:
         question: Whether an item has a question.

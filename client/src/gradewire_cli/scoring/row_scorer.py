@@ -190,7 +190,7 @@ class RowScorer:
         Raises:
             GradewireError: The server is not there, or cannot compute what is asked.
         """
-        # What counts over a request needs all rows in one.
+        # A metric that counts over a request needs all rows in one.
         judged = plan.chosen.asks_judge and not counting_over_request(plan.chosen.specs)
         report = await client.score([], **plan.arguments())
         return cls(

@@ -20,9 +20,9 @@ from gradewire_cli.rows.official.choices import letter_position
 from gradewire_cli.rows.official.harness import columns_of, listed, looks_like, mapping, numbered, open_zip, row_id
 
 MAX_MEMBER_BYTES: Final = 1 << 28
-"""Of one member unpacked: a sample with all its events has some MB."""
+"""Bound on one member unpacked: a sample with all its events has some MB."""
 MAX_UNPACKED_BYTES: Final = 1 << 36
-"""Of all members: what is more is no log but a bomb."""
+"""Bound on all members: anything larger is no log but a bomb."""
 _LOCAL_HEADER_BYTES: Final = 30
 _CONVERT: Final = "write the log as JSON by: inspect log convert LOG --to json --output-dir DIR"
 
@@ -88,22 +88,22 @@ def _packed(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
     file.seek(member.header_offset)
     header = file.read(_LOCAL_HEADER_BYTES)
     file.seek(sum(int.from_bytes(header[place : place + 2], "little") for place in (26, 28)), io.SEEK_CUR)
-    # It can claim any size, and as much memory would be asked for.
+    # The archive can claim any size, for which memory would be taken.
     return file.read(min(member.compress_size, os.fstat(file.fileno()).st_size))
 
 
 _VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""What inspect's own figures make of its grades: correct, partial, incorrect, no answer."""
+"""Values of inspect's grades in its own means: correct, partial, incorrect, no answer."""
 _ATTACHED: Final = "attachment://"
 _PICTURE: Final = "data:image/"
 _FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
-"""How inspect has models name letters."""
+"""The form in which inspect has models name letters."""
 _NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class InspectLog:
-    """What a log says of all its samples.
+    """Facts of a log that hold of all its samples.
 
     Attributes:
         task: Its name.
@@ -287,7 +287,7 @@ TYPE_COLUMNS: Final = ("task",)
 PATTERNS: Final = ("*.eval", "*_*.json")
 """inspect writes TIME_TASK_ID; a folder may have eval-set.json and listing.json too."""
 _MOST_EPOCHS: Final = 1000
-"""What is missing is told for no more: a log can claim any number."""
+"""Epochs for which missing samples are reported: a log can claim any number."""
 
 
 def inspect_records(path: str) -> Iterator[Record]:

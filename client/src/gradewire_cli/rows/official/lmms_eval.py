@@ -90,7 +90,7 @@ def _answers(responses: Any) -> list[Any]:
     each = responses if isinstance(responses, list) else [responses]
     if _is_likelihood(each) or (each and all(map(_is_likelihood, each))):
         return []
-    # Of a filter that lets several pass they stand in a list of their own.
+    # Answers of a filter that lets several pass stand in a list of their own.
     return list(map(stripped, itertools.chain(*(answer if isinstance(answer, list) else [answer] for answer in each))))
 
 

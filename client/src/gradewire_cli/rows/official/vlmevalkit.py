@@ -17,7 +17,7 @@ MAX_UNPACKED_BYTES: Final = 1 << 30
 """A workbook is a zip archive: what would unpack to more is refused before it is."""
 _MOST_ROWS: Final = 1 << 20
 _MOST_COLUMNS: Final = 1 << 14
-"""Of a sheet, as Excel has it. A cell may say that it stands anywhere, and openpyxl fills up what lies before it."""
+"""Bounds of a sheet in Excel. A cell may say that it stands anywhere, and openpyxl fills up what lies before it."""
 
 
 def workbook_records(path: str) -> Iterator[Record]:

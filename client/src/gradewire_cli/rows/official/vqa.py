@@ -15,7 +15,7 @@ from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
 
 TYPE_COLUMNS: Final = ("answer_type", "question_type")
-"""What the official program tells its figures by."""
+"""Columns by which the official program groups its means."""
 _LISTS: Final = ("questions", "annotations", "data")
 _IDS: Final = ("question_id", "questionId")
 _IMAGES: Final = ("image_id", "imageId")
