@@ -133,20 +133,20 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
         raise InputError(
             f"{path}: {reason or error}; the set holds the answers, the same command writes them"
         ) from error
-    told = [f"{rows} rows, {whole} of them with synthetic answers"]
+    sentences = [f"{rows} rows, {whole} of them with synthetic answers"]
     if unread:
-        told.append(f"{unread} as they were because they cannot be read")
+        sentences.append(f"{unread} as they were because they cannot be read")
     if left_out:
         # Rows of a table: no line of JSON can be made of them.
-        told.append(f"{left_out} rows of the input left out because they cannot be read")
-    return "; ".join(told)
+        sentences.append(f"{left_out} rows of the input left out because they cannot be read")
+    return "; ".join(sentences)
 
 
 def _part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-# Failures told one by one; a file in which every row is wrong needs no further examples.
+# Failures listed one by one; a file in which every row is wrong needs no further examples.
 _SHOWN_FAILURES = 10
 
 
@@ -195,9 +195,9 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     problems = [*found.problems, *_failure_lines(found, report.failures)]
     if out is not None:
         answers = {row: report.synthetic_answers.get(entry, ()) for row, entry in found.entry_of.items()}
-        told = write_rows(out, source, answers)
+        outcome = write_rows(out, source, answers)
         if not options["quiet"]:
-            click.echo(f"{out}: {told}", err=True)
+            click.echo(f"{out}: {outcome}", err=True)
     if not options["quiet"]:
         _print_report(found, report, problems)
     click.echo(report.pinned)

@@ -59,8 +59,8 @@ def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
         failed_rows: Of code 1, for what it stands here; "" where the command has none.
         condition: The same of code 4.
     """
-    told = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
-    return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in told.items() if text)
+    texts = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
+    return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in texts.items() if text)
 
 
 class _OneLineError(click.ClickException):

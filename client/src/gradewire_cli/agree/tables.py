@@ -288,11 +288,11 @@ def metric_lines(result: AgreementResult, statistics: Sequence[Statistic]) -> It
 def abstention_lines(result: AgreementResult) -> Iterator[str]:
     """Yield a line for each metric with uncertain verdicts: how many, and the accuracy of the others and of all."""
     for label in result.rows.verdicts:
-        if (told := result.abstention(label)) is not None:
+        if (found := result.abstention(label)) is not None:
             yield (
-                f"{label}: {told.uncertain} of {told.judged} verdicts are uncertain "
-                f"({told.uncertain / told.judged:.1%}); accuracy {number(told.accuracy_certain)} of the others, "
-                f"{number(told.accuracy)} of all"
+                f"{label}: {found.uncertain} of {found.judged} verdicts are uncertain "
+                f"({found.uncertain / found.judged:.1%}); accuracy {number(found.accuracy_certain)} of the others, "
+                f"{number(found.accuracy)} of all"
             )
 
 

@@ -155,11 +155,11 @@ class Breakdown:
     """One grouping: every metric on every group, the baseline's groups first, the others by name.
 
     Attributes:
-        columns: What is told apart.
+        columns: The columns of the grouping.
         outside: Rows without one of the values: they are in no line.
         lines: By label of the metric.
         unknown_baseline: What was to be compared with and is no group; None where it is one.
-        requested: Whether --by names the columns; official files are told by their types unasked.
+        requested: Whether --by names the columns; types of official files are grouped anyway.
     """
 
     columns: Grouping
@@ -227,7 +227,7 @@ class Breakdown:
 def check_comparable(source: InputFile) -> None:
     """Refuse --by before anything is scored where its intervals cannot be computed.
 
-    The types of official files, for which nobody asked, are told without intervals then.
+    The types of official files, for which nobody asked, have no intervals then.
 
     Raises:
         MissingExtra: numpy is not installed.

@@ -46,7 +46,7 @@ class NamedEstimate(NamedTuple):
 def interval_notes(figures: Iterable[NamedEstimate], order: Iterable[str] = ()) -> list[str]:
     """Return how many draws made the intervals of these figures, where there is none, and where many draws are missing.
 
-    The statistics in `order` are told first, in this order.
+    The statistics in `order` come first, in this order.
     """
     shown = list(figures)
     by_statistic: dict[str, list[Estimate]] = {name: [] for name in order}

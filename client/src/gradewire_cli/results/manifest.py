@@ -231,9 +231,9 @@ def decode_manifest(text: bytes, path: str) -> RunManifest:
         raise ManifestError(f"{path} is of format {written}, and this gradewire reads {FORMAT}: install a newer one")
     known = {each.name for each in fields(RunManifest)}
     others = {name: value for name, value in document.items() if name not in known and name != "format"}
-    told = {name: value for name, value in document.items() if name in known}
+    own = {name: value for name, value in document.items() if name in known}
     try:
-        manifest = _read(RunManifest, {**told, _OTHERS: others}, "")
+        manifest = _read(RunManifest, {**own, _OTHERS: others}, "")
     except ValueError as error:
         raise ManifestError(f"{path}: {error}") from error
     assert isinstance(manifest, RunManifest)  # noqa: S101 - the kind that was asked for

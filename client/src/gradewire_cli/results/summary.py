@@ -234,9 +234,9 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
 
 def _uncertain_text(tally: MetricTally) -> str:
     judged = tally.verdicts.total()
-    told = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}): have them looked at"
+    text = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}): have them looked at"
     return (
-        told if tally.uncertain == judged else f"{told}; share right of the others {number(tally.share_right_certain)}"
+        text if tally.uncertain == judged else f"{text}; share right of the others {number(tally.share_right_certain)}"
     )
 
 

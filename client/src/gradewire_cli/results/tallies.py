@@ -73,10 +73,10 @@ class PaidTokens:
             return ""
         if not self.rows:
             return "this run used tokens that the judge's server does not count: price unknown"
-        told = f"this run used {self.read} tokens read and {self.written} written"
+        text = f"this run used {self.read} tokens read and {self.written} written"
         if prices is not None:
-            told += f", {prices.text(self.read, self.written)}"
-        return told + (f", and an unknown number for {self.unknown_rows} rows" if self.unknown_rows else "")
+            text += f", {prices.text(self.read, self.written)}"
+        return text + (f", and an unknown number for {self.unknown_rows} rows" if self.unknown_rows else "")
 
 
 @dataclass(slots=True)
@@ -249,10 +249,10 @@ class CascadeTally:
         """Return lines for people; none where nothing was decided."""
         if not self.decided:
             return []
-        told = ", ".join(f"{who} {count} ({why})" for (who, why), count in sorted(self.decided.items()))
+        decided = ", ".join(f"{who} {count} ({why})" for (who, why), count in sorted(self.decided.items()))
         failed = f", {self.failed} times without an answer" if self.failed else ""
         lines = [
-            f"decided by {told}; the judge was asked about {self.judge_calls} of {self.decided.total()} rows{failed}"
+            f"decided by {decided}; the judge was asked about {self.judge_calls} of {self.decided.total()} rows{failed}"
         ]
         try:
             estimates = self.estimates()

@@ -170,9 +170,9 @@ def _open(path: str) -> Any:
 
 
 def _encoding(path: str, begins: bytes) -> str:
-    for magic, told in _OTHER_FORMATS.items():
+    for magic, hint in _OTHER_FORMATS.items():
         if begins.startswith(magic):
-            raise InputError(f"{path} {told}")
+            raise InputError(f"{path} {hint}")
     # Without a mark: a sign of ASCII has a byte of nothing beside it.
     for encoding, nothing in (("utf-16-le", begins[1::2]), ("utf-16-be", begins[::2])):
         if len(begins) == _MARK_BYTES and not any(nothing) and any(begins):

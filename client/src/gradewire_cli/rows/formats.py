@@ -48,7 +48,7 @@ _MARK = b"\xef\xbb\xbf"
 
 DELIMITERS: Final = (",", ";", "\t", "|")
 _EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
-"""The first line of a file that a spreadsheet is told its delimiter by."""
+"""The first line of a file that names the delimiter for a spreadsheet."""
 _MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
 """Words of table libraries, databases and spreadsheets for nothing; nobody answers so."""
 _INVISIBLE: Final = "\ufeff\u200b\u2060"
@@ -163,8 +163,8 @@ def csv_records(path: str, stream: BinaryIO, known: Container[str], delimiter: s
     # Bytes that are no UTF-8 pass as surrogates, so that only their row fails.
     with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
         first, skipped = text.readline(), 0
-        if told := _EXCEL_DELIMITER.match(first):
-            delimiter = delimiter or told[1]
+        if named := _EXCEL_DELIMITER.match(first):
+            delimiter = delimiter or named[1]
             first, skipped = text.readline(), 1
         if not first:
             return

@@ -133,7 +133,7 @@ class InputFile:
 
     Attributes:
         groupings: By which columns the figures are told apart.
-        groupings_requested: Whether the options say so; official files are told by their types unasked.
+        groupings_requested: Whether the options say so; types of official files are grouped anyway.
         official: Description of files that another program wrote; None: they are rows by themselves.
     """
 
@@ -188,7 +188,7 @@ class InputFile:
         """FILE and options as `input_options` reads them, to be shown and kept: URLs without keys."""
         rows, reading = self.options, self.reading
         columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
-        told = {
+        given = {
             "--input-format": "" if self.official else reading.format,
             "--encoding": reading.encoding,
             "--delimiter": _TAB if reading.delimiter == "\t" else reading.delimiter,
@@ -197,7 +197,7 @@ class InputFile:
         }
         missing = (("--missing", word) for word in rows.missing)
         official = self.official.arguments if self.official else ()
-        listed = [*itertools.chain(*columns), *written_options(told), *itertools.chain(*missing)]
+        listed = [*itertools.chain(*columns), *written_options(given), *itertools.chain(*missing)]
         return [*map(redacted_url, self.paths), *official, *listed]
 
     @property

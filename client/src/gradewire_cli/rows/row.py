@@ -219,7 +219,7 @@ def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellRea
         try:
             return reading.value(column, fields.get(column))
         except UnreadableValueError:
-            return fields[column]  # which no label map knows, and that is told
+            return fields[column]  # which no label map knows, and a note says so
 
     annotators = options.annotator_columns(fields)
     listed = [label(column) for column in annotators] or label(_column(fields, options.names("labels")))

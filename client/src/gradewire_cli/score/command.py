@@ -212,8 +212,8 @@ class ScoreJob:
                 before = self.summary.rows
                 with progress("scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before) as shown:
                     await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
-                told = self.output.summary is not None or self.output.manifest is not None
-                version = (await client.models()).server_version if told else ""
+                is_kept = self.output.summary is not None or self.output.manifest is not None
+                version = (await client.models()).server_version if is_kept else ""
             left = results.finish() if results else ""
             for note in opened.late_notes:
                 click.echo(note, err=True)

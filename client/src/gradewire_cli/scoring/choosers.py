@@ -201,8 +201,8 @@ class JudgeChooser:
         Raises:
             GradewireError: The server is away, or has no such judge.
         """
-        (told,) = await client.compare([_SAME], by, **options)
-        return cls(name, told.line, client, by, options, pictures if by.image else None)  # type: ignore[arg-type] # the call above has checked them
+        (comparison,) = await client.compare([_SAME], by, **options)
+        return cls(name, comparison.line, client, by, options, pictures if by.image else None)  # type: ignore[arg-type] # the call above has checked them
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -258,7 +258,7 @@ def choice_of(comparison: Comparison) -> Choice:
 
 
 def _order(order: OrderVerdict) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    line: dict[str, Any] = {
         "first": _MODELS[order.first],
         "winner": None if order.winner is None else _MODELS[order.winner],
         "probability_a": order.probability_a,
@@ -266,7 +266,7 @@ def _order(order: OrderVerdict) -> dict[str, Any]:
         "probability_tie": order.probability_tie,
     }
     if order.reason:
-        told["reason"] = order.reason
+        line["reason"] = order.reason
     if order.extracted:
-        told["extracted"] = True
-    return told
+        line["extracted"] = True
+    return line

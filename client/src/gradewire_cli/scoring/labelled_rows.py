@@ -106,7 +106,7 @@ class EvaluatorLabels:
         return self.tally.summary(self.label, f" (stands in the place of people{more})")
 
 
-# The most frequent ones are told: a column of free remarks has as many flags as rows.
+# The most frequent ones are listed: a column of free remarks has as many flags as rows.
 _SHOWN_FLAGS = 10
 
 

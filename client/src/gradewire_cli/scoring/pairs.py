@@ -151,13 +151,13 @@ class Choice:
     def of_line(cls, line: Mapping[str, Any]) -> Self:
         """Return the choice that stands in a line of a pair."""
         names = ("probability_a", "probability_b", "probability_tie")
-        told = {name: line.get(name) for name in names}
+        probabilities = {name: line.get(name) for name in names}
         return cls(
             winner=line["winner"],
             status=line["status"],
             message=line.get("message", ""),
             orders=line.get("orders", ()),
-            **told,
+            **probabilities,
         )
 
 

@@ -88,7 +88,7 @@ async def resolve_plan(
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)
     await _check_models(client, chosen.metrics)
-    # Nobody should pay for a worse answer, or trust a judge that is for tests, without having been told.
+    # Nobody should pay for a worse answer, or trust a judge that is for tests without a remark on it.
     elsewhere = False
     if asked := [metric for metric in chosen.metrics if metric.asks_judge()]:
         listed = await client.models()
@@ -119,8 +119,8 @@ def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[
     labels = choose_metrics(written, MetricDefaults()).labels
     metrics = dict(zip(labels, with_prompts(written, options.prompts), strict=True))
     values: dict[str, Any] = {"risk": options.risk, "judge_budget": options.judge_budget}
-    told = [f"--{name.replace('_', '-')}" for name, value in values.items() if value is not None]
-    if not told:
+    flags = [f"--{name.replace('_', '-')}" for name, value in values.items() if value is not None]
+    if not flags:
         return metrics
     open_ones = {
         label: replace(metric, **values)
@@ -128,7 +128,7 @@ def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[
         if isinstance(metric, Auto) and metric.risk is None and metric.judge_budget is None
     }
     if not open_ones:
-        raise InputError(f"{told[0]} is for an auto that says neither risk nor judge_budget: name it in --metrics")
+        raise InputError(f"{flags[0]} is for an auto that says neither risk nor judge_budget: name it in --metrics")
     return {**metrics, **open_ones}
 
 

@@ -212,7 +212,7 @@ class RowScorer:
     ) -> None:
         """Score rows, read as far as requests are in flight, and hand them to `take` in their order, batch by batch.
 
-        `progress` is told how many rows are done, with those that were done `already`.
+        `progress` gets the number of rows that are done, with those that were done `already`.
 
         Raises:
             GradewireError: The server went away, or refuses the call itself; what was handed out before stands.

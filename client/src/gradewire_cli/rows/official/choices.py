@@ -88,7 +88,7 @@ def references_of(doc: Mapping[str, Any]) -> Any:
 
 
 def category_of(*objects: Any) -> str:
-    """Return the kind of question by which a data set's own figures are told; "" where no object says one."""
+    """Return the kind of question by which a data set groups its means; "" where no object says one."""
     found = (each.get(name) for each in objects if isinstance(each, Mapping) for name in _CATEGORIES)
     return next((value for value in found if isinstance(value, str) and value), "")
 

@@ -38,7 +38,7 @@ class OfficialFiles:
     Attributes:
         name: Name that --from has for it.
         records: Rows of a file.
-        type_columns: Columns that all rows have, by which means are told.
+        type_columns: Columns that all rows have, by which means are grouped.
         patterns: Names of the files with samples in the folder of a run; empty where names do not tell them.
         several: Whether FILE may be more than one.
         companions: Files that are read beside FILE, by the option that names them; "" where it is not given.
