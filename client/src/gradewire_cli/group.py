@@ -22,6 +22,21 @@ if TYPE_CHECKING:
 
 
 _TRACED: Final = frozenset({"compare", "leaderboard", "prepare", "score"})
+_COMMANDS = {
+    "agree": ("gradewire_cli.agree.command", "Compare scores with human labels."),
+    "bench": ("gradewire_cli.bench.command", "Make the tables of papers; put a load on a server."),
+    "bulk": ("gradewire_cli.bulk.command", "Score large inputs on Ray, in parts that a break does not lose."),
+    "calibrate": ("gradewire_cli.calibrate.command", "Fit thresholds on labelled answers."),
+    "compare": ("gradewire_cli.compare.command", "Compare models or runs without labels."),
+    "gateway": ("gradewire_cli.serving", "Answer HTTP in front of a server."),
+    "leaderboard": ("gradewire_cli.leaderboard.command", "Rate models by verdicts on pairs of their answers."),
+    "models": ("gradewire_cli.models", "Build, list and verify encoders and judges."),
+    "prepare": ("gradewire_cli.prepare", "Get references ready before answers come."),
+    "prompt": ("gradewire_cli.prompt", "Look at what judges are shown."),
+    "score": ("gradewire_cli.score.command", "Score the answers of a file."),
+    "serve": ("gradewire_cli.serving", "Start a server."),
+    "triton": ("gradewire_cli.serving", "Run the real Triton server on this machine."),
+}
 
 
 @contextmanager
@@ -53,23 +68,6 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
             yield
     finally:
         tracing.close()
-
-
-_COMMANDS = {
-    "agree": ("gradewire_cli.agree.command", "Compare scores with human labels."),
-    "bench": ("gradewire_cli.bench.command", "Make the tables of papers; put a load on a server."),
-    "bulk": ("gradewire_cli.bulk.command", "Score large inputs on Ray, in parts that a break does not lose."),
-    "calibrate": ("gradewire_cli.calibrate.command", "Fit thresholds on labelled answers."),
-    "compare": ("gradewire_cli.compare.command", "Compare models or runs without labels."),
-    "gateway": ("gradewire_cli.serving", "Answer HTTP in front of a server."),
-    "leaderboard": ("gradewire_cli.leaderboard.command", "Rate models by verdicts on pairs of their answers."),
-    "models": ("gradewire_cli.models", "Build, list and verify encoders and judges."),
-    "prepare": ("gradewire_cli.prepare", "Get references ready before answers come."),
-    "prompt": ("gradewire_cli.prompt", "Look at what judges are shown."),
-    "score": ("gradewire_cli.score.command", "Score the answers of a file."),
-    "serve": ("gradewire_cli.serving", "Start a server."),
-    "triton": ("gradewire_cli.serving", "Run the real Triton server on this machine."),
-}
 
 
 class _Root(LazyGroup):

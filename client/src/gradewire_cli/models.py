@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from gradewire.results import Limits, MetricInfo, ModelInfo, ModelList
     from gradewire.transport import Transport
 
+_DEADLINE_S = 30.0
+# Options of the connection that are for scoring.
+_FIXED = {"cache_dir": None, "deadline_s": _DEADLINE_S}
+_HELP = {
+    "server": "List what this server has: models, metrics, limits.",
+    "embedded": "List what is on this machine, which is the default where no server is named.",
+}
+
 
 def server_text(listed: ModelList, place: str) -> str:
     """Return models, metrics and limits of a server, made printable; `place` is its address."""
@@ -79,15 +87,6 @@ def _limits(limits: Limits) -> Iterator[str]:
         # 0 is that the server does not say.
         if value := getattr(limits, field.name):
             yield f"  {field.name}: {value}"
-
-
-_DEADLINE_S = 30.0
-# Options of the connection that are for scoring.
-_FIXED = {"cache_dir": None, "deadline_s": _DEADLINE_S}
-_HELP = {
-    "server": "List what this server has: models, metrics, limits.",
-    "embedded": "List what is on this machine, which is the default where no server is named.",
-}
 
 
 def _mounted() -> click.Command:

@@ -47,6 +47,8 @@ generate_options = option_group(
     ),
     click.option("--overwrite", is_flag=True, help="Replace --out."),
 )
+# Failures listed one by one; a file in which every row is wrong needs no further examples.
+_SHOWN_FAILURES = 10
 
 
 def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
@@ -144,10 +146,6 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
 
 def _part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
-
-
-# Failures listed one by one; a file in which every row is wrong needs no further examples.
-_SHOWN_FAILURES = 10
 
 
 @click.command(

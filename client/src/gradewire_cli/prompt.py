@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 _ADDRESS_CHARACTERS = 100
+# More than any judge reads.
+_MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 
 def shown_rounds(
@@ -75,10 +77,6 @@ def _answer(asked: PromptRound, tokens: RoundTokens | None) -> str:
     labels = " ".join(asked.options)
     read = f" (probabilities of the tokens {' '.join(map(str, tokens.labels))})" if tokens else ""
     return f"the judge goes on with one of: {labels}{read}"
-
-
-# More than any judge reads.
-_MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 
 @click.group(

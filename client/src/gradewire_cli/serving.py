@@ -23,6 +23,35 @@ if TYPE_CHECKING:
 
 
 _TYPES: dict[str, type] = {"integer": int, "number": float}
+_PREFIX = "rewards_"
+_REWARD_OPTIONS: Final[Sequence[tuple[str, Any, Any, str]]] = (
+    ("metric", str, "smile", "Metric that gives the reward."),
+    ("reads", ("score", "correct"), "score", "What of the metric: its score, or its verdict as 1 or 0."),
+    (
+        "extraction",
+        ("auto", "boxed", "tagged", "phrase", "whole"),
+        "auto",
+        "Where the final answer stands in a completion.",
+    ),
+    (
+        "policy",
+        ("exclude", "raise", "hold", "value"),
+        "exclude",
+        "What becomes of samples that could not be scored; never a 0 by itself.",
+    ),
+    ("value", float, None, "Their reward with the policy value, and with no other."),
+    ("empty-value", float, None, "Reward of a completion without an answer; none if unset."),
+    ("deadline-s", float, 60.0, "Deadline of a post."),
+    ("hold-s", float, 40.0, "How long hold tries again."),
+    (
+        "max-failure-rate",
+        float,
+        1.0,
+        "Share of failures among a caller's last 512 rewards above which its posts fail; 1: never.",
+    ),
+    ("slime-key", str, "", "Name under which slime reads it (its --reward-key)."),
+)
+"""Name, type or choices, default and help of each --rewards-… option."""
 
 
 class ServeCommand(click.Command):
@@ -94,36 +123,6 @@ def triton_command() -> None:
     """
 
 
-_PREFIX = "rewards_"
-
-_REWARD_OPTIONS: Final[Sequence[tuple[str, Any, Any, str]]] = (
-    ("metric", str, "smile", "Metric that gives the reward."),
-    ("reads", ("score", "correct"), "score", "What of the metric: its score, or its verdict as 1 or 0."),
-    (
-        "extraction",
-        ("auto", "boxed", "tagged", "phrase", "whole"),
-        "auto",
-        "Where the final answer stands in a completion.",
-    ),
-    (
-        "policy",
-        ("exclude", "raise", "hold", "value"),
-        "exclude",
-        "What becomes of samples that could not be scored; never a 0 by itself.",
-    ),
-    ("value", float, None, "Their reward with the policy value, and with no other."),
-    ("empty-value", float, None, "Reward of a completion without an answer; none if unset."),
-    ("deadline-s", float, 60.0, "Deadline of a post."),
-    ("hold-s", float, 40.0, "How long hold tries again."),
-    (
-        "max-failure-rate",
-        float,
-        1.0,
-        "Share of failures among a caller's last 512 rewards above which its posts fail; 1: never.",
-    ),
-    ("slime-key", str, "", "Name under which slime reads it (its --reward-key)."),
-)
-"""Name, type or choices, default and help of each --rewards-… option."""
 reward_options = option_group(
     *(
         click.option(

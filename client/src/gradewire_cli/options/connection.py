@@ -29,6 +29,13 @@ _BUSY_TIMEOUT_S = 30.0
 SERVER_VARIABLE = "GRADEWIRE_SERVER"
 MAX_PORT = 65535
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})")
+_TLS_FIELDS: Final = {
+    "tls_ca": "root_certificates",
+    "tls_cert": "certificate_chain",
+    "tls_key": "private_key",
+    "tls_server_name": "server_name",
+}
+"""Fields of `Tls` by option."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,15 +174,6 @@ def _check_address(server: str) -> None:
     found = _HOST_PORT.fullmatch(server)
     if found is None or not 0 < int(found["port"]) <= MAX_PORT:
         raise click.UsageError(f"--server {server}: write HOST:PORT, for instance 127.0.0.1:50051")
-
-
-_TLS_FIELDS: Final = {
-    "tls_ca": "root_certificates",
-    "tls_cert": "certificate_chain",
-    "tls_key": "private_key",
-    "tls_server_name": "server_name",
-}
-"""Fields of `Tls` by option."""
 
 
 def tls_of(options: Mapping[str, Any]) -> Tls | None:

@@ -16,6 +16,14 @@ from gradewire.options import USUAL_METRICS
 from gradewire_cli.options.common import option_group
 from gradewire_cli.problems import InputError, named_errors, one_line_errors
 
+_HELP_COLUMNS = 78
+_PLACEHOLDERS = {
+    ParameterKind.FLAG: "true|false",
+    ParameterKind.COUNT: "N",
+    ParameterKind.NUMBER: "X",
+    ParameterKind.TEXT: "NAME",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class GivenPrompt:
@@ -77,14 +85,6 @@ def _fitting(metric: Metric, prompts: Sequence[GivenPrompt]) -> list[GivenPrompt
         if given.prompt.metric == metric.name and (not named or given.prompt.is_named_by(named))
     ]
 
-
-_HELP_COLUMNS = 78
-_PLACEHOLDERS = {
-    ParameterKind.FLAG: "true|false",
-    ParameterKind.COUNT: "N",
-    ParameterKind.NUMBER: "X",
-    ParameterKind.TEXT: "NAME",
-}
 
 metric_options = option_group(
     click.option(

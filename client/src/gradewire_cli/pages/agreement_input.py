@@ -10,6 +10,18 @@ from gradewire_cli.pages.texts import MAX_NAME_CHARACTERS, ShownText, cut, norma
 from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows
 from gradewire_stats.annotators import AnnotatorAgreement
 
+MAX_METRICS = 40
+# Sentences of the headline list places by their names, which come as they are.
+_NOTE_CHARACTERS = 1000
+NO_NAME = "(none)"
+# Levels at which a cell without the name has rows that have none; at the others the name is of no matter.
+_NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {"group"}}
+_EXAMPLES = 3
+_EXAMPLE_CHARACTERS = 160
+_STATUS_CHARACTERS = 40
+_FAILURES = 60
+OTHER_FAILURES = "other statuses"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRow:
@@ -74,14 +86,6 @@ class ReportInput:
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.judged.labels):
             raise ValueError(f"{len(self.rows)} rows beside {len(self.judged.labels)} labels: they belong together")
-
-
-MAX_METRICS = 40
-# Sentences of the headline list places by their names, which come as they are.
-_NOTE_CHARACTERS = 1000
-NO_NAME = "(none)"
-# Levels at which a cell without the name has rows that have none; at the others the name is of no matter.
-_NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {"group"}}
 
 
 def bounded(report: ReportInput) -> ReportInput:
@@ -156,13 +160,6 @@ def _named(cell: CellAgreement, names: Mapping[str, Mapping[str, str]]) -> CellA
         kind: names[kind][getattr(cell, kind)] if cell.level in levels else "" for kind, levels in _NAMED.items()
     }
     return replace(cell, **shown)
-
-
-_EXAMPLES = 3
-_EXAMPLE_CHARACTERS = 160
-_STATUS_CHARACTERS = 40
-_FAILURES = 60
-OTHER_FAILURES = "other statuses"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,19 @@ Direction = Literal["high", "low"]
 Basis = Literal["verdict", "rank"]
 # From this difference of a row's places by score and by label, as a share of all rows, its rank is far off.
 FAR = 0.25
+_QUESTION_CHARACTERS = 600
+_PREDICTION_CHARACTERS = 1200
+_REFERENCE_CHARACTERS = 200
+_REFERENCES_CHARACTERS = 1500
+_PART_CHARACTERS = 100
+_LINE_CHARACTERS = 600
+_ANNOTATORS = 40
+_NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
+# Tokens of a judge are a cost and no reason; its labels stand beside their probabilities.
+# Forty features are no reason that anyone reads, and the fit is the same everywhere: the metric's line names it.
+_NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
+# Texts that explain a verdict are shown as long as a line of parts may be.
+_EXPLANATIONS = {"reason"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +132,6 @@ def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
         spread = np.linspace(0, len(tied) - 1, most - len(surely)).round().astype(np.intp)
         order = np.concatenate([surely, tied[spread]])
     return order[:most]
-
-
-_QUESTION_CHARACTERS = 600
-_PREDICTION_CHARACTERS = 1200
-_REFERENCE_CHARACTERS = 200
-_REFERENCES_CHARACTERS = 1500
-_PART_CHARACTERS = 100
-_LINE_CHARACTERS = 600
-_ANNOTATORS = 40
-_NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
-# Tokens of a judge are a cost and no reason; its labels stand beside their probabilities.
-# Forty features are no reason that anyone reads, and the fit is the same everywhere: the metric's line names it.
-_NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
-# Texts that explain a verdict are shown as long as a line of parts may be.
-_EXPLANATIONS = {"reason"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,16 @@ _MAX_ALIGNED = 64
 _MAX_COMPARED = 64
 # Mean similarity of words, 0 to 1, below which a stretch is not called the window's place.
 _LEAST_LIKENESS = 0.5
+# Controls but tab and newline, lone surrogates, and format characters that hide or turn text: soft hyphen, zero-width
+# space, bidirectional marks, overrides and isolates, word joiner, byte-order mark, annotations, tags. Joiners stay:
+# scripts and emoji need them.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_MARK_CONTEXT = 200
+MAX_NAME_CHARACTERS = 80
+MINUS = "\u2212"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +100,6 @@ def _likeness(lemma: str, word: str) -> float:
         return 0.0
     common = takewhile(lambda pair: pair[0] == pair[1], zip(lemma, word, strict=False))
     return sum(1 for _ in common) / max(len(lemma), len(word))
-
-
-# Controls but tab and newline, lone surrogates, and format characters that hide or turn text: soft hyphen, zero-width
-# space, bidirectional marks, overrides and isolates, word joiner, byte-order mark, annotations, tags. Joiners stay:
-# scripts and emoji need them.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
-_MARK_CONTEXT = 200
-MAX_NAME_CHARACTERS = 80
-MINUS = "\u2212"
 
 
 @dataclass(frozen=True, slots=True)

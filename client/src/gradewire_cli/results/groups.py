@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 # Fractions of results that are the same for every answer, so that their mean says nothing of the answers.
 _SETTINGS = frozenset({"band_lower", "band_upper"})
+# A column of ids makes as many groups as rows: the JSON has them all, and intervals of one row each say nothing.
+SHOWN_GROUPS = 60
+COMPARED_GROUPS = 1000
 
 
 @dataclass(slots=True)
@@ -127,11 +130,6 @@ class GroupedScores:
         if number == len(self.datasets):
             self.datasets.append(dataset)
         return number
-
-
-# A column of ids makes as many groups as rows: the JSON has them all, and intervals of one row each say nothing.
-SHOWN_GROUPS = 60
-COMPARED_GROUPS = 1000
 
 
 @dataclass(frozen=True, slots=True)

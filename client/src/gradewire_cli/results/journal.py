@@ -37,6 +37,14 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "--html": (".html", ".htm"),
 }
 """Suffixes of files of one format only; a file without a suffix, and a device, may have any name."""
+WAY_ON: Final = "--resume goes on from what is there"
+WAY_OUT: Final = "give the same, another --out, or --overwrite"
+_OWNER_BYTES: Final = 300
+_NOT_SYNCED: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
+"""Errors of pipes and devices, which have nothing to sync."""
+_FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
+"""Errors of opening or syncing a folder where the file system, or a folder that may not be read, has no such
+thing: then the file system alone decides when a new name lasts."""
 
 
 def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
@@ -85,13 +93,6 @@ def _regular(path: str | Path) -> os.stat_result | None:
     except OSError:
         return None
     return found if stat.S_ISREG(found.st_mode) else None
-
-
-WAY_ON: Final = "--resume goes on from what is there"
-WAY_OUT: Final = "give the same, another --out, or --overwrite"
-_OWNER_BYTES: Final = 300
-_NOT_SYNCED: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
-"""Errors of pipes and devices, which have nothing to sync."""
 
 
 def files_of(path: Path) -> tuple[Path, Path, Path, Path]:
@@ -202,11 +203,6 @@ def _is_file(path: Path, opened: int) -> bool:
         return os.path.samestat(os.fstat(opened), path.stat())
     except FileNotFoundError:
         return False
-
-
-_FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
-"""Errors of opening or syncing a folder where the file system, or a folder that may not be read, has no such
-thing: then the file system alone decides when a new name lasts."""
 
 
 @contextlib.contextmanager

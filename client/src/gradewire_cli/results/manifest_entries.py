@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.input_file import InputFile
 
 _CPU_INFO = Path("/proc/cpuinfo")
+_PROMPT: Final = "prompt"
+_REFERENCE_SET: Final = "reference_set"
 
 
 def _load() -> float | None:
@@ -100,10 +102,6 @@ def _memory_bytes() -> int | None:
     with suppress(ValueError, OSError, AttributeError):  # names that this system does not have
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return None
-
-
-_PROMPT: Final = "prompt"
-_REFERENCE_SET: Final = "reference_set"
 
 
 def manifest_path(output: Path) -> Path:

@@ -28,6 +28,9 @@ CORPUS_PARAMETERS: Final = ("corpus", "idf")
 """That say which corpus weights are counted over: of cider, of bertscore."""
 _NAMING: Final = ("line", "decided_by")
 """Fields of a result that begin with a metric's name."""
+# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
+BINARY_METRICS = frozenset({"exact_match", "easy_match"})
+_OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
 
 
 def lines_of(row: Mapping[str, Any]) -> dict[str, str]:
@@ -193,10 +196,6 @@ def count_results(path: Path) -> int:
         return sum(1 for _ in whole_lines(stream))
 
 
-# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
-BINARY_METRICS = frozenset({"exact_match", "easy_match"})
-
-
 def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
     """Tell whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too.
 
@@ -215,9 +214,6 @@ def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
 def may_pass(row: Mapping[str, Any]) -> bool:
     """Tell whether a result of the row failed for want of a server or of time, so that trying again may help."""
     return any(Status(score["status"]).may_pass for score in row["scores"].values())
-
-
-_OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
 
 
 def _was_unreadable(row: Mapping[str, Any]) -> bool:

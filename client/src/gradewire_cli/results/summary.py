@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
 
+# Less than this between a mean and a share of rows misleads nobody.
+_FAR = 0.05
+
 
 @dataclass(slots=True)
 class Summary:
@@ -81,10 +84,6 @@ class Summary:
                 self.texts[name] += getattr(hits, name)
             for name in ("queue", "cache", "tokenize", "inference"):
                 self.seconds[name] += getattr(timing, f"{name}_s")
-
-
-# Less than this between a mean and a share of rows misleads nobody.
-_FAR = 0.05
 
 
 def remarks(summary: Summary) -> Iterator[str]:

@@ -34,7 +34,7 @@ STATISTICS: Final[dict[str, dict[str, str]]] = tomllib.loads(
 )
 TITLES: Final = {statistic: names["in_tables"] for statistic, names in STATISTICS.items()}
 # Characters between two columns of a table in a terminal.
-_GAP = 3
+_GAP_CHARACTERS = 3
 
 ALL_ROWS = "all rows"
 # Rows that lack what other rows of the table have.
@@ -45,7 +45,29 @@ CELLS_MEAN = "cells' mean"
 LOG_COLUMNS = 160
 FURTHER_TABLES = "further tables: --all-tables"
 # Characters at the ends of a table in a terminal.
-_ENDS = 2
+_EDGE_CHARACTERS = 2
+CSV_COLUMNS = ("table", "row", "column", "value", "low", "high", "p_value", "text")
+_LATEX_HEAD = (
+    "% Needs \\usepackage{booktabs}; wide tables can be set in \\small or turned with pdflscape.",
+    "% Names in scripts that pdflatex has no letters for need lualatex or xelatex.",
+)
+# Tables between two page breaks.
+_FLOATS_A_PAGE = 12
+_LATEX_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    **{letter: f"\\{letter}" for letter in "{}$&#_%"},
+}
+_LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX_ESCAPES)))
+# Two of them are drawn as one sign: a dash, a quotation mark.
+_LATEX_LIGATURE = re.compile(r"([-',])(?=\1)")
+# A sign, not a hyphen: before a number that nothing is joined to.
+_LATEX_MINUS = re.compile(r"(?<![^\s\[(])-(?=\.?\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +135,11 @@ class Table:
             for column in zip(self.columns, *self.rows, strict=True)
         ]
         begin = self.heads
-        named = sum(widths[:begin]) + _GAP * (begin - 1)
+        named = sum(widths[:begin]) + _GAP_CHARACTERS * (begin - 1)
         while begin < len(widths):
-            end, taken = begin + 1, named + _GAP + widths[begin]
-            while end < len(widths) and taken + _GAP + widths[end] <= width:
-                taken += _GAP + widths[end]
+            end, taken = begin + 1, named + _GAP_CHARACTERS + widths[begin]
+            while end < len(widths) and taken + _GAP_CHARACTERS + widths[end] <= width:
+                taken += _GAP_CHARACTERS + widths[end]
                 end += 1
             yield replace(
                 self,
@@ -234,7 +256,7 @@ def print_tables(tables: Iterable[Table], *, stream: TextIO | None = None) -> No
     """Print tables on standard output, or on `stream`, each as wide as the terminal at most."""
     out = stream or sys.stdout
     for table in tables:
-        for part in table.cut(columns_of(out) - _ENDS):
+        for part in table.cut(columns_of(out) - _EDGE_CHARACTERS):
             columns, *rows = [[_writable(str(cell)) for cell in row] for row in (part.columns, *part.rows)]
             print_table(_writable(part.title), columns, rows, heads=part.heads, stream=out)
 
@@ -268,29 +290,6 @@ def _writable(cell: str) -> str:
     """Return a cell without control codes and lone surrogates: names come from the file, not from us."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in cell)
 
-
-COLUMNS = ("table", "row", "column", "value", "low", "high", "p_value", "text")
-_HEAD = (
-    "% Needs \\usepackage{booktabs}; wide tables can be set in \\small or turned with pdflscape.",
-    "% Names in scripts that pdflatex has no letters for need lualatex or xelatex.",
-)
-# Tables between two page breaks.
-_FLOATS = 12
-_ESCAPED = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "`": r"\textasciigrave{}",
-    **{letter: f"\\{letter}" for letter in "{}$&#_%"},
-}
-_SPECIAL = re.compile("|".join(map(re.escape, _ESCAPED)))
-# Two of them are drawn as one sign: a dash, a quotation mark.
-_LIGATURE = re.compile(r"([-',])(?=\1)")
-# A sign, not a hyphen: before a number that nothing is joined to.
-_MINUS = re.compile(r"(?<![^\s\[(])-(?=\.?\d)")
 
 table_file_options = option_group(
     click.option("--json", "json_path", type=OUTPUT_FILE, help="Write all values here."),
@@ -333,7 +332,7 @@ def to_tidy_csv(tables: Iterable[Table]) -> str:
     """
     stream = io.StringIO()
     writer = csv.writer(stream)
-    writer.writerow(COLUMNS)
+    writer.writerow(CSV_COLUMNS)
     for table in tables:
         writer.writerows(_csv_lines(table))
     return stream.getvalue()
@@ -360,10 +359,10 @@ def _exact(value: float) -> str:
 def to_latex(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
     """Return the tables as LaTeX, each as a float with its title as caption, and the notes as comments at the top."""
     comments = [f"% {' '.join(_written(note).split())}" for note in notes]
-    lines = [*_HEAD, *comments]
+    lines = [*_LATEX_HEAD, *comments]
     for place, table in enumerate(tables):
         # LaTeX gives up where too many floats wait for a page.
-        lines += [*(["", r"\clearpage"] if place and place % _FLOATS == 0 else []), "", _float(table)]
+        lines += [*(["", r"\clearpage"] if place and place % _FLOATS_A_PAGE == 0 else []), "", _float(table)]
     return "\n".join(lines) + "\n"
 
 
@@ -393,9 +392,9 @@ def _latex_row(cells: Sequence[Cell]) -> str:
 
 def escaped(text: str) -> str:
     """Return a text as LaTeX prints it: one line, no character of it a command."""
-    pieces = _MINUS.split(" ".join(_written(text).split()))
-    literal = (_SPECIAL.sub(lambda found: _ESCAPED[found[0]], piece) for piece in pieces)
-    return "$-$".join(_LIGATURE.sub(r"\1{}", piece) for piece in literal)
+    pieces = _LATEX_MINUS.split(" ".join(_written(text).split()))
+    literal = (_LATEX_SPECIAL.sub(lambda found: _LATEX_ESCAPES[found[0]], piece) for piece in pieces)
+    return "$-$".join(_LATEX_LIGATURE.sub(r"\1{}", piece) for piece in literal)
 
 
 def _written(text: str) -> str:

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.row import Row
     from gradewire_stats.estimated_mean import EstimatedMean
 
+_DRAWN_BY: Final = ("question", "references", "prediction", "captions")
+"""Fields by which `auto` draws its sample."""
+RESAMPLES: Final = 2000
+NORMAL_FROM_ROWS: Final = 500
+"""Rows from which on the bootstrap of a mean and its normal interval agree to all printed digits."""
+
 
 def asks_judge(label: str) -> bool:
     """Tell whether a label, or a metric line, names a metric that asks a judge."""
@@ -150,10 +156,6 @@ class JudgeTally:
         return "; ".join(said)
 
 
-_DRAWN_BY: Final = ("question", "references", "prediction", "captions")
-"""Fields by which `auto` draws its sample."""
-
-
 def is_cascade(label: str) -> bool:
     """Tell whether a label, or a metric line, names the cascade."""
     return label.partition("?")[0].partition("/")[0] == Auto.name
@@ -270,11 +272,6 @@ class CascadeTally:
 
 def _digest(said: object) -> bytes:
     return blake2b(json.dumps(said, ensure_ascii=True, default=repr).encode("ascii"), digest_size=16).digest()
-
-
-RESAMPLES: Final = 2000
-NORMAL_FROM_ROWS: Final = 500
-"""Rows from which on the bootstrap of a mean and its normal interval agree to all printed digits."""
 
 
 @dataclass(slots=True)

@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*://")
+STDIN: Final = "-"
+GZIP: Final = ".gz"
+_BYTE_ORDER_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+"""Beginnings of files in UTF-16, as spreadsheets and PowerShell write them."""
+_MARK_BYTES: Final = 4
+_OTHER_FORMATS: Final = {
+    b"PAR1": "is a Parquet file: give --input-format parquet",
+    b"ARRO": "is an Arrow file: give --input-format arrow",
+    b"PK\x03\x04": "is a workbook or a zip archive: save the sheet as CSV UTF-8, or unpack it (of inspect, "
+    "write it to a file that ends in .eval)",
+    b"\x1f\x8b": "is a gzip file: end its name in .gz, or unpack it",
+}
+"""Beginnings of files of other formats, whose name does not say so."""
 
 
 def is_url(path: str) -> bool:
@@ -105,21 +118,6 @@ def matching_urls(url: str) -> Sequence[str]:
         return sorted(system.unstrip_protocol(found) for found in system.glob(path))
 
 
-STDIN: Final = "-"
-GZIP: Final = ".gz"
-_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-"""Beginnings of files in UTF-16, as spreadsheets and PowerShell write them."""
-_MARK_BYTES: Final = 4
-_OTHER_FORMATS: Final = {
-    b"PAR1": "is a Parquet file: give --input-format parquet",
-    b"ARRO": "is an Arrow file: give --input-format arrow",
-    b"PK\x03\x04": "is a workbook or a zip archive: save the sheet as CSV UTF-8, or unpack it (of inspect, "
-    "write it to a file that ends in .eval)",
-    b"\x1f\x8b": "is a gzip file: end its name in .gz, or unpack it",
-}
-"""Beginnings of files of other formats, whose name does not say so."""
-
-
 def check_encoding(name: str | None) -> str:
     """Return the name of an encoding as Python writes it; "" where none is given.
 
@@ -177,7 +175,7 @@ def _encoding(path: str, begins: bytes) -> str:
     for encoding, nothing in (("utf-16-le", begins[1::2]), ("utf-16-be", begins[::2])):
         if len(begins) == _MARK_BYTES and not any(nothing) and any(begins):
             return encoding
-    return _MARKS.get(begins[:2], "")
+    return _BYTE_ORDER_MARKS.get(begins[:2], "")
 
 
 def _peek(stream: Any) -> bytes:

@@ -53,6 +53,10 @@ official_options = option_group(
         "them pass. Default: of all.",
     ),
 )
+ALIAS_HELP: Final = help_text("columns")
+_TAB = "tab"
+ALL_COLUMNS = "all"
+"""Stands in --keep-columns for every column."""
 
 
 def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
@@ -119,12 +123,6 @@ def _matching(pattern: str) -> list[str]:
 def in_file(record: Record, name: str, before: int) -> Record:
     """Return a row of one of several files, which is called so by `display_names`, behind so many rows of others."""
     return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
-
-
-ALIAS_HELP: Final = help_text("columns")
-_TAB = "tab"
-ALL_COLUMNS = "all"
-"""Stands in --keep-columns for every column."""
 
 
 @dataclass(frozen=True, slots=True)

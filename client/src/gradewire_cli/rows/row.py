@@ -19,6 +19,10 @@ GROUPING_FIELDS = ("model", "dataset", "group")
 FILE_GROUPING = "file"
 """Stands in --by for the name of the file, where no column is called so."""
 ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
+_NAME_CHARACTERS = 200
+# Rows looked at before the first is scored: columns are checked, and the synthetic answers found, on these.
+PEEK_ROWS = 64
+OTHER_FORMAT = ": if the file is of another format or encoding, give --input-format or --encoding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,9 +290,6 @@ def _digest(content: object) -> str:
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
-_NAME_CHARACTERS = 200
-
-
 def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[Row]:
     """Yield the rows with digests of the pictures that they name from `folder`; as they are without a folder."""
     for row in rows:
@@ -307,11 +308,6 @@ def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any],
         return {**item, "images": [local_picture(row.picture, folder)]}, ""
     except UnreadableValueError as error:
         return item, f"picture {printable(redacted_url(row.picture)[:_NAME_CHARACTERS])}: {error}"
-
-
-# Rows looked at before the first is scored: columns are checked, and the synthetic answers found, on these.
-PEEK_ROWS = 64
-OTHER_FORMAT = ": if the file is of another format or encoding, give --input-format or --encoding"
 
 
 @dataclass(frozen=True, slots=True)

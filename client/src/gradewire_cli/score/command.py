@@ -72,6 +72,8 @@ output_options = option_group(
     choice_option("--format", "format_", among=("jsonl", "table"), about="Format of the rows on standard output."),
     row_output_options,
 )
+# Room for the longest status.
+_MIN_CELL_COLUMNS = 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,10 +157,6 @@ class Output:
         if self.rows is None or not self.rows.is_file():
             return "interrupted"
         return f"interrupted; {count_results(self.rows)} rows are in {self.rows}, go on with --resume"
-
-
-# Room for the longest status.
-_MIN_CELL_COLUMNS = 17
 
 
 @dataclass(slots=True)

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 
 
 _BY_VERDICT = "verdict"
+_BATCH_PAIRS = 1024
+# Scored before their pairs are given: what a break loses.
+_ANSWERS_AT_A_TIME = 512
+_WINNERS: Mapping[float, Winner] = {1.0: "model_b", -1.0: "model_a", 0.0: "tie"}
+_MODELS: Final[Mapping[str, Winner]] = {"a": "model_a", "b": "model_b", "tie": "tie"}
+_SAME: Final = Pair("Which one?", "the same", "the same")
 
 
 def is_comparison(by: str) -> bool:
@@ -73,12 +79,6 @@ tie_margin_option = click.option(
     callback=_tie_margin,
     help="Answers whose scores differ by X or less are a tie; verdict: those with the same verdict are.",
 )
-
-
-_BATCH_PAIRS = 1024
-# Scored before their pairs are given: what a break loses.
-_ANSWERS_AT_A_TIME = 512
-_WINNERS: Mapping[float, Winner] = {1.0: "model_b", -1.0: "model_a", 0.0: "tie"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +159,6 @@ def _with(answer: Answer, scored: Mapping[int, Mapping[str, Result]]) -> Answer:
 
 def _numbers(values: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
     return np.array([[math.nan if value is None else float(value) for value in two] for two in values])
-
-
-_MODELS: Final[Mapping[str, Winner]] = {"a": "model_a", "b": "model_b", "tie": "tie"}
-_SAME: Final = Pair("Which one?", "the same", "the same")
 
 
 @dataclass(slots=True)

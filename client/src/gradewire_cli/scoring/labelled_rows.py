@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     from gradewire_cli.rows.row import Row
 
+# The most frequent ones are listed: a column of free remarks has as many flags as rows.
+_SHOWN_FLAGS = 10
+
 
 def label_named(labels: Sequence[str], name: str, option: str) -> str:
     """Return the label that an option names: by itself, or as --metrics may write it (smile:v1 for smile).
@@ -104,10 +107,6 @@ class EvaluatorLabels:
     def summary(self, more: str = "") -> str:
         """Return a line for people: what reproduces it, `more`, and what failed."""
         return self.tally.summary(self.label, f" (stands in the place of people{more})")
-
-
-# The most frequent ones are listed: a column of free remarks has as many flags as rows.
-_SHOWN_FLAGS = 10
 
 
 @dataclass(slots=True, kw_only=True)

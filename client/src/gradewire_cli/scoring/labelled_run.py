@@ -36,6 +36,7 @@ against_option = click.option(
     help="Take this metric's verdicts and scores in the place of people's labels, which FILE then does not need: lave, "
     "for instance. It is scored too, or read from --scores.",
 )
+RESAMPLES = 5000
 
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:
@@ -76,9 +77,6 @@ def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
         ),
         draw_options(resamples=resamples),
     )
-
-
-RESAMPLES = 5000
 
 
 class Draws(TypedDict):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Winner = Literal["model_a", "model_b", "tie"]
 """The winner in a line of a pair: a is the baseline's answer, b that of the side that is compared with it."""
+_NEEDED = ("digest", "winner", "status", "by")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +195,6 @@ class Chooser(Protocol):
             GradewireError: The server went away, or refuses the call itself; what was given before stands.
         """
         ...
-
-
-_NEEDED = ("digest", "winner", "status", "by")
 
 
 @dataclass(slots=True)

@@ -29,6 +29,9 @@ FIRST_JUDGED_ROWS = 4
 # is done long before a deadline.
 _QUICK_S = 10.0
 _SLOW_S = 60.0
+# So many batches in a row without an answer in time say that the server hangs.
+GIVE_UP_AFTER = 8
+_ITEM = re.compile(r"^items\[\d+\]")
 
 
 class AdaptiveBatchSize:
@@ -137,11 +140,6 @@ def _asks_to_wait(result: MetricScore) -> bool:
 
 def _example(label: str, result: MetricScore) -> str:
     return f"{label} is {result.status}" + (f" ({result.message})" if result.message else "")
-
-
-# So many batches in a row without an answer in time say that the server hangs.
-GIVE_UP_AFTER = 8
-_ITEM = re.compile(r"^items\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,18 @@ MAX_UNPACKED_BYTES: Final = 1 << 36
 """Bound on all members: anything larger is no log but a bomb."""
 _LOCAL_HEADER_BYTES: Final = 30
 _CONVERT: Final = "write the log as JSON by: inspect log convert LOG --to json --output-dir DIR"
+_VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Values of inspect's grades in its own means: correct, partial, incorrect, no answer."""
+_ATTACHED: Final = "attachment://"
+_PICTURE: Final = "data:image/"
+_FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
+"""The form in which inspect has models name letters."""
+_NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
+TYPE_COLUMNS: Final = ("task",)
+PATTERNS: Final = ("*.eval", "*_*.json")
+"""inspect writes TIME_TASK_ID; a folder may have eval-set.json and listing.json too."""
+_MOST_EPOCHS: Final = 1000
+"""Epochs for which missing samples are reported: a log can claim any number."""
 
 
 class UnreadableMemberError(ValueError):
@@ -90,15 +102,6 @@ def _packed(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
     file.seek(sum(int.from_bytes(header[place : place + 2], "little") for place in (26, 28)), io.SEEK_CUR)
     # The archive can claim any size, for which memory would be taken.
     return file.read(min(member.compress_size, os.fstat(file.fileno()).st_size))
-
-
-_VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Values of inspect's grades in its own means: correct, partial, incorrect, no answer."""
-_ATTACHED: Final = "attachment://"
-_PICTURE: Final = "data:image/"
-_FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
-"""The form in which inspect has models name letters."""
-_NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,13 +284,6 @@ class _Texts:
         parts = [mapping(part) for content in contents if isinstance(content, list) for part in content]
         named = [self.of(part["image"]) for part in parts if isinstance(part.get("image"), str)]
         return [picture for picture in named if picture.startswith(_PICTURE)]
-
-
-TYPE_COLUMNS: Final = ("task",)
-PATTERNS: Final = ("*.eval", "*_*.json")
-"""inspect writes TIME_TASK_ID; a folder may have eval-set.json and listing.json too."""
-_MOST_EPOCHS: Final = 1000
-"""Epochs for which missing samples are reported: a log can claim any number."""
 
 
 def inspect_records(path: str) -> Iterator[Record]:

@@ -18,6 +18,11 @@ MAX_UNPACKED_BYTES: Final = 1 << 30
 _MOST_ROWS: Final = 1 << 20
 _MOST_COLUMNS: Final = 1 << 14
 """Bounds of a sheet in Excel. A cell may say that it stands anywhere, and openpyxl fills up what lies before it."""
+_NAME: Final = re.compile(r"\A(.+?)(?:\.[^.]+)?(?:\.gz)?\Z", re.IGNORECASE)
+"""MODEL_DATASET, as VLMEvalKit names the file; where the one ends and the other begins, the name does not say."""
+TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
+_FAILED: Final = "Failed to obtain answer"
+"""VLMEvalKit writes this in the place of an answer that it did not get."""
 
 
 def workbook_records(path: str) -> Iterator[Record]:
@@ -66,13 +71,6 @@ def _records(path: str, sheet: Any) -> Iterator[Record]:
 def _fields(header: Sequence[str], line: Sequence[Any]) -> dict[str, Any]:
     """Return cells by column; without those of columns that have no name."""
     return {name: value for name, value in zip(header, line, strict=False) if name}
-
-
-_NAME: Final = re.compile(r"\A(.+?)(?:\.[^.]+)?(?:\.gz)?\Z", re.IGNORECASE)
-"""MODEL_DATASET, as VLMEvalKit names the file; where the one ends and the other begins, the name does not say."""
-TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
-_FAILED: Final = "Failed to obtain answer"
-"""VLMEvalKit writes this in the place of an answer that it did not get."""
 
 
 def _table(path: str) -> Iterator[Record]:
