@@ -27,23 +27,14 @@ _METRIC = "synthetic"
 
 generate_options = option_group(
     click.option(
-        "--generate",
-        is_flag=True,
-        help="Have a judge write a synthetic answer for each reference that has none: one sentence that "
-        "answers the question with the reference in it. The set keeps them.",
+        "--generate", is_flag=True, help="Have a judge write a sentence for each reference without a synthetic answer."
     ),
-    click.option("--judge", metavar="NAME[@DIGEST]", help="Judge that writes; default: the server's default judge."),
-    click.option(
-        "--prompt",
-        metavar="FILE",
-        type=INPUT_FILE,
-        help="Prompt file of the metric synthetic; default: the server's.",
-    ),
+    click.option("--judge", metavar="NAME[@DIGEST]", help="Have this judge write, not the server's default."),
+    click.option("--prompt", metavar="FILE", type=INPUT_FILE, help="Use this prompt file of the metric synthetic."),
     click.option(
         "--out",
         type=OUTPUT_FILE,
-        help="Write the rows of FILE with their synthetic answers here (JSONL), to be read, corrected and used "
-        "with --synthetic inline.",
+        help="Write the rows of FILE with their synthetic answers here (JSONL), to be corrected.",
     ),
     click.option("--overwrite", is_flag=True, help="Replace --out."),
 )
@@ -160,11 +151,7 @@ def _part_of(path: Path) -> Path:
 @metric_options
 @generate_options
 @connection_options
-@click.option(
-    "--immutable",
-    is_flag=True,
-    help="The set is to have these references and never others; prints NAME@DIGEST, which --reference-set takes.",
-)
+@click.option("--immutable", is_flag=True, help="Keep the set as it is for good, and print NAME@DIGEST for it.")
 @click.option("--quiet", is_flag=True, help="Print the name of the reference set and nothing else.")
 @click.pass_context
 def prepare_command(ctx: click.Context, /, **options: Any) -> None:

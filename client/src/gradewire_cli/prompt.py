@@ -131,13 +131,9 @@ def check_command(file: Path) -> None:
 @input_options
 @click.option("--row", "index", type=click.IntRange(min=0), default=0, help="Row number, from 0.")
 @click.option(
-    "--prompt",
-    "prompt_path",
-    metavar="FILE",
-    type=INPUT_FILE,
-    help="Prompt file in place of the metric's own.",
+    "--prompt", "prompt_path", metavar="FILE", type=INPUT_FILE, help="Use this prompt file, not the metric's own."
 )
-@click.option("--judge", metavar="NAME", help="Judge whose tokens are counted; default: the default judge.")
+@click.option("--judge", metavar="NAME", help="Count tokens of this judge, not the default one.")
 @click.option("--ids", is_flag=True, help="Print the token ids too.")
 def show_command(
     *, metric: str, index: int, prompt_path: Path | None, judge: str | None, ids: bool, **options: Any

@@ -90,11 +90,7 @@ def _optional_tables(result: AgreementResult) -> list[str]:
 )
 @click.option("--details", is_flag=True, help="A table for each metric, with intervals for every cell.")
 @click.option(
-    "--compare",
-    nargs=2,
-    multiple=True,
-    metavar="A B",
-    help="A minus B with a paired interval and p value; A and B as the tables call them. May be repeated.",
+    "--compare", nargs=2, multiple=True, metavar="A B", help="Print A minus B, with interval and p value; repeatable."
 )
 @click.option("--compare-all", is_flag=True, help="Every metric minus the first.")
 @click.option(

@@ -96,14 +96,10 @@ grouping_options = option_group(
         "grouped_by",
         metavar="COLUMN,…",
         multiple=True,
-        help="Tell the figures by model, dataset, group, file or any column too; model+dataset: by both together. "
-        "May be repeated.",
+        help="Group the means by model, dataset, group, file or any column; model+dataset: by both; repeatable.",
     ),
     click.option(
-        "--baseline",
-        metavar="VALUE",
-        help="With --by: the value that the others are compared with, on the questions that both answered. Default: "
-        "the first in FILE.",
+        "--baseline", metavar="VALUE", help="With --by: compare the others with this value. Default: the first in FILE."
     ),
 )
 

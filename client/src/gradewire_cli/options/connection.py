@@ -28,6 +28,7 @@ _BUSY_TIMEOUT_S = 30.0
 
 SERVER_VARIABLE = "GRADEWIRE_SERVER"
 MAX_PORT = 65535
+_SECONDS: Final = click.FloatRange(min=0, min_open=True)
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})")
 _TLS_FIELDS: Final = {
     "tls_ca": "root_certificates",
@@ -119,49 +120,34 @@ class ConnectionOptions:
 
 tls_options = option_group(
     click.option("--tls", is_flag=True, help="Use TLS to the server; --tls-ca says so too."),
-    click.option("--tls-ca", type=INPUT_FILE, help="Certificate authorities to trust (PEM). Default: gRPC's own."),
-    click.option("--tls-cert", type=INPUT_FILE, help="This client's certificate, where the server wants one (PEM)."),
+    click.option("--tls-ca", type=INPUT_FILE, help="Trust these certificate authorities (PEM). Default: gRPC's own."),
+    click.option("--tls-cert", type=INPUT_FILE, help="Show this client certificate, if the server wants one (PEM)."),
     click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM)."),
-    click.option("--tls-server-name", metavar="NAME", help="Name in the server's certificate. Default: the host."),
+    click.option("--tls-server-name", metavar="NAME", help="Expect this name in the certificate. Default: the host."),
 )
 credential_options = option_group(
     click.option(
-        "--token",
-        envvar="GRADEWIRE_TOKEN",
-        show_envvar=True,
-        help="Bearer token for the server (better in the variable, where no process list shows it).",
+        "--token", envvar="GRADEWIRE_TOKEN", show_envvar=True, help="Send this bearer token (better in the variable)."
     ),
     tls_options,
 )
 wait_option = click.option(
-    "--wait-s",
-    type=click.FloatRange(min=0, min_open=True),
-    default=CONNECT_TIMEOUT_S,
-    help="Longest wait for a server that does not answer yet, in seconds, for instance one that is being started.",
+    "--wait-s", type=_SECONDS, default=CONNECT_TIMEOUT_S, help="Wait so long for a server that does not answer yet."
 )
 connection_options = option_group(
     click.option(
-        "--server",
-        metavar="HOST:PORT",
-        envvar=SERVER_VARIABLE,
-        show_envvar=True,
-        help="Score on this server.",
+        "--server", metavar="HOST:PORT", envvar=SERVER_VARIABLE, show_envvar=True, help="Score on this server."
     ),
-    click.option(
-        "--embedded", is_flag=True, help="Score in this process, which is the default where no server is named."
-    ),
+    click.option("--embedded", is_flag=True, help="Score in this process, the default where no server is named."),
     credential_options,
     judge_server_options,
     click.option(
         "--cache-dir",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Where the engine in this process keeps vectors; default: the user's cache directory.",
+        help="Keep vectors of the engine in this process here. Default: the user's cache directory.",
     ),
     click.option(
-        "--deadline-s",
-        type=click.FloatRange(min=0, min_open=True),
-        default=BATCH_DEADLINE_S,
-        help="Longest wait for one batch of rows, in seconds; after it, these rows are TIMEOUT.",
+        "--deadline-s", type=_SECONDS, default=BATCH_DEADLINE_S, help="Wait so long for a batch of rows, then TIMEOUT."
     ),
     wait_option,
 )

@@ -24,44 +24,40 @@ _MILLION: Final = 1e6
 _PRICE_FLAGS: Final = ("--judge-input-price", "--judge-output-price")
 
 judge_options = option_group(
-    click.option("--judge", metavar="NAME[@DIGEST]", help="Judge for the metrics that need one."),
+    click.option("--judge", metavar="NAME[@DIGEST]", help="Use this judge for the metrics that need one."),
     click.option(
         "--prompt",
         "prompts",
         metavar="FILE",
         type=INPUT_FILE,
         multiple=True,
-        help="Prompt file for the metric that it names, where --metrics names no other. May be repeated.",
+        help="Use this prompt file for the metric that it names, unless --metrics names another; repeatable.",
     ),
     click.option(
         "--retries",
         type=click.IntRange(min=0),
         default=_RETRIES,
-        help="How often rows are sent again when the judge is unavailable or its queue is full.",
+        help="Send rows again so often while a judge is busy.",
     ),
 )
 judge_server_options = option_group(
     click.option(
         "--judge-url",
         metavar="URL",
-        help="Ask the judge behind this server (http://HOST:PORT/v1), in place of one on this machine.",
+        help="Ask the judge behind this server (http://HOST:PORT/v1), not one on this machine.",
     ),
     click.option(
         "--judge-backend",
         type=click.Choice(BACKENDS),
-        help=f"What is behind --judge-url: {BACKENDS[0]} (default), an OpenAI-compatible server; {BACKENDS[1]}, a "
-        "decision model (/v1/systemone, /v1/decisions).",
+        help="Ask a chat server (openai, the default) or a decision model.",
     ),
-    click.option(
-        "--judge-key-env", metavar="VARIABLE", help="Variable that holds the API key for --judge-url; never the key."
-    ),
-    click.option("--judge-remote-model", metavar="NAME", help="Name of the model behind --judge-url."),
+    click.option("--judge-key-env", metavar="VARIABLE", help="Read the API key for --judge-url from this variable."),
+    click.option("--judge-remote-model", metavar="NAME", help="Ask this model behind --judge-url."),
     click.option(
         "--judge-reasoning-tokens",
         type=click.IntRange(min=0),
         metavar="TOKENS",
-        help="What the model behind --judge-url may think before each answer; default: as "
-        "GRADEWIRE_JUDGE_REASONING_TOKENS says, else 0.",
+        help="Let the model think so long before an answer. Default: GRADEWIRE_JUDGE_REASONING_TOKENS, else 0.",
     ),
 )
 price_options = option_group(

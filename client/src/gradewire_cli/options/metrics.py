@@ -90,35 +90,29 @@ metric_options = option_group(
     click.option(
         "--metrics",
         default=USUAL_METRICS,
-        help=f"Default: {USUAL_METRICS}; smile alone where the encoder has no fit for correctness. "
-        "Comma-separated: names, names with parameters ('bertscore?layer=5&measure=recall'), NAME:PRESET, "
-        "or whole lines as a summary prints them; all: every metric that the server can compute without a "
-        "judge. Listed below.",
+        help="Score by these, comma-separated: NAME, NAME:PRESET, 'NAME?KEY=VALUE&KEY=VALUE', lines of a summary; all: "
+        "every metric without a judge. The default leaves out correctness where the encoder has no fit for it.",
     ),
-    click.option("--preset", type=click.Choice(PRESETS), help="Preset of smile where --metrics names none."),
+    click.option("--preset", type=click.Choice(PRESETS), help="Use this preset of smile where --metrics names none."),
     click.option(
         "--synthetic",
         type=click.Choice(SYNTHETIC_MODES),
-        help="What smile compares sentences with: the reference itself (none), the file's synthetic answers "
-        "(inline), or prepared ones. Default: inline where the rows have them, else none.",
+        help="Compare sentences with the reference (none), synthetic answers of the rows (inline), or prepared ones. "
+        "Default: inline where the rows have them, else none.",
     ),
     click.option(
-        "--reference-set",
-        metavar="NAME",
-        help="With --synthetic prepared, corpus=prepared or idf=prepared: what prepare printed.",
+        "--reference-set", metavar="NAME", help="Use this prepared set of references; prepare printed its name."
     ),
-    click.option("--model", metavar="NAME[@DIGEST]", help="Encoder; default: the server's default."),
+    click.option("--model", metavar="NAME[@DIGEST]", help="Use this encoder, not the server's default."),
 )
 cascade_options = option_group(
     click.option(
         "--risk",
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        help="Of auto: bound on the share of wrong verdicts among those accepted without the judge; default: 0.05.",
+        help="Bound the share of wrong verdicts that auto accepts without the judge; default: 0.05.",
     ),
     click.option(
-        "--judge-budget",
-        type=click.FloatRange(0, 1),
-        help="Of auto, in place of --risk: largest share of answers that the judge is asked about.",
+        "--judge-budget", type=click.FloatRange(0, 1), help="Bound the share of answers that auto asks the judge about."
     ),
 )
 

@@ -148,13 +148,10 @@ def pinned_names(lines: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 manifest_option = click.option(
-    "--manifest",
-    type=OUTPUT_FILE,
-    help="Write the manifest of the run here: versions, digests, counts, machine. Default: beside the output, as "
-    "OUTPUT.manifest.json.",
+    "--manifest", type=OUTPUT_FILE, help="Write the manifest here, not beside the output as OUTPUT.manifest.json."
 )
 row_output_options = option_group(
-    click.option("--keep-columns", metavar="COLUMN,…", help="Columns of the input that the rows have too, or all."),
+    click.option("--keep-columns", metavar="COLUMN,…", help="Keep these columns of the input, or all."),
     click.option("--summary-json", type=OUTPUT_FILE, help="Also write the summary here, as JSON."),
     manifest_option,
 )

@@ -38,19 +38,12 @@ official_options = option_group(
         "--from",
         "official",
         type=click.Choice((_VQA, *_LOGS)),
-        help="FILE is what another program wrote; vqa: results for VQA v2, OK-VQA, TextVQA, GQA; the others: logs of "
-        "this harness, files or the folder of a run.",
+        help="Read what another program wrote: results on VQA v2, OK-VQA, TextVQA or GQA (vqa), or logs of a harness.",
     ),
-    click.option("--questions", metavar="FILE", help="With --from vqa: the data set's questions."),
+    click.option("--questions", metavar="FILE", help="With --from vqa: read the data set's questions here."),
+    click.option("--annotations", metavar="FILE", help="With --from vqa: read answers that the questions lack."),
     click.option(
-        "--annotations", metavar="FILE", help="With --from vqa: its annotations, where the questions have no answers."
-    ),
-    click.option(
-        "--filter",
-        "sample_filter",
-        metavar="NAME",
-        help="With --from lm-eval and lmms-eval (by its number there): only answers as this filter of the task let "
-        "them pass. Default: of all.",
+        "--filter", "sample_filter", metavar="NAME", help="Read answers of this filter of lm-eval or lmms-eval alone."
     ),
 )
 ALIAS_HELP: Final = help_text("columns")
@@ -287,40 +280,31 @@ def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
 
 # Options on the columns of FILE, without FILE itself.
 column_options = option_group(
-    click.option("--input-format", type=click.Choice(FORMATS), help="Default: by the suffix; jsonl on standard input."),
     click.option(
-        "--map",
-        "columns",
-        metavar="FIELD=COLUMN",
-        multiple=True,
-        help="Read a field from this column, for instance --map prediction=output. May be repeated.",
+        "--input-format", type=click.Choice(FORMATS), help="Read this format. Default: by suffix; jsonl from -."
+    ),
+    click.option(
+        "--map", "columns", metavar="FIELD=COLUMN", multiple=True, help="Read a field from this column; repeatable."
     ),
     click.option(
         "--reference-separator",
         metavar="TEXT",
         default="",
-        help='What stands between several references in one cell, for instance ";" for "two;2".',
+        help='Split the references in a cell at this text, say ";".',
     ),
     click.option(
         "--delimiter",
         metavar="CHARACTER",
         default="",
         callback=_delimiter,
-        help='What stands between cells of CSV: , ; | or "tab". Default: by the header.',
+        help='Split CSV at this character, or "tab". Default: by the header.',
     ),
-    click.option("--encoding", metavar="NAME", help="Of text files, for instance cp1252. Default: UTF-8 or UTF-16."),
+    click.option("--encoding", metavar="NAME", help="Decode text files so, say cp1252. Default: UTF-8 or UTF-16."),
     click.option(
-        "--missing",
-        metavar="WORD",
-        multiple=True,
-        help='A cell with this word holds nothing, for instance None; "nan", "<NA>", "NULL" and empty cells of CSV do '
-        "not need it. May be repeated.",
+        "--missing", metavar="WORD", multiple=True, help="Read a cell with this word as empty, say None; repeatable."
     ),
     click.option(
-        "--label-map",
-        metavar="WORD=NUMBER,…",
-        default="",
-        help="What words or grades in place of labels mean, for instance 'partly=0.5' or '1=0,2=0,3=0.5,4=1,5=1'.",
+        "--label-map", metavar="WORD=NUMBER,…", default="", help="Read words or grades as these labels, say partly=0.5."
     ),
 )
 input_options = option_group(click.argument("files", metavar="FILE...", nargs=-1, required=True), column_options)

@@ -64,9 +64,7 @@ output_options = option_group(
         help="Write the rows here: .jsonl, .csv, .tsv or .parquet; - is standard output.",
     ),
     click.option(
-        "--resume",
-        is_flag=True,
-        help="Continue --out where an earlier run stopped; rows that timed out are tried again.",
+        "--resume", is_flag=True, help="Continue --out where an earlier run stopped; try rows that timed out again."
     ),
     click.option("--overwrite", is_flag=True, help="Replace --out."),
     choice_option("--format", "format_", among=("jsonl", "table"), about="Format of the rows on standard output."),
@@ -363,9 +361,7 @@ def _table_line(identifier: str, cells: Iterable[str]) -> str:
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @price_options
 @click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Print how often judges would be asked, with how many tokens and at what price; ask and score nothing.",
+    "--dry-run", is_flag=True, help="Print how often judges would be asked, tokens and price; ask and score nothing."
 )
 @click.pass_context
 def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_run: bool, **options: Any) -> None:

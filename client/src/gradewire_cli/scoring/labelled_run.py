@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
 
 against_option = click.option(
-    "--against",
-    metavar="METRIC",
-    help="Take this metric's verdicts and scores in the place of people's labels, which FILE then does not need: lave, "
-    "for instance. It is scored too, or read from --scores.",
+    "--against", metavar="METRIC", help="Take verdicts and scores of this metric, say lave, in the place of labels."
 )
 RESAMPLES = 5000
 
@@ -43,12 +40,9 @@ def draw_options(*, resamples: int) -> Callable[[Command], Command]:
     """Add how intervals are drawn, by default from this many draws of the bootstrap, and --quiet."""
     return option_group(
         click.option(
-            "--resamples",
-            type=click.IntRange(min=100),
-            default=resamples,
-            help="Bootstrap draws behind the intervals.",
+            "--resamples", type=click.IntRange(min=100), default=resamples, help="Draw so often for the intervals."
         ),
-        click.option("--seed", type=int, default=0, help="Same seed, same intervals."),
+        click.option("--seed", type=int, default=0, help="Draw by this seed: same seed, same intervals."),
         click.option("--quiet", is_flag=True, help="Show no progress."),
     )
 
@@ -58,22 +52,15 @@ def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
     return option_group(
         click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
         click.option(
-            "--scores",
-            type=OUTPUT_FILE,
-            multiple=True,
-            help="Take the scores from this output of gradewire score; nothing is scored. May be repeated.",
+            "--scores", type=OUTPUT_FILE, multiple=True, help="Take scores from this output of score; repeatable."
         ),
         click.option(
             "--labels",
             type=click.Choice(get_args(LabelRule)),
-            help="How the labels of several annotators become one. Default: the row's own label, else their mean.",
+            help="Make one label of several annotators' by this rule.",
         ),
         click.option(
-            "--without-flag",
-            "without_flags",
-            metavar="FLAG",
-            multiple=True,
-            help="Leave out rows with this flag (column flags). May be repeated.",
+            "--without-flag", "without_flags", metavar="FLAG", multiple=True, help="Leave out rows with this flag."
         ),
         draw_options(resamples=resamples),
     )
