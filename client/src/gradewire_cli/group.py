@@ -49,11 +49,9 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
     command = next((text for text in arguments if not text.startswith("-")), "")
     # One run is one trace, which somebody asked for: all of it is kept.
     settings = TracingSettings(sample_ratio=1.0)
-    is_traced = command in _TRACED and settings.is_on() and find_spec("opentelemetry") is not None
-    if not is_traced or find_spec("opentelemetry.sdk") is None:
-        yield
-        return
-    tracing = open_tracing(settings, "gradewire")
+    is_on = command in _TRACED and settings.is_on()
+    is_installed = is_on and find_spec("opentelemetry") is not None and find_spec("opentelemetry.sdk") is not None
+    tracing = open_tracing(settings, "gradewire") if is_installed else None
     if tracing is None:
         yield
         return
