@@ -21,17 +21,9 @@ from gradewire_cli.rows.official.harness import OfficialFiles
 from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_columns, open_rows
 
 _VQA: Final = "vqa"
-_LOGS: Final = {
-    files.name: files
-    for files in (
-        OfficialFiles("lm-eval", lm_eval.LOG.read, lm_eval.TYPE_COLUMNS, lm_eval.PATTERNS),
-        OfficialFiles("lmms-eval", lmms_eval.LOG.read, lmms_eval.TYPE_COLUMNS, lmms_eval.PATTERNS),
-        OfficialFiles("vlmevalkit", vlmevalkit.LOG.read, vlmevalkit.TYPE_COLUMNS),
-        OfficialFiles("inspect", inspect_ai.inspect_records, inspect_ai.TYPE_COLUMNS, inspect_ai.PATTERNS),
-    )
+_LOGS: Final[dict[str, OfficialFiles]] = {
+    each.FILES.name: each.FILES for each in (lm_eval, lmms_eval, vlmevalkit, inspect_ai)
 }
-_FILTERED: Final = {log.name: log for log in (lm_eval.LOG, lmms_eval.LOG)}
-"""Those whose logs have the answers once for each filter."""
 
 official_options = option_group(
     click.option(
@@ -60,15 +52,19 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
     """
     name, questions, annotations = options.get("official"), options.get("questions"), options.get("annotations")
     filter_ = options.get("sample_filter") or ""
-    if filter_ and name not in _FILTERED:
-        raise click.UsageError(f"--filter is for --from {' and '.join(_FILTERED)}: leave it out")
+    with_filters = [log.name for log in _LOGS.values() if log.has_filters]
+    if filter_ and name not in with_filters:
+        raise click.UsageError(f"--filter is for --from {' and '.join(with_filters)}: leave it out")
     for each in ("input_format", "encoding", "delimiter"):
         if name and options.get(each):
             raise click.UsageError(f"--from {name} knows how its files are read: leave out --{each.replace('_', '-')}")
     if name != _VQA:
         if questions or annotations:
             raise click.UsageError(f"--questions and --annotations are for --from {_VQA}: give it too")
-        return _logs(name, filter_) if name else None
+        files = _LOGS.get(str(name))
+        if files is None or not filter_:
+            return files
+        return replace(files, records=partial(files.records, filter_=filter_), options={"--filter": filter_})
     if not questions:
         raise click.UsageError(f"--from {_VQA} needs --questions FILE: the data set's questions")
     return OfficialFiles(
@@ -78,13 +74,6 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
         several=False,
         companions={"--questions": questions, "--annotations": annotations or ""},
     )
-
-
-def _logs(name: str, filter_: str) -> OfficialFiles:
-    files = _LOGS[name]
-    if not filter_:
-        return files
-    return replace(files, records=partial(_FILTERED[name].read, filter_=filter_), options={"--filter": filter_})
 
 
 def expanded(given: Sequence[str]) -> tuple[str, ...]:

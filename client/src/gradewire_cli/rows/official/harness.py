@@ -41,15 +41,17 @@ class OfficialFiles:
         type_columns: Columns that all rows have, by which means are grouped.
         patterns: Names of the files with samples in the folder of a run; empty where names do not tell them.
         several: Whether FILE may be more than one.
+        has_filters: Whether the logs have the answers once for each filter, and `records` takes `filter_`.
         companions: Files that are read beside FILE, by the option that names them; "" where it is not given.
         options: Further options and what they say.
     """
 
     name: str
-    records: Callable[[str], Iterator[Record]]
+    records: Callable[..., Iterator[Record]]
     type_columns: tuple[str, ...]
     patterns: tuple[str, ...] = ()
     several: bool = True
+    has_filters: bool = False
     companions: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
 

@@ -17,7 +17,16 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.official.choices import letter_position
-from gradewire_cli.rows.official.harness import columns_of, listed, looks_like, mapping, numbered, open_zip, row_id
+from gradewire_cli.rows.official.harness import (
+    OfficialFiles,
+    columns_of,
+    listed,
+    looks_like,
+    mapping,
+    numbered,
+    open_zip,
+    row_id,
+)
 
 MAX_MEMBER_BYTES: Final = 1 << 28
 """Bound on one member unpacked: a sample with all its events has some MB."""
@@ -358,3 +367,6 @@ def _harness_of(content: bytes) -> str:
         return looks_like(json.loads(content.split(b"\n", 1)[0]))
     except (ValueError, RecursionError):
         return ""
+
+
+FILES: Final = OfficialFiles("inspect", inspect_records, TYPE_COLUMNS, PATTERNS)

@@ -19,6 +19,7 @@ from gradewire_cli.rows.official.choices import (
     references_of,
 )
 from gradewire_cli.rows.official.harness import (
+    OfficialFiles,
     SampleLog,
     answer_rows,
     columns_of,
@@ -264,3 +265,4 @@ def _metrics(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 LOG: Final = SampleLog("lm-eval", _NAME, _lack, _rows)
+FILES: Final = OfficialFiles("lm-eval", LOG.read, TYPE_COLUMNS, PATTERNS, has_filters=True)

@@ -17,6 +17,7 @@ from gradewire_cli.rows.official.choices import (
     references_of,
 )
 from gradewire_cli.rows.official.harness import (
+    OfficialFiles,
     SampleLog,
     answer_rows,
     columns_of,
@@ -124,3 +125,4 @@ def _text(answer: Any) -> Any:
 
 
 LOG: Final = SampleLog("lmms-eval", _NAME, _lack, _rows, with_filters=_with_filters)
+FILES: Final = OfficialFiles("lmms-eval", LOG.read, TYPE_COLUMNS, PATTERNS, has_filters=True)

@@ -11,7 +11,15 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import GZIP, open_bytes
 from gradewire_cli.rows.formats import Record, csv_records, json_records, printable
 from gradewire_cli.rows.official.choices import named_texts, option_named, option_position, references_of
-from gradewire_cli.rows.official.harness import SampleLog, listed, mapping, open_zip, row_id, without_answer
+from gradewire_cli.rows.official.harness import (
+    OfficialFiles,
+    SampleLog,
+    listed,
+    mapping,
+    open_zip,
+    row_id,
+    without_answer,
+)
 
 MAX_UNPACKED_BYTES: Final = 1 << 30
 """A workbook is a zip archive: what would unpack to more is refused before it is."""
@@ -134,3 +142,4 @@ def _references(fields: Mapping[str, Any], options: list[str]) -> Any:
 
 
 LOG: Final = SampleLog("vlmevalkit", _NAME, _lack, _rows, samples=_table)
+FILES: Final = OfficialFiles("vlmevalkit", LOG.read, TYPE_COLUMNS)
