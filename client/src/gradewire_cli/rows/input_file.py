@@ -69,7 +69,7 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
         raise click.UsageError(f"--from {_VQA} needs --questions FILE: the data set's questions")
     return OfficialFiles(
         _VQA,
-        partial(vqa.vqa_records, files=vqa.VqaFiles(questions, annotations or "")),
+        partial(vqa.vqa_records, questions=questions, annotations=annotations or ""),
         vqa.TYPE_COLUMNS,
         several=False,
         companions={"--questions": questions, "--annotations": annotations or ""},
