@@ -191,23 +191,6 @@ def judge_remarks(listed: ModelList, judges: Collection[str]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """Fields that the items with references have.
-
-    Attributes:
-        question: Whether an item has a question.
-        references: The fewest of any item.
-        reference_lists: How many lists of them differ, up to two.
-        digits: Whether every item has a digit among its references.
-    """
-
-    question: bool
-    references: int
-    reference_lists: int
-    digits: bool
-
-
 def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return metrics that, with their defaults, are not for these items, each with what is missing.
 
@@ -216,43 +199,37 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     compares values where one item has no digit in its references. Where no item has references, nothing is named: every
     row says so.
     """
-    seen = _look_through(items)
-    if not seen.reference_lists:
+    has_question, fewest, has_digits = False, sys.maxsize, True
+    first_list, lists_differ = "", False
+    for item in items:
+        if references := item.get("references"):
+            has_question = has_question or bool(str(item.get("question") or "").strip())
+            fewest = min(fewest, len(references))
+            has_digits = has_digits and any(sign.isdigit() for text in references for sign in str(text))
+            this_list = json.dumps(sorted(set(map(str, references))))
+            first_list = first_list or this_list
+            lists_differ = lists_differ or this_list != first_list
+    if not first_list:
         return {}
     missing = {}
     for name, kind in METRIC_TYPES.items():
         if kind.asks_judge():
             continue  # no part of all
-        if kind.needs_corpus and seen.reference_lists == 1:
+        if kind.needs_corpus and not lists_differ:
             missing[name] = _ALL_ALIKE
-        elif kind.needs_question and not seen.question:
+        elif kind.needs_question and not has_question:
             missing[name] = "no row has a question"
-        elif seen.references < kind.least_references:
+        elif fewest < kind.least_references:
             missing[name] = (
                 f"some rows have fewer than {kind.least_references} references, and it compares annotators: name it to "
                 "have it for the others"
             )
-        elif kind.needs_values and not seen.digits:
+        elif kind.needs_values and not has_digits:
             missing[name] = (
                 "some rows have no number in their references, and it compares dates, quantities and the like: name it "
                 "to have it for the others"
             )
     return missing
-
-
-def _look_through(items: Iterable[Mapping[str, Any]]) -> _Seen:
-    question, references, digits = False, sys.maxsize, True
-    lists: set[str] = set()
-    for item in items:
-        given = item.get("references")
-        if not given:
-            continue
-        question = question or bool(str(item.get("question") or "").strip())
-        references = min(references, len(given))
-        digits = digits and any(sign.isdigit() for text in given for sign in str(text))
-        if len(lists) < 2:
-            lists.add(json.dumps(sorted(set(map(str, given)))))
-    return _Seen(question, references, len(lists), digits)
 
 
 async def written_metrics(
