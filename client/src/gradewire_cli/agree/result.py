@@ -69,7 +69,7 @@ def compute_agreement(
     compared: Sequence[Statistic],
     with_groups: bool,
 ) -> AgreementResult:
-    """Compute the figures of what a run collected.
+    """Compute the statistics of what a run collected.
 
     `pairs` gives, for the labels of the metrics, those that are compared with one another by the statistics `compared`.
 
@@ -138,7 +138,7 @@ def _metric(metric: MetricAgreement, result: AgreementResult) -> dict[str, Any]:
 
 
 def _flat(cell: CellAgreement) -> dict[str, Any]:
-    """Return the cell with its figures beside the other fields."""
+    """Return the cell with its statistics beside the other fields."""
     named = {field.name: getattr(cell, field.name) for field in fields(cell)}
     estimates = named.pop("estimates")
     return {**named, **estimates}

@@ -57,7 +57,7 @@ def agreement_tables(
     """Yield the headline, a table for each statistic and level, and paired differences.
 
     One metric alone, and with `details` each of several, has a table for each level with all statistics; with
-    `intervals` the figures of several metrics side by side have theirs.
+    `intervals` the statistics of several metrics side by side have theirs.
     """
     metrics = report.metrics
     yield from _one_metric(metrics[0], statistics) if len(metrics) == 1 else _all_rows(metrics, statistics)

@@ -64,7 +64,7 @@ class ReportInput:
         created: Date for the headline; the report reads no clock.
         rows: One per row of `judged`, in the same order.
         judged: The columns that `agreement` was computed from.
-        agreement: Figures and intervals.
+        agreement: Statistics and intervals.
         unlabelled: Rows left out because they have no label.
         unreadable: Rows left out because their label cannot be read.
         annotators: Agreement of the annotators with one another; None where there are not several.

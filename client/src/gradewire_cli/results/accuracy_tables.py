@@ -101,7 +101,7 @@ def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[Table
 
 
 def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[NamedEstimate]:
-    """Yield all figures of the tables, for notes on their intervals."""
+    """Yield all statistics of the tables, for notes on their intervals."""
     names = _cell_names(table, between=" ")
     for name, cell in zip(names, table.cells, strict=True):
         yield NamedEstimate(people.name, f"{people.possessive} accuracy", name, cell.human)

@@ -240,7 +240,7 @@ def check_comparable(source: InputFile) -> None:
 
 
 def breakdowns(collected: GroupedScores, baseline: str | None, *, asked: bool) -> list[Breakdown]:
-    """Return figures of every grouping; where no group has the baseline as its value, against the first group.
+    """Return statistics of every grouping; where no group has the baseline as its value, against the first group.
 
     Types of official files that no row has are left out.
     """
@@ -264,7 +264,7 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
         ]
         for label in collected.scores
     }
-    # The rows are scored: a name that was misspelt costs no figures.
+    # The rows are scored: a name that was misspelt costs no statistics.
     unknown = baseline if baseline is not None and first != baseline else None
     return Breakdown(column.grouping, column.outside, lines, unknown, asked)
 

@@ -77,7 +77,7 @@ def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
 def _figures(
     report: AgreementReport, statistics: Sequence[Statistic], levels: Collection[Level]
 ) -> Iterator[tuple[str, Statistic, str, Estimate]]:
-    """Yield every figure with an interval: its metric or pair, statistic, rows and estimate."""
+    """Yield every estimate with an interval: its metric or pair, statistic, rows and the estimate itself."""
     several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
     for metric in report.metrics:
         every = metric.cells[-1]
@@ -109,7 +109,7 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
 
 
 def without_interval(figures: Iterable[NamedEstimate]) -> Iterator[str]:
-    """Say which figures have a value but no interval, one line for each reason.
+    """Say which statistics have a value but no interval, one line for each reason.
 
     A place stands alone where nobody has an interval there, else with who has none; statistics stand beside it where
     others have one.

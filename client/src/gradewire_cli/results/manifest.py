@@ -158,7 +158,7 @@ class RunManifest:
         machine: Where the command ran.
         reproduce: A command line that gives the same again, without secrets; "" where there is none.
         notes: What people should know of the input, in sentences.
-        results: Figures of the command itself; values as JSON has them.
+        results: Statistics of the command itself; values as JSON has them.
         others: Fields of a file that a newer gradewire wrote, kept as they are.
     """
 

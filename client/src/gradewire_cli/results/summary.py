@@ -124,7 +124,7 @@ class RunFacts:
         scored_rows: Rows of this run.
         wall_s: Seconds that this run took.
         notes: What people should know of the input's cells, in sentences.
-        by: Figures by the values of columns.
+        by: Statistics by the values of columns.
     """
 
     command: str

@@ -217,7 +217,7 @@ class ScoreJob:
                 click.echo("nothing was scored: the input has no rows", err=True)
             if left:
                 click.echo(left, err=True)
-            figures = RunFacts(
+            facts = RunFacts(
                 command=self._reproduce(scorer),
                 location=self.connection.description,
                 scored_rows=self.summary.rows - before,
@@ -226,17 +226,17 @@ class ScoreJob:
                 by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_requested),
                 server_version=version,
             )
-            self._write_outputs(clock, figures, scorer)
+            self._write_outputs(clock, facts, scorer)
         if not quiet:
-            self._print_summary(figures, scorer, plan)
+            self._print_summary(facts, scorer, plan)
 
-    def _write_outputs(self, clock: RunClock, figures: RunFacts, scorer: RowScorer) -> None:
+    def _write_outputs(self, clock: RunClock, facts: RunFacts, scorer: RowScorer) -> None:
         """Write what is made of all rows; the rows beside a table go when nothing else needs them."""
         self.output.make_table()
         if self.output.summary is not None:
-            write_json(self.output.summary, summary_document(self.summary, figures))
+            write_json(self.output.summary, summary_document(self.summary, facts))
         if self.output.manifest is not None:
-            save_manifest(self.output.manifest, self._manifest(clock, figures, scorer.lines))
+            save_manifest(self.output.manifest, self._manifest(clock, facts, scorer.lines))
         self.output.remove_rows()
 
     def _check_whole(self, rows: Iterator[Row], lines: Mapping[str, str]) -> None:
@@ -254,8 +254,8 @@ class ScoreJob:
         if not self.quiet:
             click.echo(f"{self.output.path} is whole: nothing is left to score", err=True)
 
-    def _print_summary(self, figures: RunFacts, scorer: RowScorer, plan: ScorePlan) -> None:
-        print_summary(self.summary, figures)
+    def _print_summary(self, facts: RunFacts, scorer: RowScorer, plan: ScorePlan) -> None:
+        print_summary(self.summary, facts)
         if scorer.retries.rows:
             click.echo(
                 f"sent again: {scorer.retries.rows} rows, {scorer.retries.scored} of them were answered", err=True
@@ -266,21 +266,21 @@ class ScoreJob:
                 err=True,
             )
 
-    def _manifest(self, clock: RunClock, figures: RunFacts, lines: Mapping[str, str]) -> RunManifest:
+    def _manifest(self, clock: RunClock, facts: RunFacts, lines: Mapping[str, str]) -> RunManifest:
         return RunManifest(
             command="score",
-            versions=versions(figures.server_version),
-            place=figures.location,
+            versions=versions(facts.server_version),
+            place=facts.location,
             **metric_fields(lines),
             inputs=digests_of(self.source.named_paths.values()),
             output=output_digest(self.output.path),
             parameters=reading_parameters(self.source),
-            counts=counts_of(self.summary, scored_now=figures.scored_rows),
+            counts=counts_of(self.summary, scored_now=facts.scored_rows),
             cost=cost_of(self.summary),
             times=clock.times(),
             machine=clock.machine(),
-            reproduce=figures.command,
-            notes=figures.notes,
+            reproduce=facts.command,
+            notes=facts.notes,
         )
 
     def _rows(

@@ -280,7 +280,7 @@ class LabelledRows:
         return sum(not annotations for annotations in self._annotations) if self.rule else 0
 
     def left_out(self) -> list[str]:
-        """Return sentences that say which rows and figures are left out, and why."""
+        """Return sentences that say which rows and statistics are left out, and why."""
         sentences = []
         if self.against is not None and self.against.left_out:
             sentences.append(

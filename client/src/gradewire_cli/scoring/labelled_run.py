@@ -75,7 +75,7 @@ class Draws(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledRun:
-    """Which labelled rows are scored, by what and where, and how figures are drawn from them.
+    """A run over labelled rows: which of them, by what and where they are scored, and the draws behind intervals.
 
     Attributes:
         scores: Outputs of earlier runs in place of a run.
@@ -232,7 +232,7 @@ def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
 
 
 def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
-    """Return what the JSON of figures says of the file, rows, labels and draws."""
+    """Return what the JSON of statistics says of the file, rows, labels and draws."""
     return {
         "file": run.source.name,
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},
@@ -261,5 +261,5 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
 
 
 def described_draws(resamples: int, seed: int, *, unit: str) -> dict[str, Any]:
-    """Return what the JSON of figures says of the draws behind the intervals; `unit` is what is drawn."""
+    """Return what the JSON of statistics says of the draws behind the intervals; `unit` is what is drawn."""
     return {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": unit}
