@@ -23,10 +23,9 @@ MAX_LINES = 500
 MAX_MODULES = 24
 MIN_MODULES = 4
 MAX_DEPTH = 2
-# Folders of a command, of shared options or of a judge backend may be small; Triton itself names those of its backends.
+# Folders of a command or of a judge backend may be small; Triton itself names those of its backends.
 MAY_BE_SMALL = (
     "gradewire/integrations",
-    "gradewire_cli/options",
     "gradewire_server/judges/*",
     "gradewire_triton/emulated",
     "gradewire_triton/emulated/*",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tests_bulk.conftest import GRADEWIRE, Run, assert_same, read, straight, write_rows
 
-from gradewire_cli.results.manifest_file import read_manifest
+from gradewire_cli.results.manifest import read_manifest
 
 Start = Callable[..., Run]
 

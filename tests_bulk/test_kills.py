@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests_bulk.conftest import Run, assert_same, read, straight, write_rows
 
-from gradewire_cli.results.manifest import file_digest, manifest_path
-from gradewire_cli.results.manifest_file import read_manifest
+from gradewire_cli.results.manifest import read_manifest
+from gradewire_cli.results.manifest_entries import file_digest, manifest_path
 
 PARTS = ("--part-rows", "50")
 ROWS = 1500

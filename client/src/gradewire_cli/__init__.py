@@ -7,7 +7,7 @@ from gradewire_proto.exit_codes import ExitCode
 
 
 def main() -> NoReturn:
-    """Runs the command line and exits."""
+    """Run the command line and exit."""
     try:
         from gradewire_cli.group import main as run  # noqa: PLC0415 - without click there is still something to say
     except ModuleNotFoundError as error:

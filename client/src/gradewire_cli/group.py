@@ -22,39 +22,6 @@ if TYPE_CHECKING:
 
 
 _TRACED: Final = frozenset({"compare", "leaderboard", "prepare", "score"})
-
-
-@contextmanager
-def traced_command(arguments: Sequence[str]) -> Iterator[None]:
-    """The span of a command, within which its calls are traced; without a collector nothing is loaded for it.
-
-    Args:
-        arguments: Of the command line, without the program's name.
-    """
-    command = next((text for text in arguments if not text.startswith("-")), "")
-    # One run is one trace, which somebody asked for: all of it is kept.
-    settings = TracingSettings(sample_ratio=1.0)
-    is_traced = command in _TRACED and settings.is_on() and find_spec("opentelemetry") is not None
-    if not is_traced or find_spec("opentelemetry.sdk") is None:
-        yield
-        return
-    tracing = open_tracing(settings, "gradewire")
-    if tracing is None:
-        yield
-        return
-    from opentelemetry import trace  # noqa: PLC0415 - see the docstring
-    from opentelemetry._logs import set_logger_provider  # noqa: PLC0415 - as above
-
-    trace.set_tracer_provider(tracing.traces)
-    if tracing.logs is not None:
-        set_logger_provider(tracing.logs)
-    try:
-        with tracing.tracer.start_as_current_span(f"gradewire {command} (command)"):
-            yield
-    finally:
-        tracing.close()
-
-
 _COMMANDS = {
     "agree": ("gradewire_cli.agree.command", "Compare scores with human labels."),
     "bench": ("gradewire_cli.bench.command", "Make the tables of papers; put a load on a server."),
@@ -70,6 +37,35 @@ _COMMANDS = {
     "serve": ("gradewire_cli.serving", "Start a server."),
     "triton": ("gradewire_cli.serving", "Run the real Triton server on this machine."),
 }
+
+
+@contextmanager
+def traced_command(arguments: Sequence[str]) -> Iterator[None]:
+    """Yield the span of a command, within which its calls are traced; without a collector nothing is loaded for it.
+
+    Args:
+        arguments: Of the command line, without the program's name.
+    """
+    command = next((text for text in arguments if not text.startswith("-")), "")
+    # One run is one trace, which somebody asked for: all of it is kept.
+    settings = TracingSettings(sample_ratio=1.0)
+    is_on = command in _TRACED and settings.is_on()
+    is_installed = is_on and find_spec("opentelemetry") is not None and find_spec("opentelemetry.sdk") is not None
+    tracing = open_tracing(settings, "gradewire") if is_installed else None
+    if tracing is None:
+        yield
+        return
+    from opentelemetry import trace  # noqa: PLC0415 - see the docstring
+    from opentelemetry._logs import set_logger_provider  # noqa: PLC0415 - as above
+
+    trace.set_tracer_provider(tracing.traces)
+    if tracing.logs is not None:
+        set_logger_provider(tracing.logs)
+    try:
+        with tracing.tracer.start_as_current_span(f"gradewire {command} (command)"):
+            yield
+    finally:
+        tracing.close()
 
 
 class _Root(LazyGroup):
@@ -115,7 +111,7 @@ def gradewire() -> None:
 
 
 def main() -> NoReturn:
-    """Runs the command line and exits."""
+    """Run the command line and exit."""
     # gRPC writes a line of its own for every broken header that a caller sends, and no bound of ours sees it.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:

@@ -72,7 +72,7 @@ class MountedGroup(click.Group):
     """
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:
-        # Whether defaults are shown in help is for the other program to say, option by option.
+        # The other program decides, option by option, if help shows a default.
         super().__init__(*arguments, context_settings={"show_default": False}, **options)
         self._commands_of = commands_of
 
@@ -86,7 +86,7 @@ class MountedGroup(click.Group):
 
 
 def server_module(name: str) -> ModuleType:
-    """A module that needs what the server's part brings.
+    """Return a module that needs what the server's part brings.
 
     Raises:
         InputError: The server's part is not installed; says how to get it.

@@ -10,6 +10,7 @@ import click
 from typing_extensions import override
 
 from gradewire_cli.lazy_commands import MountedGroup, server_module
+from gradewire_cli.options.common import epilog
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
@@ -20,9 +21,17 @@ if TYPE_CHECKING:
     from gradewire.results import Limits, MetricInfo, ModelInfo, ModelList
     from gradewire.transport import Transport
 
+_DEADLINE_S = 30.0
+# Options of the connection that are for scoring.
+_FIXED = {"cache_dir": None, "deadline_s": _DEADLINE_S}
+_HELP = {
+    "server": "List what this server has: models, metrics, limits.",
+    "embedded": "List what is on this machine, which is the default where no server is named.",
+}
+
 
 def server_text(listed: ModelList, place: str) -> str:
-    """Encoders and judges, metrics, and limits of a server; `place` is its address. What it says is made printable."""
+    """Return models, metrics and limits of a server, made printable; `place` is its address."""
     return "".join(f"{printable(line)}\n" for line in _lines(listed, place))
 
 
@@ -63,7 +72,7 @@ def _model(model: ModelInfo) -> Iterator[str]:
 def _sight(model: ModelInfo) -> str:
     if model.sees_images:
         return "sees pictures"
-    # Of a judge that nobody has asked yet the server may not know.
+    # The server may not know it of a judge that was never called.
     return "sees no pictures" if model.kind == "judge" and model.state == "LOADED" else ""
 
 
@@ -80,17 +89,8 @@ def _limits(limits: Limits) -> Iterator[str]:
             yield f"  {field.name}: {value}"
 
 
-_DEADLINE_S = 30.0
-# Of the connection's options, those for scoring.
-_FIXED = {"cache_dir": None, "deadline_s": _DEADLINE_S}
-_HELP = {
-    "server": "List what this server has: models, metrics, limits.",
-    "embedded": "List what is on this machine, which is the default where no server is named.",
-}
-
-
 def _mounted() -> click.Command:
-    """The model repository's own list.
+    """Return the model repository's own list.
 
     Raises:
         InputError: The server's part is not installed.
@@ -119,11 +119,7 @@ class _ListCommand(click.Command):
 @click.command(
     "list",
     cls=_ListCommand,
-    epilog="""\b
-Examples:
-  gradewire models list
-  gradewire models list --server 127.0.0.1:50051     needs nothing here but the client
-""",
+    epilog=epilog("models-list"),
 )
 @connection_options
 @click.pass_context
@@ -167,16 +163,7 @@ class _ModelsGroup(MountedGroup):
     "models",
     cls=_ModelsGroup,
     commands_of=lambda: server_module("gradewire._transports.embedded").models_group(),
-    epilog="""\b
-Examples:
-  gradewire models list
-  gradewire models list --server 127.0.0.1:50051
-  gradewire models build                       the default encoder
-  gradewire models build all-mpnet-base-v2
-  gradewire models build qwen2.5-coder-1.5b-instruct    the default judge (needs gradewire[judge])
-  gradewire models export llmrails/ember-v1    any sentence encoder (needs gradewire[export])
-  gradewire models verify
-""",
+    epilog=epilog("models"),
 )
 def models_command() -> None:
     """Build, export, list and verify the encoders and judges on this machine."""

@@ -12,45 +12,38 @@ import click
 
 from gradewire import AsyncClient
 from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
-from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, option_group
+from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, epilog, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, replacing
 from gradewire_cli.results.progress import progress
-from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, input_options
-from gradewire_cli.scoring.metrics import over_a_file, written_metrics
-from gradewire_cli.scoring.plan import FileReferences, judge_remarks
+from gradewire_cli.rows.input_file import InputFile, input_file, input_options
+from gradewire_cli.scoring.corpus import FileReferences, over_a_file
+from gradewire_cli.scoring.plan import judge_remarks, written_metrics
 from gradewire_proto.exit_codes import ExitCode
 
 _METRIC = "synthetic"
 
 generate_options = option_group(
     click.option(
-        "--generate",
-        is_flag=True,
-        help="Have a judge write a synthetic answer for each reference that has none: one sentence that "
-        "answers the question with the reference in it. The set keeps them.",
+        "--generate", is_flag=True, help="Have a judge write a sentence for each reference without a synthetic answer."
     ),
-    click.option("--judge", metavar="NAME[@DIGEST]", help="Judge that writes; default: the server's default judge."),
-    click.option(
-        "--prompt",
-        metavar="FILE",
-        type=INPUT_FILE,
-        help="Prompt file of the metric synthetic; default: the server's.",
-    ),
+    click.option("--judge", metavar="NAME[@DIGEST]", help="Have this judge write, not the server's default."),
+    click.option("--prompt", metavar="FILE", type=INPUT_FILE, help="Use this prompt file of the metric synthetic."),
     click.option(
         "--out",
         type=OUTPUT_FILE,
-        help="Write the rows of FILE with their synthetic answers here (JSONL), to be read, corrected and used "
-        "with --synthetic inline.",
+        help="Write the rows of FILE with their synthetic answers here (JSONL), to be corrected.",
     ),
     click.option("--overwrite", is_flag=True, help="Replace --out."),
 )
+# Failures listed one by one; a file in which every row is wrong needs no further examples.
+_SHOWN_FAILURES = 10
 
 
 def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
-    """Who writes synthetic answers, as the options of `generate_options` say; None: nobody does.
+    """Return who writes synthetic answers, as the options of `generate_options` say; None: nobody does.
 
     Raises:
         click.UsageError: One needs another one.
@@ -75,7 +68,7 @@ def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
 
 
 def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
-    """Refuses an output that cannot be written, before any work.
+    """Refuse an output that cannot be written, before any work.
 
     Raises:
         InputError: It is there already, or is the input, or the input cannot be read twice.
@@ -88,7 +81,7 @@ def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
 
 
 def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
-    """What a progress line says of sentences."""
+    """Return what a progress line says of sentences."""
     rate = step.synthetic_answers_generated / max(seconds, 1e-9)
     line = f"{step.synthetic_answers_generated} sentences, {rate:.2g}/s"
     fallbacks = step.synthetic_answers_fallback
@@ -96,7 +89,7 @@ def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
 
 
 def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> str:
-    """Writes the rows of a file with their synthetic answers, all or none.
+    """Write the rows of a file with their synthetic answers, all or none.
 
     Args:
         path: Replaced when all is written.
@@ -133,50 +126,32 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
         raise InputError(
             f"{path}: {reason or error}; the set holds the answers, the same command writes them"
         ) from error
-    told = [f"{rows} rows, {whole} of them with synthetic answers"]
+    sentences = [f"{rows} rows, {whole} of them with synthetic answers"]
     if unread:
-        told.append(f"{unread} as they were because they cannot be read")
+        sentences.append(f"{unread} as they were because they cannot be read")
     if left_out:
         # Rows of a table: no line of JSON can be made of them.
-        told.append(f"{left_out} rows of the input left out because they cannot be read")
-    return "; ".join(told)
+        sentences.append(f"{left_out} rows of the input left out because they cannot be read")
+    return "; ".join(sentences)
 
 
 def _part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-# Failures told one by one; a file in which every row is wrong needs no further examples.
-_SHOWN_FAILURES = 10
-
-
 @click.command(
     "prepare",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire prepare references.jsonl --server 127.0.0.1:50051
-  SET=$(gradewire prepare references.jsonl --synthetic inline --quiet)
-  gradewire score answers.jsonl --synthetic prepared --reference-set $SET
-  SET=$(gradewire prepare references.jsonl --generate --out sentences.jsonl)
-  SET=$(gradewire prepare captions.jsonl --metrics cider,bertscore?idf=prepared --quiet)
-  gradewire score captions.jsonl --metrics cider,bertscore?idf=prepared --reference-set $SET
-
-{metrics_help()}
-
-The same references again compute nothing, and after a break the same command goes on where it stopped.
-
-{exit_codes(failed_rows="some rows could not be prepared")}""",
+    epilog=epilog(
+        "prepare",
+        metrics=metrics_help(),
+        exit_codes=exit_codes(failed_rows="some rows could not be prepared"),
+    ),
 )
 @input_options
 @metric_options
 @generate_options
 @connection_options
-@click.option(
-    "--immutable",
-    is_flag=True,
-    help="The set is to have these references and never others; prints NAME@DIGEST, which --reference-set takes.",
-)
+@click.option("--immutable", is_flag=True, help="Keep the set as it is for good, and print NAME@DIGEST for it.")
 @click.option("--quiet", is_flag=True, help="Print the name of the reference set and nothing else.")
 @click.pass_context
 def prepare_command(ctx: click.Context, /, **options: Any) -> None:
@@ -205,9 +180,9 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     problems = [*found.problems, *_failure_lines(found, report.failures)]
     if out is not None:
         answers = {row: report.synthetic_answers.get(entry, ()) for row, entry in found.entry_of.items()}
-        told = write_rows(out, source, answers)
+        outcome = write_rows(out, source, answers)
         if not options["quiet"]:
-            click.echo(f"{out}: {told}", err=True)
+            click.echo(f"{out}: {outcome}", err=True)
     if not options["quiet"]:
         _print_report(found, report, problems)
     click.echo(report.pinned)
@@ -226,7 +201,7 @@ async def _prepared(
     generation: SyntheticGeneration | None,
     deadline_s: float | None,
 ) -> PrepareReport:
-    """Prepares all entries, and shows how far it is."""
+    """Prepare all entries, and show how far it is."""
     names = ("metrics", "preset", "synthetic", "model")
     named = MetricOptions(**{name: options[name] for name in names}, usual=options["usual"])
     quiet = options["quiet"]
@@ -235,7 +210,7 @@ async def _prepared(
     async with connection as client:
         metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
-            # It may be one for tests alone.
+            # The judge may be one for tests alone.
             for remark in judge_remarks(await client.models(), {generation.judge.partition("@")[0]}):
                 click.echo(remark, err=True)
         with progress("preparing", len(found.entries), quiet=quiet) as shown:

@@ -28,12 +28,12 @@ _KEYS: Final = re.compile(
 _BLANK: Final = re.compile(r"\s")
 _NO_BLANK: Final = "\ue000"
 """Stands for a blank, where a URL would seem to end: a character that Unicode gives no meaning."""
-# Of other URLs a ? may be a pattern's.
+# In other URLs a ? may be part of a pattern.
 _WEB_QUERY: Final = re.compile(r"(https?://[^?]*)\?.*")
 
 
 def redacted(text: str) -> str:
-    """A URL, or a text with URLs, with `…` for user and password before a host, and for a query.
+    """Return a URL, or a text with URLs, with `…` for user and password before a host, and for a query.
 
     A query may hold the signature of a signed URL. Twice gives the same as once.
     """
@@ -41,7 +41,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_url(path_or_url: str) -> str:
-    """As `redacted`, of what is one URL, or a path, as a whole: keys that have blanks, or no =, are hidden too."""
+    """Hide keys in a text that is one URL, or a path, as a whole: keys that have blanks, or no =, too."""
     whole = _BLANK.sub(_NO_BLANK, path_or_url)
     return _WEB_QUERY.sub(r"\1?…", redacted(whole)).replace(_NO_BLANK, " ")
 
@@ -59,8 +59,8 @@ def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
         failed_rows: Of code 1, for what it stands here; "" where the command has none.
         condition: The same of code 4.
     """
-    told = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
-    return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in told.items() if text)
+    texts = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
+    return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in texts.items() if text)
 
 
 class _OneLineError(click.ClickException):
@@ -83,7 +83,7 @@ class UnreachableError(_OneLineError):
 
 
 def fail(error: BaseException, code: int, *, hint: str = "") -> NoReturn:
-    """Ends the program with one line on stderr, and the traceback before it where GRADEWIRE_DEBUG is set."""
+    """End the program with one line on stderr, and the traceback before it where GRADEWIRE_DEBUG is set."""
     if os.environ.get("GRADEWIRE_DEBUG", "") not in {"", "0"}:
         traceback.print_exception(error)
     message = error.format_message() if isinstance(error, click.ClickException) else str(error) or "interrupted"
@@ -92,13 +92,13 @@ def fail(error: BaseException, code: int, *, hint: str = "") -> NoReturn:
 
 
 def silence_stdout() -> None:
-    """Gives up standard output: at exit the interpreter would try again to write what could not be written."""
+    """Give up standard output: at exit the interpreter would try again to write what could not be written."""
     sys.stdout = sys.stderr
 
 
 @contextlib.contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turns the client library's errors into the command's.
+    """Turn the client library's errors into the command's.
 
     Raises:
         UnreachableError: No answer came; trying again may help.
@@ -114,7 +114,7 @@ def one_line_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def named_errors(name: object, *, hint: str = "") -> Iterator[None]:
-    """Turns an error of the operating system into the command's, which names the file, and then a hint (a way out).
+    """Turn an error of the operating system into the command's, which names the file, and then a hint (a way out).
 
     Raises:
         InputError: The file cannot be read or written.
@@ -127,7 +127,7 @@ def named_errors(name: object, *, hint: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def exit_on_interrupt(message: Callable[[], str] = lambda: "interrupted") -> Iterator[None]:
-    """Prints the line that `message` gives and exits where the user interrupts."""
+    """Print the line that `message` gives and exit where the user interrupts."""
     try:
         yield
     except KeyboardInterrupt:

@@ -10,7 +10,7 @@ import click
 from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.lazy_commands import server_module
-from gradewire_cli.options.common import INPUT_FILE
+from gradewire_cli.options.common import INPUT_FILE, epilog
 from gradewire_cli.options.metrics import GivenPrompt, read_bytes, read_prompt_file, with_prompts
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 _ADDRESS_CHARACTERS = 100
+# More than any judge reads.
+_MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 
 def shown_rounds(
@@ -38,7 +40,7 @@ def shown_rounds(
     place: str,
     ids: bool,
 ) -> Iterator[str]:
-    """All lines about one row; `count` counts the tokens of a round, `ids` prints their numbers too."""
+    """Yield all lines about one row; `count` counts the tokens of a round, `ids` prints their numbers too."""
     yield f"=== {view.title}@{view.digest[:DIGEST_PREFIX_CHARS]}, {place}"
     if view.without_judge:
         yield f"=== {view.without_judge}"
@@ -77,22 +79,9 @@ def _answer(asked: PromptRound, tokens: RoundTokens | None) -> str:
     return f"the judge goes on with one of: {labels}{read}"
 
 
-# More than any judge reads.
-_MAX_ITEM_BYTES = 16 * 1024 * 1024
-
-
 @click.group(
     "prompt",
-    epilog="""\b
-Examples:
-  gradewire prompt list
-  gradewire prompt show lave answers.jsonl --row 3
-  gradewire prompt show 'lave?mode=rationale' answers.jsonl --row 3 --ids
-  gradewire prompt export lave > mine.toml             then change it, its name first
-  gradewire prompt check mine.toml
-  gradewire prompt show lave answers.jsonl --prompt mine.toml
-  gradewire score answers.jsonl --metrics lave --prompt mine.toml --out scores.jsonl
-""",
+    epilog=epilog("prompt"),
 )
 def prompt_command() -> None:
     """Look at what judges are shown, and write prompts of your own."""
@@ -142,13 +131,9 @@ def check_command(file: Path) -> None:
 @input_options
 @click.option("--row", "index", type=click.IntRange(min=0), default=0, help="Row number, from 0.")
 @click.option(
-    "--prompt",
-    "prompt_path",
-    metavar="FILE",
-    type=INPUT_FILE,
-    help="Prompt file in place of the metric's own.",
+    "--prompt", "prompt_path", metavar="FILE", type=INPUT_FILE, help="Use this prompt file, not the metric's own."
 )
-@click.option("--judge", metavar="NAME", help="Judge whose tokens are counted; default: the default judge.")
+@click.option("--judge", metavar="NAME", help="Count tokens of this judge, not the default one.")
 @click.option("--ids", is_flag=True, help="Print the token ids too.")
 def show_command(
     *, metric: str, index: int, prompt_path: Path | None, judge: str | None, ids: bool, **options: Any

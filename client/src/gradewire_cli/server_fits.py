@@ -14,7 +14,7 @@ from gradewire_server.settings.server import Settings
 
 
 def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
-    """NAME@DIGEST of a built model, and a line for each calibration that it has or could have.
+    """Return NAME@DIGEST of a built model, and a line for each calibration that it has or could have.
 
     Those that cannot be read are among them, and those that the catalog brings by now and that this build lacks.
 
@@ -38,13 +38,13 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
 
 
 def _named(fitted: StoredCalibration) -> str:
-    """Its metric, with the parameters that it holds for."""
+    """Return its metric, with the parameters that it holds for."""
     values = "&".join(f"{name}={value}" for name, value in fitted.parameters)
     return f"{fitted.metric}?{values}" if values else fitted.metric
 
 
 def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
-    """Features of metric `correctness` in its order: name, direction, width and rule, as `FittedFeature` has them.
+    """Return features of `correctness` in its order: name, direction, width and rule, as `FittedFeature` has them.
 
     With the name of a grader its logit is among them.
     """
@@ -54,14 +54,14 @@ def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]
 
 
 def correctness_shape() -> tuple[str, ...]:
-    """Names of the numbers among its features by which `correctness` tells what kind of item an item is."""
+    """Return names of the numbers among its features by which `correctness` tells what kind of item an item is."""
     from gradewire_server.metrics.correctness.features import INPUT_KIND  # noqa: PLC0415 - for fitting alone
 
     return INPUT_KIND
 
 
 def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:
-    """Stores what a user fitted with a built model.
+    """Store what a user fitted with a built model.
 
     Args:
         repository: As in `fitted_for`.
@@ -91,7 +91,7 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
 
 
 def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
-    """Takes away what users fitted for a model (for `metric`, "" for all); returns its lines; else as `fitted_for`."""
+    """Take away what users fitted for a model (for `metric`, "" for all); returns its lines; else as `fitted_for`."""
     from gradewire_models.build import forget_calibrations  # noqa: PLC0415 - as in `store_fitted`
 
     with _model_errors():

@@ -28,12 +28,12 @@ __all__ = ["JudgeMeter", "JudgeTokenizer", "PromptRound", "PromptView", "RoundTo
 
 
 def prompt_files() -> tuple[PromptFile, ...]:
-    """The prompts that are known here; raises InvalidRequest where those of `judge_prompt_directory` cannot be read."""
+    """Return the known prompts; raises InvalidRequest where those of `judge_prompt_directory` cannot be read."""
     return _library().files()
 
 
 def find_prompt_file(name: str) -> PromptFile:
-    """The prompt of a metric, or NAME/VERSION; raises InvalidRequest where there is none."""
+    """Return the prompt of a metric, or NAME/VERSION; raises InvalidRequest where there is none."""
     files = prompt_files()
     known = {file.title: file for file in files} | {file.metric: file for file in reversed(files)}
     if name not in known:
@@ -42,19 +42,19 @@ def find_prompt_file(name: str) -> PromptFile:
 
 
 def read_prompt_file(data: bytes, place: str) -> PromptFile:
-    """Reads and checks a prompt file; raises InvalidRequest that names what is wrong with it."""
+    """Read and check a prompt file; raises InvalidRequest that names what is wrong with it."""
     with _refused(f"{place}: "):
         return read_prompt(data)
 
 
 def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
-    """What a judge is asked of an item; raises InvalidRequest where it can be asked nothing."""
+    """Return what a judge is asked of an item; raises InvalidRequest where it can be asked nothing."""
     with _refused():
         return prompt_view.prompt_viewer(spec, _library())(item)
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], PromptView | None]:
-    """The same for many items, None for one that cannot be read; raises InvalidRequest where the metric is wrong."""
+    """Return a viewer of many items: None for one it cannot read; raises InvalidRequest where the metric is wrong."""
     with _refused():
         view = prompt_view.prompt_viewer(spec, _library())
 
@@ -68,7 +68,7 @@ def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], Prom
 
 
 def judge_tokenizer(name: str) -> JudgeTokenizer:
-    """The tokenizer of a judge, "" for the default one; raises InvalidRequest where its files are damaged."""
+    """Return the tokenizer of a judge, "" for the default one; raises InvalidRequest where its files are damaged."""
     engine = _settings().engine
     judge = engine.judge
     config = judge.embedded or EmbeddedJudgeConfig(default_judge_repository(engine.model_repository))
@@ -77,13 +77,13 @@ def judge_tokenizer(name: str) -> JudgeTokenizer:
 
 
 def round_tokens(tokenizer: JudgeTokenizer, asked: PromptRound) -> RoundTokens | None:
-    """A round's tokens, None where they are not counted; raises InvalidRequest where it does not fit."""
+    """Return a round's tokens, None where they are not counted; raises InvalidRequest where it does not fit."""
     with _refused():
         return tokenizer.tokens(asked)
 
 
 def judge_meter(name: str, *, elsewhere: bool, settings: Mapping[str, Any] = MappingProxyType({})) -> JudgeMeter:
-    """Reckons what a judge would be paid.
+    """Estimate what a judge would be paid.
 
     Args:
         name: Of a judge; "" for the default one.

@@ -1,4 +1,4 @@
-"""What the command asks of the server: its settings, and to be started; imported only when asked for.
+"""Settings and start of the server, for the command; imported only when asked for.
 
 What computes is imported by the process that serves, so the supervisor of several ones stays small.
 """
@@ -26,13 +26,13 @@ def _refused() -> Iterator[None]:
 
 
 def print_settings(values: Mapping[str, Any]) -> str:
-    """All settings as TOML, secrets as stars; raises InvalidRequest where a value cannot be used."""
+    """Return all settings as TOML, secrets as stars; raises InvalidRequest where a value cannot be used."""
     with _refused():
         return Settings.load(**values).to_toml()
 
 
 def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
-    """Serves until a signal stops it.
+    """Serve until a signal stops it.
 
     Args:
         values: Settings by name that were given as flags.
@@ -67,7 +67,7 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
 
 
 def _check_rewards(settings: Settings) -> None:
-    """Raises InvalidRequest where the HTTP API could not answer posts for rewards: it is said before it starts."""
+    """Raise InvalidRequest where the HTTP API could not answer posts for rewards: it is said before it starts."""
     given = asdict(settings.http_api.rewards)
     del given["slime_key"]
     try:

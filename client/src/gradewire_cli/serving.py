@@ -2,34 +2,63 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.framework_settings import scorer_of
 from gradewire_cli.lazy_commands import MountedGroup, server_module
-from gradewire_cli.options.common import INPUT_FILE, option_group
-from gradewire_cli.options.connection import MAX_PORT
+from gradewire_cli.options.common import INPUT_FILE, epilog, option_group
+from gradewire_cli.options.connection import MAX_PORT, tls_of, tls_options
 from gradewire_cli.problems import one_line_errors
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.tracing.settings import endpoint_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
 
     from gradewire_cli.server_settings import SettingField
 
 
 _TYPES: dict[str, type] = {"integer": int, "number": float}
+_PREFIX = "rewards_"
+_REWARD_OPTIONS: Final[Sequence[tuple[str, Any, Any, str]]] = (
+    ("metric", str, "smile", "Metric that gives the reward."),
+    ("reads", ("score", "correct"), "score", "What of the metric: its score, or its verdict as 1 or 0."),
+    (
+        "extraction",
+        ("auto", "boxed", "tagged", "phrase", "whole"),
+        "auto",
+        "Where the final answer stands in a completion.",
+    ),
+    (
+        "policy",
+        ("exclude", "raise", "hold", "value"),
+        "exclude",
+        "What becomes of samples that could not be scored; never a 0 by itself.",
+    ),
+    ("value", float, None, "Their reward with the policy value, and with no other."),
+    ("empty-value", float, None, "Reward of a completion without an answer; none if unset."),
+    ("deadline-s", float, 60.0, "Deadline of a post."),
+    ("hold-s", float, 40.0, "How long hold tries again."),
+    (
+        "max-failure-rate",
+        float,
+        1.0,
+        "Share of failures among a caller's last 512 rewards above which its posts fail; 1: never.",
+    ),
+    ("slime-key", str, "", "Name under which slime reads it (its --reward-key)."),
+)
+"""Name, type or choices, default and help of each --rewards-… option."""
 
 
 class ServeCommand(click.Command):
     """Takes its options from the server's settings, so that flag, variable and TOML key cannot drift apart."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The command's own options and one per setting."""
+        """Return the command's own options and one per setting."""
         own = super().get_params(ctx)
         known = {parameter.name for parameter in own}
         infos = server_module("gradewire_cli.server_settings").every_setting()
@@ -62,20 +91,7 @@ def _option(info: SettingField) -> click.Option:
 @click.command(
     "serve",
     cls=ServeCommand,
-    epilog="""\b
-Every setting is a flag, a variable and a key of the TOML file of --config, under one name; a flag wins over the
-variable, the variable over the file. Secrets belong into variables or the file: everybody can read a command line.
-
-\b
-Examples:
-  gradewire serve
-  gradewire serve --port 0 --http-port 0            any free ports; the address is printed
-  gradewire serve --config server.toml --memory-max-bytes 1GiB
-  GRADEWIRE_REDIS_URL=redis://cache:6379 gradewire serve --print-settings
-
-\b
-Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 a setting is wrong.
-""",
+    epilog=epilog("serve"),
 )
 @click.option("--print-settings", is_flag=True, help="Print all settings as TOML, secrets as stars, and exit.")
 @click.pass_context
@@ -96,13 +112,7 @@ def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any)
     cls=MountedGroup,
     # Not by way of the server, which is not needed here and takes a second to import.
     commands_of=lambda: server_module("gradewire_triton.cli").triton,
-    epilog="""\b
-Examples:
-  gradewire triton up                          every built model, any free ports; Ctrl-C stops it
-  gradewire triton up --grpc-port 8001 --detach
-  gradewire triton status
-  gradewire triton down
-""",
+    epilog=epilog("triton"),
 )
 def triton_command() -> None:
     """Run the real Triton server on this machine, without a GPU and without NVIDIA's container.
@@ -113,50 +123,21 @@ def triton_command() -> None:
     """
 
 
-_PREFIX = "rewards_"
-
 reward_options = option_group(
-    click.option("--rewards-metric", default="smile", show_default=True, metavar="METRIC", help="Gives the reward."),
-    click.option(
-        "--rewards-reads",
-        type=click.Choice(["score", "correct"]),
-        default="score",
-        show_default=True,
-        help="What of the metric: its score, or its verdict as 1 or 0.",
-    ),
-    click.option(
-        "--rewards-extraction",
-        type=click.Choice(["auto", "boxed", "tagged", "phrase", "whole"]),
-        default="auto",
-        show_default=True,
-        help="Where the final answer stands in a completion.",
-    ),
-    click.option(
-        "--rewards-policy",
-        type=click.Choice(["exclude", "raise", "hold", "value"]),
-        default="exclude",
-        show_default=True,
-        help="What becomes of samples that could not be scored; never a 0 by itself.",
-    ),
-    click.option("--rewards-value", type=float, help="Their reward with the policy value, and with no other."),
-    click.option("--rewards-empty-value", type=float, help="Reward of a completion without an answer; none if unset."),
-    click.option("--rewards-deadline-s", type=float, default=60.0, show_default=True, help="Deadline of a post."),
-    click.option("--rewards-hold-s", type=float, default=40.0, show_default=True, help="How long hold tries again."),
-    click.option(
-        "--rewards-max-failure-rate",
-        type=float,
-        default=1.0,
-        show_default=True,
-        help="Share of failures among a caller's last 512 rewards above which its posts fail; 1: never.",
-    ),
-    click.option(
-        "--rewards-slime-key", default="", metavar="NAME", help="Name under which slime reads it (its --reward-key)."
-    ),
+    *(
+        click.option(
+            f"--rewards-{name}",
+            type=click.Choice(kind) if isinstance(kind, tuple) else kind,
+            default=default,
+            help=about,
+        )
+        for name, kind, default, about in _REWARD_OPTIONS
+    )
 )
 
 
 def reward_settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the options say, by the names that the gateway's settings have; raises click.UsageError."""
+    """Return what the options say, by the names that the gateway's settings have; raises click.UsageError."""
     given = {name.removeprefix(_PREFIX): value for name, value in options.items() if name.startswith(_PREFIX)}
     try:
         scorer_of({name: value for name, value in given.items() if name != "slime_key"})
@@ -173,36 +154,19 @@ def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: 
 
 @click.command(
     "gateway",
-    epilog="""\b
-A server on this machine needs no gateway of its own: gradewire serve --http-api-port 8080 starts one.
-Tokens, deadlines and limits are the server's: callers send the header Authorization: Bearer TOKEN.
-Posts of frameworks for reinforcement learning are answered as --rewards-… say (docs/guides/rl-rewards.md).
-Without --name it goes by the names of the loopback address where it listens there, elsewhere by any.
-
-\b
-Examples:
-  gradewire gateway --address scores.internal:50051
-  gradewire gateway --address scores.internal:50051 --tls-ca ca.pem --host 0.0.0.0 --cert site.pem --key site.key
-
-\b
-Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 wrong usage.
-""",
+    epilog=epilog("gateway"),
 )
 @click.option("--address", metavar="HOST:PORT", required=True, help="The server's address of gRPC.")
-@click.option("--tls", is_flag=True, help="Use TLS to the server; --tls-ca says so too.")
-@click.option("--tls-ca", type=INPUT_FILE, help="Authorities of the server's certificate (PEM). Default: gRPC's own.")
-@click.option("--tls-cert", type=INPUT_FILE, help="The gateway's certificate, where the server wants one (PEM).")
-@click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM).")
-@click.option("--tls-server-name", default="", metavar="NAME", help="Name in the server's certificate, if another.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, MAX_PORT), default=8080, show_default=True, help="0 takes a free one.")
+@tls_options
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, MAX_PORT), default=8080, help="0 takes a free one.")
 @click.option("--cert", type=INPUT_FILE, help="Certificate chain to serve HTTPS with (PEM).")
 @click.option("--key", type=INPUT_FILE, help="The key of --cert (PEM).")
 @click.option("--name", "names", multiple=True, metavar="NAME", help="Host name that callers may use.")
-@click.option("--max-requests", type=click.IntRange(1), default=128, show_default=True, help="Requests in flight.")
-@click.option("--max-body-bytes", type=click.IntRange(1), default=32 << 20, show_default=True, help="Of one request.")
-@click.option("--metrics/--no-metrics", default=True, show_default=True, help="Whether GET /metrics shows figures.")
-@click.option("--page/--no-page", default=True, show_default=True, help="Whether GET / shows the page.")
+@click.option("--max-requests", type=click.IntRange(1), default=128, help="Requests in flight.")
+@click.option("--max-body-bytes", type=click.IntRange(1), default=32 << 20, help="Of one request.")
+@click.option("--metrics/--no-metrics", default=True, help="Whether GET /metrics shows figures.")
+@click.option("--page/--no-page", default=True, help="Whether GET / shows the page.")
 @click.option(
     "--otlp-endpoint",
     default="",
@@ -214,20 +178,15 @@ Exit codes: 0 stopped by a signal, 1 cannot start (port taken, …), 2 wrong usa
     "--trace-sample-ratio",
     type=click.FloatRange(0, 1),
     default=0.1,
-    show_default=True,
     help="Share of requests that are traced where the caller's trace does not say.",
 )
 @reward_options
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
-)
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
 @click.pass_context
 def gateway_command(ctx: click.Context, /, **options: Any) -> None:
     """Answer HTTP with JSON in front of a server; SIGTERM or Ctrl-C stops it in order."""
-    for cert, key in (("tls_cert", "tls_key"), ("cert", "key")):
-        if (options[cert] is None) != (options[key] is None):
-            flags = f"--{cert.replace('_', '-')} and --{key.replace('_', '-')}"
-            raise click.UsageError(f"{flags} belong together: give both, or neither")
+    if (options["cert"] is None) != (options["key"] is None):
+        raise click.UsageError("--cert and --key belong together: give both, or neither")
     serving, settings = server_module("gradewire_gateway.serving"), server_module("gradewire_gateway.settings")
     server_module("gradewire_gateway.observing").configure_log(options["log_level"])
     made = _settings(settings, options)
@@ -244,11 +203,11 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
     return settings.GatewaySettings(
         upstream=settings.UpstreamSettings(
             target=options["address"],
-            tls=options["tls"] or any(options[name] for name in ("tls_ca", "tls_cert", "tls_server_name")),
+            tls=tls_of(options) is not None,
             ca=str(options["tls_ca"] or ""),
             cert=str(options["tls_cert"] or ""),
             key=str(options["tls_key"] or ""),
-            server_name=options["tls_server_name"],
+            server_name=options["tls_server_name"] or "",
         ),
         listen=settings.ListenSettings(
             host=options["host"],

@@ -9,7 +9,7 @@ from scipy import stats
 from tests.cli.bench.samples import NAMES, benched, check, expected, said, samples, stub
 from tests.cli.conftest import Command, write_rows
 
-from gradewire_cli.results.manifest_file import read_manifest
+from gradewire_cli.results.manifest import read_manifest
 
 
 def test_the_figures_are_those_of_the_paper(command: Command, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Command, figures_of, write_rows
 
-from gradewire_cli.results.manifest_file import read_manifest
+from gradewire_cli.results.manifest import read_manifest
 
 # Five votes each, the majority always A; the evaluator's choice and who reproduces it follow from the columns.
 VOTES = {"5/5": ["A"] * 5, "4/5": ["A"] * 4 + ["B"], "3/5": ["A", "B", "A", "B", "A"]}

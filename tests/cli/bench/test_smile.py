@@ -11,7 +11,7 @@ from tests.cli.conftest import Command, figures_of, write_rows
 from tests.cli.judged import rows_of
 
 from gradewire.testing import StubTransport, echo_scores
-from gradewire_cli.results.manifest_file import read_manifest
+from gradewire_cli.results.manifest import read_manifest
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 

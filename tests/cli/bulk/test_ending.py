@@ -9,10 +9,10 @@ from tests.cli.bulk.conftest import Bulk, answers
 from gradewire_cli.bulk.command import BulkJob, BulkRequest
 from gradewire_cli.bulk.options import BulkOutput, Cluster
 from gradewire_cli.bulk.output import input_digests
-from gradewire_cli.options.common import JudgePrices
+from gradewire_cli.options.judge import JudgePrices
 from gradewire_cli.options.metrics import MetricOptions
-from gradewire_cli.results.manifest import RunManifest, file_digest, manifest_path
-from gradewire_cli.results.manifest_file import read_manifest
+from gradewire_cli.results.manifest import RunManifest, read_manifest
+from gradewire_cli.results.manifest_entries import file_digest, manifest_path
 
 
 def ended(run: Bulk, output: str) -> RunManifest:

@@ -16,8 +16,8 @@ from tests.support.syncs import Syncs
 from gradewire_cli.bulk.output import Assembly, IncompleteError, check_same, input_digests, save_run, saved_run
 from gradewire_cli.bulk.parts import RUN_NAME, PartId
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.manifest import InputDigest, Machine, RunCounts, RunManifest, RunTimes, Versions, file_digest
-from gradewire_cli.results.manifest_file import reading_parameters
+from gradewire_cli.results.manifest import InputDigest, Machine, RunCounts, RunManifest, RunTimes, Versions
+from gradewire_cli.results.manifest_entries import file_digest, reading_parameters
 
 Make = Callable[..., Bulk]
 

@@ -15,11 +15,11 @@ from gradewire_cli.bulk.command import BulkJob, BulkRequest
 from gradewire_cli.bulk.options import BulkOutput, Cluster
 from gradewire_cli.bulk.output import input_digests, save_run
 from gradewire_cli.bulk.parts import RUN_NAME, PartId, PartStore
-from gradewire_cli.options.common import JudgePrices
+from gradewire_cli.options.judge import JudgePrices
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.manifest import RunCounts
-from gradewire_cli.results.manifest_file import output_digest, reading_parameters
+from gradewire_cli.results.manifest_entries import output_digest, reading_parameters
 
 Make = Callable[..., Bulk]
 OTHER = b'{"metrics": "of another run"}'

@@ -22,7 +22,7 @@ from gradewire_cli.bulk.worker import PartRecord, PartScorer, RunTally, costs_of
 from gradewire_cli.problems import InputError, UnreachableError
 from gradewire_cli.results.results_file import encode_rows
 from gradewire_cli.results.summary import Summary
-from gradewire_cli.rows.records import Reading
+from gradewire_cli.rows.formats import Reading
 from gradewire_cli.rows.row import RowOptions
 from gradewire_proto.v1 import scoring_pb2
 

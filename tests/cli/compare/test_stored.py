@@ -12,8 +12,8 @@ from tests.cli.conftest import Command, read_rows, write_rows
 
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_cli.compare import earlier_outputs
-from gradewire_cli.results.manifest import InputDigest, file_digest, manifest_path
-from gradewire_cli.results.manifest_file import read_manifest, write_manifest
+from gradewire_cli.results.manifest import InputDigest, read_manifest, write_manifest
+from gradewire_cli.results.manifest_entries import file_digest, manifest_path
 from gradewire_cli.results.results_file import lines_of, with_lines
 from gradewire_proto.v1 import scoring_pb2
 

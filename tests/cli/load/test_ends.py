@@ -17,7 +17,7 @@ from tests.cli.load.conftest import going, metrics_page
 from tests.client.small_server import Fault, SmallServer, run_small_server
 
 from gradewire_cli.load.calls import poisson
-from gradewire_cli.results.manifest_file import read_manifest
+from gradewire_cli.results.manifest import read_manifest
 
 # Calls of the first step of 0.3 s at 40 calls a second.
 CALLS = len(poisson(40, 0.3, seed=4))

@@ -11,7 +11,8 @@ from tests.cli.conftest import Command, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_cli.options import connection
-from gradewire_cli.options.connection import ConnectionOptions, judge_server_of
+from gradewire_cli.options.connection import ConnectionOptions
+from gradewire_cli.options.judge import judge_server_of
 from gradewire_cli.problems import InputError
 
 

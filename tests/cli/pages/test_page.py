@@ -11,9 +11,10 @@ from tests.cli.pages.pages import Elements, page_of, simple_rows
 from tests.cli.pages.samples import DATASETS, HOSTILE, MODELS, failed, random_rows, report_of, smile
 
 from gradewire_cli.pages import page
-from gradewire_cli.pages.agreement import STATISTICS, render, write_report
+from gradewire_cli.pages.agreement import render, write_report
 from gradewire_cli.pages.agreement_input import ReportInput
 from gradewire_cli.problems import InputError
+from gradewire_cli.results.tables import STATISTICS
 from gradewire_stats.agreement_table import AgreementReport
 from gradewire_stats.annotators import annotator_agreement, ratings_of
 from gradewire_stats.point_estimates import ALL_STATISTICS

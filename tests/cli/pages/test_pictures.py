@@ -13,9 +13,9 @@ from tests.cli.pages.pages import Elements, simple_rows
 from tests.cli.pages.pixels import data_uri, png
 from tests.cli.pages.samples import HOSTILE, report_of
 
-from gradewire_cli.pages import texts
+from gradewire_cli.pages import pictures
 from gradewire_cli.pages.agreement import render
-from gradewire_cli.pages.texts import MAX_PICTURE_BYTES, Album, ShownPicture
+from gradewire_cli.pages.pictures import MAX_PICTURE_BYTES, Album, ShownPicture
 
 if TYPE_CHECKING:
     from gradewire_cli.pages.agreement_input import ReportRow
@@ -142,7 +142,7 @@ def test_a_large_picture_is_linked_and_a_page_holds_so_much_of_them(
     assert (found.source, found.link, found.note) == ("", "../rows/large.png", "too large to be shown")
     assert shown(album, data_uri(png(padding=MAX_PICTURE_BYTES))).source == ""
     assert shown(album, data_uri(png(padding=3 * MAX_PICTURE_BYTES))).source == ""
-    monkeypatch.setattr(texts, "MAX_EMBEDDED_CHARACTERS", 2 * len(data_uri(png())) + 10)
+    monkeypatch.setattr(pictures, "MAX_EMBEDDED_CHARACTERS", 2 * len(data_uri(png())) + 10)
     sources = [shown(album, data_uri(png())).source for _ in range(3)]
     assert [bool(source) for source in sources] == [True, True, False]
 

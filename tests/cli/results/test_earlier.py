@@ -13,7 +13,7 @@ from gradewire.testing import StubTransport
 from gradewire_cli.bulk.output import check_same, input_digests, saved_run
 from gradewire_cli.bulk.parts import PartId, PartStore
 from gradewire_cli.results.manifest import Machine, RunCounts, RunManifest, RunTimes, Versions
-from gradewire_cli.results.manifest_file import metric_fields, reading_parameters
+from gradewire_cli.results.manifest_entries import metric_fields, reading_parameters
 from gradewire_cli.results.results_file import read_results
 from gradewire_proto.v1 import judging_pb2, scoring_pb2
 

@@ -7,8 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_cli.results.table_formats import COLUMNS, to_tidy_csv
-from gradewire_cli.results.tables import Table, Value, cells_mean, count, differing, estimated
+from gradewire_cli.results.tables import CSV_COLUMNS, Table, Value, cells_mean, count, differing, estimated, to_tidy_csv
 from gradewire_stats.intervals import CellsMean, Difference, Estimate
 
 
@@ -21,7 +20,7 @@ def test_every_cell_is_a_line_with_its_table_row_and_column() -> None:
     cells: list[Value | str] = [count(1490), estimated(Estimate(2 / 3, 0.6, 0.7, 100)), cells_mean(mean), "1 2 3"]
     table = Table("All, rows", ["metric", "rows", "nq\nfid", "mean", "failed"], [['a "b"', *cells]])
     found = read(to_tidy_csv([table]))
-    assert tuple(found[0]) == COLUMNS
+    assert tuple(found[0]) == CSV_COLUMNS
     assert {(line["table"], line["row"]) for line in found} == {("All, rows", 'a "b"')}
     assert [(line["column"], line["value"], line["low"], line["high"], line["text"]) for line in found] == [
         ("rows", "1490", "", "", "1490"),

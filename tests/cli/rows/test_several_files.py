@@ -8,7 +8,8 @@ import pytest
 from tests.cli.conftest import Command, read_rows, write_rows
 
 from gradewire_cli.problems import InputError
-from gradewire_cli.rows.records import Reading, expanded, format_of
+from gradewire_cli.rows.formats import Reading, format_of
+from gradewire_cli.rows.input_file import expanded
 
 
 def write_parts(folder: Path) -> None:

@@ -15,7 +15,7 @@ from tests.cli.conftest import Command, write_rows
 from tests.cli.score.judging_server import JudgingStub, judged
 
 from gradewire_cli.group import gradewire
-from gradewire_cli.options.common import JudgePrices
+from gradewire_cli.options.judge import JudgePrices
 from gradewire_proto.v1 import scoring_pb2
 
 ROWS: list[dict[str, Any]] = [
@@ -209,7 +209,7 @@ def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path) -> Non
     file = write_rows(tmp_path / "a.jsonl", ROWS)
     for arguments, said in (
         (("--resume", "--out", tmp_path / "o.jsonl"), "--dry-run reckons all rows: leave out --resume"),
-        (("--judge-input-price", "nan"), "--judge-input-price nan: give a number"),
+        (("--judge-input-price", "nan"), "nan is no finite number"),
         (("--judge-input-price", "-1"), "--judge-input-price"),
         (("--metrics", "lave?prompt=mine/9"), "mine/9"),
         (("--metrics", "judge_verdict?image=true"), "--dry-run cannot reckon image=true"),

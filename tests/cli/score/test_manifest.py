@@ -9,8 +9,8 @@ from tests.cli.score.test_costs import PRICES, ROWS, PaidStub
 
 from gradewire.errors import AccessDenied
 from gradewire.testing import StubTransport
-from gradewire_cli.results.manifest import file_digest, manifest_path
-from gradewire_cli.results.manifest_file import read_manifest
+from gradewire_cli.results.manifest import read_manifest
+from gradewire_cli.results.manifest_entries import file_digest, manifest_path
 from gradewire_proto.v1 import scoring_pb2
 
 

@@ -17,7 +17,8 @@ from gradewire.transport import Q, R, RpcMethod
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.input_file import InputFile
 from gradewire_cli.rows.row import RowOptions
-from gradewire_cli.scoring.plan import BATCH_ROWS, FIRST_JUDGED_ROWS, AdaptiveBatchSize, with_file_corpus
+from gradewire_cli.scoring.corpus import BATCH_ROWS, with_file_corpus
+from gradewire_cli.scoring.row_scorer import FIRST_JUDGED_ROWS, AdaptiveBatchSize
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 
 

@@ -19,12 +19,10 @@ from gradewire_cli.agree.tables import (
     system_notes,
     write_page,
 )
-from gradewire_cli.options.common import OUTPUT_FILE
+from gradewire_cli.options.common import OUTPUT_FILE, epilog
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt
 from gradewire_cli.results.interval_notes import agreement_interval_notes
-from gradewire_cli.results.table_formats import TableFiles, all_tables_option, table_file_options
-from gradewire_cli.results.tables import show_tables
-from gradewire_cli.rows.input_file import ALIAS_HELP
+from gradewire_cli.results.tables import TableFiles, all_tables_option, show_tables, table_file_options
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
 from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
@@ -53,7 +51,7 @@ def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare_all: bool) -> list[tuple[str, str]]:
-    """The pairs to be compared; raises InputError where one names no metric, or one metric twice."""
+    """Return the pairs to be compared; raises InputError where one names no metric, or one metric twice."""
     named = [(label_named(labels, one, "--compare"), label_named(labels, other, "--compare")) for one, other in compare]
     for (one, other), given in zip(named, compare, strict=True):
         if one == other:
@@ -63,7 +61,7 @@ def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare
 
 
 def _optional_tables(result: AgreementResult) -> list[str]:
-    """What the short view leaves out, and how to see it."""
+    """Return what the short view leaves out, and how to see it."""
     names = [f"by {name}" for name in positions_by_level(result.report.metrics[0], SHOWN_LEVELS)]
     if result.systems and result.labelled.against is None:
         names.append("means by model")
@@ -74,23 +72,7 @@ def _optional_tables(result: AgreementResult) -> list[str]:
 
 @click.command(
     "agree",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire agree answers.jsonl --metrics smile,exact_match
-  gradewire agree answers.jsonl --metrics smile:v1,smile:fast --compare smile:fast smile:v1 --report report.html
-  gradewire agree answers.jsonl --metrics all --compare-all --statistics pearson,auc,accuracy,f1
-  gradewire agree vqa.csv --map labels=rater1,rater2,rater3,rater4,rater5 --labels lave --by group
-  gradewire agree unlabelled.jsonl --metrics smile,exact_match --against lave
-  gradewire agree answers.jsonl --scores scores.jsonl --json agreement.json --markdown agreement.md
-
-Labels in [0, 1] count as right from 0.5 upward; with other labels there are no figures of verdicts and no AUC.
-Intervals are 95 % percentile intervals over draws of whole questions; statistics of ranks use 1000 draws at most,
-because every draw has to be ranked again. "{"cells' mean"}" is the mean over the cells (data set and model).
-
-Rows that failed are counted beside the figures and do not change the exit code.
-
-{exit_codes(failed_rows="")}""",
+    epilog=epilog("agree", exit_codes=exit_codes(failed_rows="")),
 )
 @labelled_run_options
 @click.option(
@@ -108,11 +90,7 @@ Rows that failed are counted beside the figures and do not change the exit code.
 )
 @click.option("--details", is_flag=True, help="A table for each metric, with intervals for every cell.")
 @click.option(
-    "--compare",
-    nargs=2,
-    multiple=True,
-    metavar="A B",
-    help="A minus B with a paired interval and p value; A and B as the tables call them. May be repeated.",
+    "--compare", nargs=2, multiple=True, metavar="A B", help="Print A minus B, with interval and p value; repeatable."
 )
 @click.option("--compare-all", is_flag=True, help="Every metric minus the first.")
 @click.option(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import draws_by_statistic
-from gradewire_cli.scoring.accuracy_tables import people_of
 from gradewire_cli.scoring.labelled_run import described_run
 from gradewire_stats.curves import abstention
 from gradewire_stats.intervals import LEAST_QUESTIONS
@@ -16,7 +15,7 @@ from gradewire_stats.point_estimates import MissingScipyError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradewire_cli.scoring.accuracy_tables import People
+    from gradewire_cli.results.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
     from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementResult:
-    """What was compared, and the figures.
+    """A comparison of metrics with labels.
 
     Attributes:
         run: The options.
@@ -54,11 +53,11 @@ class AgreementResult:
 
     @property
     def people(self) -> People:
-        """Who labelled the rows."""
-        return people_of(self.labelled.against)
+        """Names of whoever labelled the rows."""
+        return self.labelled.people
 
     def abstention(self, label: str) -> Abstention | None:
-        """Accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""
+        """Return accuracy of a metric's verdicts with and without the uncertain ones; None where none is uncertain."""
         return abstention(self.rows.verdicts[label], self.labelled.certain(label), self.by_verdict.labels)
 
 
@@ -70,7 +69,7 @@ def compute_agreement(
     compared: Sequence[Statistic],
     with_groups: bool,
 ) -> AgreementResult:
-    """Computes the figures of what a run collected.
+    """Compute the statistics of what a run collected.
 
     `pairs` gives, for the labels of the metrics, those that are compared with one another by the statistics `compared`.
 
@@ -111,7 +110,7 @@ def compute_agreement(
 
 
 def agreement_document(result: AgreementResult) -> dict[str, Any]:
-    """Everything that was computed, as `write_json` takes it."""
+    """Return everything that was computed, as `write_json` takes it."""
     judged = described_run(result.run, result.labelled)
     draws = {"draws": draws_by_statistic(result.report), "least_questions": LEAST_QUESTIONS}
     return {
@@ -139,7 +138,7 @@ def _metric(metric: MetricAgreement, result: AgreementResult) -> dict[str, Any]:
 
 
 def _flat(cell: CellAgreement) -> dict[str, Any]:
-    """The cell with its figures beside the other fields."""
+    """Return the cell with its statistics beside the other fields."""
     named = {field.name: getattr(cell, field.name) for field in fields(cell)}
     estimates = named.pop("estimates")
     return {**named, **estimates}

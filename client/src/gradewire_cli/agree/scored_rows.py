@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _NICENESS = 10
-"""What it computes can wait for the server on the same cores."""
+"""Niceness of this program, which can wait for the server on the same cores."""
 _FIRST_TO_GO = Path("/proc/self/oom_score_adj")
 _MOST_CPU_S = 600
-"""Who starts it ends it long before; where that one was killed, nobody else does."""
+"""Bound on computing time, where the gateway that should end this program was killed."""
 _TEXTS = ("line", "message", "best_window")
 
 
 def report_of(lines: bytes, folder: Path) -> bytes:
-    """The page of these lines.
+    """Return the page of these lines.
 
     Args:
         lines: As above, in UTF-8.
@@ -60,7 +60,7 @@ def report_of(lines: bytes, folder: Path) -> bytes:
 
 
 def _write_scores(path: Path, arguments: Sequence[str], given: Sequence[Mapping[str, Any]]) -> None:
-    """Writes the scores as the command reads them: beside the digests of the rows as it reads these."""
+    """Write the scores as the command reads them: beside the digests of the rows as it reads these."""
     with agree_command.make_context("agree", list(arguments)) as context:
         run = labelled_run_of(context.params)
     with path.open("w") as file:
@@ -83,7 +83,7 @@ def _line(number: int, line: bytes) -> dict[str, Any]:
 
 
 def _is_result(value: object) -> bool:
-    """Whether it has what the command reads of its own results, each of its kind: here they come from anybody."""
+    """Tell whether it has what the command reads of its own results, each of its kind: here they come from anybody."""
     if not isinstance(value, dict) or not isinstance(value.get("status"), str):
         return False
     warnings = value.get("warnings", [])
@@ -104,7 +104,7 @@ def _is_score(value: object) -> bool:
 
 
 def _stand_back() -> None:
-    """Lets the server go first: in computing time, and where memory runs out."""
+    """Let the server go first: in computing time, and where memory runs out."""
     os.nice(_NICENESS)
     _, allowed = resource.getrlimit(resource.RLIMIT_CPU)
     most = _MOST_CPU_S if allowed == resource.RLIM_INFINITY else min(allowed, _MOST_CPU_S)
@@ -114,7 +114,7 @@ def _stand_back() -> None:
 
 
 def main() -> None:
-    """Reads, computes, writes."""
+    """Read rows, compute, write the page."""
     _stand_back()
     with tempfile.TemporaryDirectory(prefix="gradewire-report-") as folder:
         try:

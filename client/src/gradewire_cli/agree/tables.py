@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gradewire_cli.pages.agreement import write_report
 from gradewire_cli.pages.agreement_input import ReportInput, ReportRow
 from gradewire_cli.pages.page import today
+from gradewire_cli.results.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_cli.results.interval_notes import NamedEstimate, agreement_interval_notes, interval_notes
 from gradewire_cli.results.tables import (
     ALL_ROWS,
@@ -25,7 +26,6 @@ from gradewire_cli.results.tables import (
     number,
     of_cells,
 )
-from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_stats.annotators import SHOWN_PAIRS
 from gradewire_stats.point_estimates import ALL_STATISTICS
 from gradewire_stats.systems import LEAST_MODELS, MOST_MODELS
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire_cli.agree.result import AgreementResult
-    from gradewire_cli.scoring.accuracy_tables import People
+    from gradewire_cli.results.accuracy_tables import People
     from gradewire_stats.agreement_table import AgreementReport, CellAgreement, Level, MetricAgreement
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.intervals import Estimate
@@ -57,7 +57,7 @@ def agreement_tables(
     """Yield the headline, a table for each statistic and level, and paired differences.
 
     One metric alone, and with `details` each of several, has a table for each level with all statistics; with
-    `intervals` the figures of several metrics side by side have theirs.
+    `intervals` the statistics of several metrics side by side have theirs.
     """
     metrics = report.metrics
     yield from _one_metric(metrics[0], statistics) if len(metrics) == 1 else _all_rows(metrics, statistics)
@@ -73,7 +73,7 @@ def agreement_tables(
 
 
 def positions_by_level(metric: MetricAgreement, levels: Sequence[Level]) -> dict[str, list[int]]:
-    """Places of the metric's cells by what these have in common ("data set and model", "group"), in the order found.
+    """Return places of the metric's cells by what these have in common ("data set and model"), in the order found.
 
     A level that would repeat the cells is not computed: with one model under test the cells are the data sets. A single
     cell is all rows, and is left out.
@@ -97,7 +97,7 @@ def _cell_columns(metric: MetricAgreement) -> str:
 
 
 def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[Table]:
-    """A line for each statistic: as narrow as a terminal may be."""
+    """Yield a line for each statistic: as narrow as a terminal may be."""
     every, cells = metric.cells[-1], _finest(metric)
     several = cells > 1
     yield Table(
@@ -115,7 +115,7 @@ def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Ite
 
 
 def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic]) -> Iterator[Table]:
-    """All metrics over all rows, and as mean of the cells."""
+    """Yield all metrics over all rows, and as mean of the cells."""
     heads = [TITLES[statistic] for statistic in statistics]
     yield Table(
         "All rows",
@@ -133,7 +133,7 @@ def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic
 def _side_by_side(
     metrics: Sequence[MetricAgreement], statistic: Statistic, title: str, chosen: Sequence[int], *, intervals: bool
 ) -> Table:
-    """A statistic of all metrics in the chosen cells."""
+    """Return a statistic of all metrics in the chosen cells."""
     written = estimated if intervals else bare
     return Table(
         f"{TITLES[statistic]} by {title}",
@@ -146,7 +146,7 @@ def _side_by_side(
 
 
 def _in_full(metric: MetricAgreement, statistics: Sequence[Statistic], title: str, chosen: Sequence[int]) -> Table:
-    """All statistics of a metric in the chosen cells, a line for each."""
+    """Return all statistics of a metric in the chosen cells, a line for each."""
     cells = [metric.cells[place] for place in chosen]
     return Table(
         f"{metric.metric} by {title}",
@@ -156,7 +156,7 @@ def _in_full(metric: MetricAgreement, statistics: Sequence[Statistic], title: st
 
 
 def _comparisons(report: AgreementReport) -> Iterator[Table]:
-    """Paired differences, over all rows and, where there are several cells, as mean of these."""
+    """Yield paired differences, over all rows and, where there are several cells, as mean of these."""
     defined = [found for found in report.comparisons if not math.isnan(found.all_rows.value)]
     if not defined:
         return
@@ -194,7 +194,7 @@ def model_tables(tables: Sequence[SystemTable], people: People) -> Iterator[Tabl
         rows: list[list[Cell]] = [[people.name, *_ranked(table.people)]]
         for line in table.lines:
             rows.append([line.metric, *_ranked(line.means)])
-            # Where it scored all rows, the line of people is the one above.
+            # If it scored all rows, the line of people is the one above.
             if line.failed:
                 rows.append([f"{people.name}, rows of {line.metric}", *_ranked(line.people)])
         yield Table(f"Mean score by model{of} (rank)", ["", *table.models], rows)
@@ -223,7 +223,7 @@ def _span(fewest: int, most: int) -> str:
 
 
 def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
-    """What the tables leave out; `models` is how many there are."""
+    """Yield what the tables leave out; `models` is how many there are."""
     if models > MOST_MODELS:
         yield f"no means by model and no correlation at the system level: there are {models} models, over {MOST_MODELS}"
     if tables and len(tables[-1].models) < LEAST_MODELS:
@@ -266,7 +266,7 @@ def _system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator
 
 
 def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
-    """Each mean with its rank, 1 the highest; equal ones share the better rank."""
+    """Yield each mean with its rank, 1 the highest; equal ones share the better rank."""
     for mean in means:
         if math.isnan(mean.value):
             yield estimated(mean)
@@ -275,7 +275,7 @@ def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
 
 
 def metric_lines(result: AgreementResult, statistics: Sequence[Statistic]) -> Iterator[str]:
-    """What reproduces each metric, what failed, is undefined or uncertain."""
+    """Yield what reproduces each metric, what failed, is undefined or uncertain."""
     if result.labelled.against is not None:
         yield result.labelled.against.summary()
     for metric in result.report.metrics:
@@ -286,18 +286,18 @@ def metric_lines(result: AgreementResult, statistics: Sequence[Statistic]) -> It
 
 
 def abstention_lines(result: AgreementResult) -> Iterator[str]:
-    """A line for each metric with uncertain verdicts: how many, and the accuracy of the others and of all."""
+    """Yield a line for each metric with uncertain verdicts: how many, and the accuracy of the others and of all."""
     for label in result.rows.verdicts:
-        if (told := result.abstention(label)) is not None:
+        if (found := result.abstention(label)) is not None:
             yield (
-                f"{label}: {told.uncertain} of {told.judged} verdicts are uncertain "
-                f"({told.uncertain / told.judged:.1%}); accuracy {number(told.accuracy_certain)} of the others, "
-                f"{number(told.accuracy)} of all"
+                f"{label}: {found.uncertain} of {found.judged} verdicts are uncertain "
+                f"({found.uncertain / found.judged:.1%}); accuracy {number(found.accuracy_certain)} of the others, "
+                f"{number(found.accuracy)} of all"
             )
 
 
 def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> Iterator[str]:
-    """How far annotators agree, all in all, and by pair too with `pairs`; nothing where no row has several."""
+    """Yield how far annotators agree, all in all, and by pair too with `pairs`; nothing where no row has several."""
     if annotators is None:
         return
     alphas = ", ".join(f"{level} {estimated(alpha)}" for level, alpha in annotators.alpha.items())
@@ -320,7 +320,7 @@ def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> It
 
 
 def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:
-    """In how many cells which statistics are not defined, because scores or labels are all alike there."""
+    """Yield in how many cells which statistics are not defined, because scores or labels are all alike there."""
     cells = [cell for cell in metric.cells if cell.level == "cell"]
     counts = {statistic: sum(math.isnan(cell.estimates[statistic].value) for cell in cells) for statistic in statistics}
     # A metric without verdicts has no accuracy anywhere: nothing is left out of a mean.

@@ -21,8 +21,9 @@ from gradewire_cli.results.tables import Table, count, estimated
 from gradewire_cli.rows.cells import LeftOut, unpacked
 from gradewire_cli.rows.input_file import input_options, named_columns
 from gradewire_cli.rows.row import Row, question_key_of
+from gradewire_cli.scoring.corpus import takes_corpus
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options
-from gradewire_cli.scoring.plan import ScorePlan, takes_corpus
+from gradewire_cli.scoring.plan import ScorePlan
 from gradewire_cli.scoring.row_scorer import RowScorer
 
 if TYPE_CHECKING:

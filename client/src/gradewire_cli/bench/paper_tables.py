@@ -11,8 +11,9 @@ from gradewire_cli.options.common import option_group
 from gradewire_cli.problems import exit_codes, exit_on_interrupt
 from gradewire_cli.results.interval_notes import interval_notes
 from gradewire_cli.results.journal import check_outputs
-from gradewire_cli.results.manifest import RunClock, RunManifest, versions
-from gradewire_cli.results.manifest_file import (
+from gradewire_cli.results.manifest import RunManifest
+from gradewire_cli.results.manifest_entries import (
+    RunClock,
     digests_of,
     forget_manifest,
     manifest_option,
@@ -20,9 +21,9 @@ from gradewire_cli.results.manifest_file import (
     metric_fields,
     save_manifest,
     tallied_counts,
+    versions,
 )
-from gradewire_cli.results.table_formats import TableFiles, all_tables_option, table_file_options
-from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
+from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, all_tables_option, show_tables, table_file_options
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, named_columns
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
     from gradewire.transport import Transport
     from gradewire_cli.results.interval_notes import NamedEstimate
-    from gradewire_cli.results.summary import MetricTally
     from gradewire_cli.results.tables import Table
+    from gradewire_cli.results.tallies import MetricTally
     from gradewire_cli.rows.cells import LeftOut
     from gradewire_cli.rows.formats import Record
     from gradewire_cli.rows.input_file import InputFile

@@ -12,9 +12,9 @@ import numpy as np
 from gradewire.metrics import Cider
 from gradewire_cli.bench.paper_tables import TableResult, TableSpec, described_tallies, place_of, run_parameters
 from gradewire_cli.problems import InputError
+from gradewire_cli.results.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import TITLES, Cell, Table, Value, cell_names, count, estimated, measured
-from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables, people_of
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import described_run, labelled_run_of, labelled_run_options
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gradewire_cli.bench.paper_tables import TableCall
     from gradewire_cli.options.common import Command
-    from gradewire_cli.scoring.accuracy_tables import People
+    from gradewire_cli.results.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
     from gradewire_stats.agreement_table import JudgedRows
@@ -89,7 +89,7 @@ class VerdictRows:
     @property
     def people(self) -> People:
         """Who labelled the rows."""
-        return people_of(self.labelled.against)
+        return self.labelled.people
 
     def result(
         self,

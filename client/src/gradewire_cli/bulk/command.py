@@ -26,26 +26,36 @@ from gradewire_cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, PartStor
 from gradewire_cli.bulk.pipeline import cores_by_machine, import_ray, ray_session, run_parts
 from gradewire_cli.bulk.reading import FileEnd, file_readers
 from gradewire_cli.bulk.worker import RunTally, WorkerSetup
-from gradewire_cli.options.common import FailOn, JudgePrices, fail_on_option, price_options, prices_of
+from gradewire_cli.options.common import FailOn, fail_on_option
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
+from gradewire_cli.options.judge import JudgePrices, judge_options, price_options, prices_of
 from gradewire_cli.options.metrics import (
     MetricOptions,
     cascade_options,
-    judge_options,
     metric_options,
     metric_options_of,
 )
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors, redacted, redacted_url
 from gradewire_cli.results.journal import check_outputs
-from gradewire_cli.results.manifest import InputDigest, RunClock, RunCounts, RunManifest, usable_cores, versions
-from gradewire_cli.results.manifest_file import cost_of, counts_of, metric_fields, output_digest, reading_parameters
+from gradewire_cli.results.manifest import InputDigest, RunCounts, RunManifest
+from gradewire_cli.results.manifest_entries import (
+    RunClock,
+    cost_of,
+    counts_of,
+    metric_fields,
+    output_digest,
+    reading_parameters,
+    usable_cores,
+    versions,
+)
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import with_lines
 from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summary_document
-from gradewire_cli.results.table_formats import write_json
+from gradewire_cli.results.tables import write_json
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, column_options, input_file
-from gradewire_cli.scoring.plan import ScorePlan, resolve_plan, takes_corpus
+from gradewire_cli.scoring.corpus import takes_corpus
+from gradewire_cli.scoring.plan import ScorePlan, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
 from gradewire_proto.exit_codes import ExitCode
 

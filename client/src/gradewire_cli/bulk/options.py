@@ -13,9 +13,8 @@ import click
 from gradewire_cli.bulk.parts import FOLDER_MANIFEST, PartStore, is_folder, parts_folder
 from gradewire_cli.options.common import check_resume, option_group
 from gradewire_cli.problems import InputError, redacted_url
-from gradewire_cli.results.manifest import manifest_path
-from gradewire_cli.results.manifest_file import row_output_options
-from gradewire_cli.results.table_file import is_table
+from gradewire_cli.results.manifest_entries import manifest_path, row_output_options
+from gradewire_cli.results.results_table import is_table
 from gradewire_cli.rows.files import file_system, is_url
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from gradewire_cli.bulk.parts import RUN_NAME, PartId, PartStore, missing_parts
 from gradewire_cli.problems import InputError, named_errors, redacted_url
 from gradewire_cli.results.journal import refuse_other_run, replacing, shown_value
-from gradewire_cli.results.manifest import InputDigest, RunManifest, file_digest
-from gradewire_cli.results.manifest_file import ManifestError, decode_manifest, encode_manifest
+from gradewire_cli.results.manifest import InputDigest, ManifestError, RunManifest, decode_manifest, encode_manifest
+from gradewire_cli.results.manifest_entries import file_digest
 from gradewire_cli.results.results_file import counts_over_unknown, encode_row, line_parts, without_lines
-from gradewire_cli.results.table_file import is_table, write_table
+from gradewire_cli.results.results_table import is_table, write_table
 from gradewire_cli.rows.files import file_errors, file_system, is_url, local_path, open_url
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from gradewire_cli.bulk.parts import PartId, PartStore
 from gradewire_cli.bulk.reading import PartRows, absolute_connection, absolute_name
 from gradewire_cli.problems import InputError, UnreachableError
 from gradewire_cli.results.journal import whole_lines
-from gradewire_cli.results.judge_summary import PaidTokens
 from gradewire_cli.results.results_file import encode_rows, may_pass, with_lines
 from gradewire_cli.results.summary import Summary
+from gradewire_cli.results.tallies import PaidTokens
 from gradewire_cli.rows.row import result_key
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 

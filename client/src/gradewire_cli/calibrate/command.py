@@ -41,8 +41,7 @@ from gradewire_cli.options.common import OUTPUT_FILE, choice_option, option_grou
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.table_formats import write_json
-from gradewire_cli.results.tables import show_tables
+from gradewire_cli.results.tables import show_tables, write_json
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, labelled_run_of

@@ -22,14 +22,12 @@ from gradewire_cli.options.connection import connection_of
 from gradewire_cli.options.metrics import metric_options_of
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
-from gradewire_cli.results.table_formats import TableFiles
-from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
+from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, show_tables
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
 from gradewire_cli.scoring.labelled_run import draw_options
-from gradewire_cli.scoring.metrics import ALL_METRICS
-from gradewire_cli.scoring.plan import scoring_options
+from gradewire_cli.scoring.plan import ALL_METRICS, scoring_options
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_stats.comparison.groups import RESAMPLES
 

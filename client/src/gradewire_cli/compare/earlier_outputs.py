@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gradewire_cli.compare.sides import Collected
 from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.results.manifest import file_digest, manifest_path
-from gradewire_cli.results.manifest_file import ManifestError, read_manifest
+from gradewire_cli.results.manifest import ManifestError, read_manifest
+from gradewire_cli.results.manifest_entries import file_digest, manifest_path
 from gradewire_cli.results.results_file import line_parts, lines_of, output_files, read_results
 from gradewire_cli.rows.cells import CellReading
 from gradewire_cli.rows.files import STDIN

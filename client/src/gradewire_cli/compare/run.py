@@ -19,12 +19,13 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import ResultsFile
-from gradewire_cli.results.table_formats import all_tables_option, table_file_options
+from gradewire_cli.results.tables import all_tables_option, table_file_options
 from gradewire_cli.rows.row import with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
+from gradewire_cli.scoring.corpus import refuse_part_of_a_request
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.pairs import AnswerPair, PairEngine, results_of
-from gradewire_cli.scoring.plan import refuse_part_of_a_request, resolve_plan
+from gradewire_cli.scoring.plan import resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
 
 if TYPE_CHECKING:

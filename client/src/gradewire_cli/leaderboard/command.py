@@ -15,11 +15,11 @@ from gradewire_cli.leaderboard.run import LeaderboardRun
 from gradewire_cli.leaderboard.verdicts import Verdicts, votes_of
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume
 from gradewire_cli.options.connection import connection_of, connection_options
-from gradewire_cli.options.metrics import MetricOptions, judge_options, read_prompt_file
+from gradewire_cli.options.judge import judge_options
+from gradewire_cli.options.metrics import MetricOptions, read_prompt_file
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
-from gradewire_cli.results.table_formats import TableFiles, all_tables_option, table_file_options
-from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
+from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, all_tables_option, show_tables, table_file_options
 from gradewire_cli.rows.input_file import input_file, input_options, named_columns
 from gradewire_cli.scoring.choosers import tie_margin_option
 from gradewire_cli.scoring.labelled_run import described_draws, draw_options

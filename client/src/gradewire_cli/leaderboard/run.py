@@ -19,8 +19,7 @@ from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.cells import LeftOut
 from gradewire_cli.rows.files import STDIN
-from gradewire_cli.rows.formats import Record, printable
-from gradewire_cli.rows.records import read_file
+from gradewire_cli.rows.formats import Record, printable, read_file
 from gradewire_cli.rows.row import with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser, comparison_of, is_comparison
 from gradewire_cli.scoring.pairs import Answer, AnswerPair, PairEngine

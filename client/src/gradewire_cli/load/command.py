@@ -28,8 +28,7 @@ from gradewire_cli.options.connection import (
 )
 from gradewire_cli.problems import InputError, exit_codes, one_line_errors, redacted
 from gradewire_cli.results.journal import check_outputs
-from gradewire_cli.results.manifest import RunClock
-from gradewire_cli.results.manifest_file import manifest_option, manifest_path_of
+from gradewire_cli.results.manifest_entries import RunClock, manifest_option, manifest_path_of
 from gradewire_cli.results.tables import show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options, input_file
 from gradewire_proto.exit_codes import ExitCode

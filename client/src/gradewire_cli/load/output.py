@@ -13,10 +13,9 @@ from gradewire_cli.pages.charts import BOTTOM, LEFT, RIGHT, TOP, Axis, Chart, Do
 from gradewire_cli.pages.page import Charts, Heading, Page, Paragraph, Section, ShownTable, today
 from gradewire_cli.pages.texts import ShownText, cut
 from gradewire_cli.problems import redacted
-from gradewire_cli.results.manifest import RunCounts, RunManifest, versions
-from gradewire_cli.results.manifest_file import digests_of, forget_manifest, metric_fields, save_manifest
-from gradewire_cli.results.table_formats import write_json
-from gradewire_cli.results.tables import Table, Value, count
+from gradewire_cli.results.manifest import RunCounts, RunManifest
+from gradewire_cli.results.manifest_entries import digests_of, forget_manifest, metric_fields, save_manifest, versions
+from gradewire_cli.results.tables import Table, Value, count, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from gradewire_cli.load.run import Knee, LoadResult, Step
     from gradewire_cli.pages.charts import Mark
     from gradewire_cli.pages.page import Block
-    from gradewire_cli.results.manifest import RunClock
+    from gradewire_cli.results.manifest_entries import RunClock
 
 _VERDICTS: Final = {
     Outcome.HOLDS: "keeps up",

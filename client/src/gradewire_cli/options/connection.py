@@ -1,9 +1,8 @@
-"""Options for the server, the judge's own server, and the client that a command makes of them."""
+"""Options for the server, and the client that a command makes of them."""
 
 import contextlib
 import os
 import re
-import socket
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,137 +15,28 @@ from gradewire.api import embedded_transport
 from gradewire.errors import DeadlineExceeded, Overloaded
 from gradewire.transport import Endpoint, Transport
 from gradewire_cli.options.common import INPUT_FILE, option_group, written_options
-from gradewire_cli.problems import InputError, one_line_errors
+from gradewire_cli.options.judge import JudgeServer, judge_server_of, judge_server_options
+from gradewire_cli.problems import one_line_errors
 
-BACKENDS: Final = ("openai", "decisions")
-_CONVENTIONAL_NAME = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
-
-judge_server_options = option_group(
-    click.option(
-        "--judge-url",
-        metavar="URL",
-        help="Ask the judge behind this server (http://HOST:PORT/v1), in place of one on this machine.",
-    ),
-    click.option(
-        "--judge-backend",
-        type=click.Choice(BACKENDS),
-        help=f"What is behind --judge-url: {BACKENDS[0]} (default), an OpenAI-compatible server; {BACKENDS[1]}, a "
-        "decision model (/v1/systemone, /v1/decisions).",
-    ),
-    click.option(
-        "--judge-key-env", metavar="VARIABLE", help="Variable that holds the API key for --judge-url; never the key."
-    ),
-    click.option("--judge-remote-model", metavar="NAME", help="Name of the model behind --judge-url."),
-    click.option(
-        "--judge-reasoning-tokens",
-        type=click.IntRange(min=0),
-        metavar="TOKENS",
-        help="What the model behind --judge-url may think before each answer; default: as "
-        "GRADEWIRE_JUDGE_REASONING_TOKENS says, else 0.",
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeServer:
-    """Where the judge is asked.
-
-    Attributes:
-        url: Base URL.
-        model: Name of the model there; "" where it has one alone.
-        key_variable: Environment variable with the API key; "" for none.
-        reasoning_tokens: What the model may think before each answer; None: as the settings say.
-        backend: Kind of server, one of BACKENDS.
-    """
-
-    url: str
-    model: str
-    key_variable: str
-    reasoning_tokens: int | None = None
-    backend: str = BACKENDS[0]
-
-    def settings(self) -> dict[str, Any]:
-        """Settings of the engine in this process.
-
-        Raises:
-            InputError: The variable with the key is not set, as on another machine than that of the command.
-        """
-        key = os.environ.get(self.key_variable, "") if self.key_variable else ""
-        if self.key_variable and not key:
-            raise InputError(
-                f"--judge-key-env {self.key_variable}: it is not set on {socket.gethostname()}: start Ray's workers "
-                "with it on every machine"
-            )
-        settings: dict[str, Any] = {
-            "judge_backend": self.backend,
-            "judge_url": self.url,
-            "judge_remote_model": self.model,
-        }
-        if key:
-            settings["judge_token"] = key
-        if self.reasoning_tokens is not None:
-            settings["judge_reasoning_tokens"] = self.reasoning_tokens
-        return settings
-
-    @property
-    def arguments(self) -> list[str]:
-        """The options as they are written; not the key."""
-        return written_options(
-            {
-                "--judge-url": self.url,
-                "--judge-backend": "" if self.backend == BACKENDS[0] else self.backend,
-                "--judge-remote-model": self.model,
-                "--judge-key-env": self.key_variable,
-                "--judge-reasoning-tokens": "" if self.reasoning_tokens is None else str(self.reasoning_tokens),
-            }
-        )
-
-
-def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
-    """Reads `judge_server_options`; None where they name no server.
-
-    Raises:
-        click.UsageError: One is given without --judge-url, two do not go together, or the variable is not set.
-    """
-    url, key, model = options["judge_url"], options["judge_key_env"] or "", options["judge_remote_model"] or ""
-    thoughts, backend = options["judge_reasoning_tokens"], options["judge_backend"]
-    if url is None:
-        if key or model or thoughts is not None or backend is not None:
-            raise click.UsageError(
-                "--judge-key-env, --judge-remote-model, --judge-reasoning-tokens and --judge-backend are for "
-                "--judge-url: give it too"
-            )
-        return None
-    if backend == "decisions" and thoughts:
-        raise click.UsageError(
-            "--judge-reasoning-tokens is for --judge-backend openai: a decision model writes nothing, so leave it out"
-        )
-    if not model:
-        raise click.UsageError("--judge-url needs --judge-remote-model NAME: the model's name on that server")
-    if key and not os.environ.get(key):
-        # Who gives the key itself must not find it in a log: only what no key looks like is repeated.
-        named = f" {key}" if _CONVENTIONAL_NAME.fullmatch(key) else ""
-        raise click.UsageError(
-            f"--judge-key-env{named}: no variable of this name is set, or it is empty. "
-            "--judge-key-env takes the name of a variable that holds the key, never the key itself: "
-            "export JUDGE_KEY=…, then --judge-key-env JUDGE_KEY"
-        )
-    return JudgeServer(
-        url=url, model=model, key_variable=key, reasoning_tokens=thoughts, backend=backend or BACKENDS[0]
-    )
-
-
-# Of one batch of rows: long enough for verbose answers on a slow machine, short enough that a hung server is noticed.
+# Deadline of one batch of rows: room for verbose answers on a slow machine, and an end where a server hangs.
 BATCH_DEADLINE_S = 600.0
 
 # For the first call: long enough for a server that is there, short enough to show a wrong address at a terminal.
 CONNECT_TIMEOUT_S = 3.0
-# Where somebody answers who has much to do.
+# For the first call to a server that is there and busy.
 _BUSY_TIMEOUT_S = 30.0
 
 SERVER_VARIABLE = "GRADEWIRE_SERVER"
 MAX_PORT = 65535
+_SECONDS: Final = click.FloatRange(min=0, min_open=True)
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})")
+_TLS_FIELDS: Final = {
+    "tls_ca": "root_certificates",
+    "tls_cert": "certificate_chain",
+    "tls_key": "private_key",
+    "tls_server_name": "server_name",
+}
+"""Fields of `Tls` by option."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +66,7 @@ class ConnectionOptions:
     engine_threads: int | None = None
 
     def client(self, transport: Transport | None = None) -> AsyncClient:
-        """A client for these options; `transport`, from tests, takes the place of either connection.
+        """Return a client for these options; `transport`, from tests, takes the place of either connection.
 
         Raises:
             GradewireError: The engine is not installed, or an option is wrong.
@@ -198,7 +88,7 @@ class ConnectionOptions:
 
     @contextlib.asynccontextmanager
     async def open(self, transport: Transport | None = None) -> AsyncGenerator[AsyncClient]:
-        """A client as `client` makes it, closed at the end, of a server that has answered.
+        """Yield a client as `client` makes it, closed at the end, of a server that has answered.
 
         A wrong address shows after `wait_s`; a server that goes away later is waited for until `deadline_s`.
 
@@ -217,59 +107,47 @@ class ConnectionOptions:
     def arguments(self) -> list[str]:
         """Options as `connection_options` reads them; not the token, which no terminal should show."""
         if self.server is not None:
-            return ["--server", self.server, *_tls_arguments(self.tls)]
+            return ["--server", self.server, *([] if self.tls is None else _tls_arguments(self.tls))]
         here = ["--embedded"] if os.environ.get(SERVER_VARIABLE) else []
         judge = [] if self.judge_server is None else self.judge_server.arguments
         return [*here, *judge, *written_options({"--cache-dir": self.cache_dir})]
 
     @property
     def description(self) -> str:
-        """Where the scoring is done, for people."""
+        """The place of the scoring, for people."""
         return self.server or "the engine in this process"
 
 
+tls_options = option_group(
+    click.option("--tls", is_flag=True, help="Use TLS to the server; --tls-ca says so too."),
+    click.option("--tls-ca", type=INPUT_FILE, help="Trust these certificate authorities (PEM). Default: gRPC's own."),
+    click.option("--tls-cert", type=INPUT_FILE, help="Show this client certificate, if the server wants one (PEM)."),
+    click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM)."),
+    click.option("--tls-server-name", metavar="NAME", help="Expect this name in the certificate. Default: the host."),
+)
 credential_options = option_group(
     click.option(
-        "--token",
-        envvar="GRADEWIRE_TOKEN",
-        show_envvar=True,
-        help="Bearer token for the server (better in the variable, where no process list shows it).",
+        "--token", envvar="GRADEWIRE_TOKEN", show_envvar=True, help="Send this bearer token (better in the variable)."
     ),
-    click.option("--tls", is_flag=True, help="Use TLS; --tls-ca says so too."),
-    click.option("--tls-ca", type=INPUT_FILE, help="Certificate authorities to trust (PEM). Default: gRPC's own."),
-    click.option("--tls-cert", type=INPUT_FILE, help="This client's certificate, where the server wants one (PEM)."),
-    click.option("--tls-key", type=INPUT_FILE, help="The key of --tls-cert (PEM)."),
-    click.option("--tls-server-name", metavar="NAME", help="Name in the server's certificate. Default: the host."),
+    tls_options,
 )
 wait_option = click.option(
-    "--wait-s",
-    type=click.FloatRange(min=0, min_open=True),
-    default=CONNECT_TIMEOUT_S,
-    help="Longest wait for a server that does not answer yet, in seconds, for instance one that is being started.",
+    "--wait-s", type=_SECONDS, default=CONNECT_TIMEOUT_S, help="Wait so long for a server that does not answer yet."
 )
 connection_options = option_group(
     click.option(
-        "--server",
-        metavar="HOST:PORT",
-        envvar=SERVER_VARIABLE,
-        show_envvar=True,
-        help="Score on this server.",
+        "--server", metavar="HOST:PORT", envvar=SERVER_VARIABLE, show_envvar=True, help="Score on this server."
     ),
-    click.option(
-        "--embedded", is_flag=True, help="Score in this process, which is the default where no server is named."
-    ),
+    click.option("--embedded", is_flag=True, help="Score in this process, the default where no server is named."),
     credential_options,
     judge_server_options,
     click.option(
         "--cache-dir",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Where the engine in this process keeps vectors; default: the user's cache directory.",
+        help="Keep vectors of the engine in this process here. Default: the user's cache directory.",
     ),
     click.option(
-        "--deadline-s",
-        type=click.FloatRange(min=0, min_open=True),
-        default=BATCH_DEADLINE_S,
-        help="Longest wait for one batch of rows, in seconds; after it, these rows are TIMEOUT.",
+        "--deadline-s", type=_SECONDS, default=BATCH_DEADLINE_S, help="Wait so long for a batch of rows, then TIMEOUT."
     ),
     wait_option,
 )
@@ -284,30 +162,25 @@ def _check_address(server: str) -> None:
         raise click.UsageError(f"--server {server}: write HOST:PORT, for instance 127.0.0.1:50051")
 
 
-def _tls_of(options: Mapping[str, Any]) -> Tls | None:
-    names = {"tls_ca": "root_certificates", "tls_cert": "certificate_chain", "tls_key": "private_key"}
-    given = {field: options[option] for option, field in names.items() if options[option] is not None}
-    if options["tls_server_name"] is not None:
-        given["server_name"] = options["tls_server_name"]
+def tls_of(options: Mapping[str, Any]) -> Tls | None:
+    """Read `tls_options`; None where they ask for no encryption.
+
+    Raises:
+        click.UsageError: A certificate is given without its key, or the other way round.
+    """
+    given = {field: options[name] for name, field in _TLS_FIELDS.items() if options[name] is not None}
     if ("certificate_chain" in given) != ("private_key" in given):
         raise click.UsageError("--tls-cert and --tls-key belong together: give both, or neither")
     return Tls(**given) if given or options["tls"] else None
 
 
-def _tls_arguments(tls: Tls | None) -> list[str]:
-    if tls is None:
-        return []
-    named = {
-        "--tls-ca": tls.root_certificates,
-        "--tls-cert": tls.certificate_chain,
-        "--tls-key": tls.private_key,
-        "--tls-server-name": tls.server_name,
-    }
+def _tls_arguments(tls: Tls) -> list[str]:
+    named = {f"--{name.replace('_', '-')}": getattr(tls, field) for name, field in _TLS_FIELDS.items()}
     return written_options(named) or ["--tls"]
 
 
 def server_of(options: Mapping[str, Any]) -> Endpoint:
-    """Reads `server` and the options of `credential_options`.
+    """Read `server` and the options of `credential_options`.
 
     Raises:
         click.UsageError: Options that exclude each other, or an address without a port.
@@ -315,11 +188,11 @@ def server_of(options: Mapping[str, Any]) -> Endpoint:
     """
     _check_address(options["server"])
     with one_line_errors():
-        return Endpoint(options["server"], options["token"], _tls_of(options))
+        return Endpoint(options["server"], options["token"], tls_of(options))
 
 
 def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
-    """Reads the options of `connection_options`; --embedded wins over the variable, not over the flag.
+    """Read the options of `connection_options`; --embedded wins over the variable, not over the flag.
 
     Raises:
         click.UsageError: Options that exclude each other, or an address without a port.
@@ -334,7 +207,7 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
         _check_address(server)
     if server is not None and options["cache_dir"] is not None:
         raise click.UsageError("--cache-dir is for scoring in this process: leave it out with --server")
-    tls = _tls_of(options)
+    tls = tls_of(options)
     if server is None and tls is not None:
         raise click.UsageError("--tls and --tls-… are for a connection: give --server HOST:PORT with them")
     judge_server = judge_server_of(options)

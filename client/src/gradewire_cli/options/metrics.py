@@ -13,8 +13,16 @@ from gradewire.metrics import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Preset, Sy
 from gradewire.metrics.base import Metric, ParameterKind, WireParameter, wire_parameters
 from gradewire.metrics.prompts import PromptText, read_prompt_text
 from gradewire.options import USUAL_METRICS
-from gradewire_cli.options.common import INPUT_FILE, option_group
+from gradewire_cli.options.common import option_group
 from gradewire_cli.problems import InputError, named_errors, one_line_errors
+
+_HELP_COLUMNS = 78
+_PLACEHOLDERS = {
+    ParameterKind.FLAG: "true|false",
+    ParameterKind.COUNT: "N",
+    ParameterKind.NUMBER: "X",
+    ParameterKind.TEXT: "NAME",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +34,13 @@ class GivenPrompt:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Reads a file; raises InputError where it cannot be read."""
+    """Read a file; raises InputError where it cannot be read."""
     with named_errors(path):
         return path.read_bytes()
 
 
 def read_prompt_file(path: Path) -> GivenPrompt:
-    """Reads a prompt file.
+    """Read a prompt file.
 
     Raises:
         InputError: It cannot be read.
@@ -42,7 +50,7 @@ def read_prompt_file(path: Path) -> GivenPrompt:
 
 
 def with_prompts(metrics: Iterable[Metric], prompts: Sequence[GivenPrompt]) -> list[Metric]:
-    """Puts the text of each --prompt file into its metric: the one that names the file, or names no prompt at all.
+    """Put the text of each --prompt file into its metric: the one that names the file, or names no prompt at all.
 
     Raises:
         InputError: A file is for none of the metrics, or two are for the same.
@@ -78,66 +86,33 @@ def _fitting(metric: Metric, prompts: Sequence[GivenPrompt]) -> list[GivenPrompt
     ]
 
 
-# How often a row that the judge could not take is sent again.
-_RETRIES = 2
-_HELP_COLUMNS = 78
-_PLACEHOLDERS = {
-    ParameterKind.FLAG: "true|false",
-    ParameterKind.COUNT: "N",
-    ParameterKind.NUMBER: "X",
-    ParameterKind.TEXT: "NAME",
-}
-
 metric_options = option_group(
     click.option(
         "--metrics",
         default=USUAL_METRICS,
-        help=f"Default: {USUAL_METRICS}; smile alone where the encoder has no fit for correctness. "
-        "Comma-separated: names, names with parameters ('bertscore?layer=5&measure=recall'), NAME:PRESET, "
-        "or whole lines as a summary prints them; all: every metric that the server can compute without a "
-        "judge. Listed below.",
+        help="Score by these, comma-separated: NAME, NAME:PRESET, 'NAME?KEY=VALUE&KEY=VALUE', lines of a summary; all: "
+        "every metric without a judge. The default leaves out correctness where the encoder has no fit for it.",
     ),
-    click.option("--preset", type=click.Choice(PRESETS), help="Preset of smile where --metrics names none."),
+    click.option("--preset", type=click.Choice(PRESETS), help="Use this preset of smile where --metrics names none."),
     click.option(
         "--synthetic",
         type=click.Choice(SYNTHETIC_MODES),
-        help="What smile compares sentences with: the reference itself (none), the file's synthetic answers "
-        "(inline), or prepared ones. Default: inline where the rows have them, else none.",
+        help="Compare sentences with the reference (none), synthetic answers of the rows (inline), or prepared ones. "
+        "Default: inline where the rows have them, else none.",
     ),
     click.option(
-        "--reference-set",
-        metavar="NAME",
-        help="With --synthetic prepared, corpus=prepared or idf=prepared: what prepare printed.",
+        "--reference-set", metavar="NAME", help="Use this prepared set of references; prepare printed its name."
     ),
-    click.option("--model", metavar="NAME[@DIGEST]", help="Encoder; default: the server's default."),
-)
-judge_options = option_group(
-    click.option("--judge", metavar="NAME[@DIGEST]", help="Judge for the metrics that need one."),
-    click.option(
-        "--prompt",
-        "prompts",
-        metavar="FILE",
-        type=INPUT_FILE,
-        multiple=True,
-        help="Prompt file for the metric that it names, where --metrics names no other. May be repeated.",
-    ),
-    click.option(
-        "--retries",
-        type=click.IntRange(min=0),
-        default=_RETRIES,
-        help="How often rows are sent again when the judge is unavailable or its queue is full.",
-    ),
+    click.option("--model", metavar="NAME[@DIGEST]", help="Use this encoder, not the server's default."),
 )
 cascade_options = option_group(
     click.option(
         "--risk",
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        help="Of auto: bound on the share of wrong verdicts among those accepted without the judge; default: 0.05.",
+        help="Bound the share of wrong verdicts that auto accepts without the judge; default: 0.05.",
     ),
     click.option(
-        "--judge-budget",
-        type=click.FloatRange(0, 1),
-        help="Of auto, in place of --risk: largest share of answers that the judge is asked about.",
+        "--judge-budget", type=click.FloatRange(0, 1), help="Bound the share of answers that auto asks the judge about."
     ),
 )
 
@@ -173,13 +148,13 @@ class MetricOptions:
     judge_budget: float | None = None
 
     def arguments(self, lines: Iterable[str]) -> list[str]:
-        """The options that reproduce metrics of these lines; one that could not be computed at all has no line."""
+        """Return the options that reproduce metrics of these lines; a metric that was never computed has no line."""
         prompts = (("--prompt", str(given.path)) for given in self.prompts)
         return ["--metrics", ",".join(filter(None, lines)), *itertools.chain(*prompts)]
 
 
 def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
-    """Reads the options of `metric_options` and `judge_options`.
+    """Read the options of `metric_options` and `judge_options`.
 
     Raises:
         click.UsageError: --synthetic prepared without --reference-set, or --risk beside --judge-budget.
@@ -199,13 +174,13 @@ def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
 
 
 def is_usual(metrics: str) -> bool:
-    """Whether these are the usual metrics, and the command line that is read names none."""
+    """Tell whether these are the usual metrics, and the command line that is read names none."""
     source = click.get_current_context().get_parameter_source("metrics")
     return metrics == USUAL_METRICS and source is click.core.ParameterSource.DEFAULT
 
 
 def metrics_help() -> str:
-    """The metrics with their parameters, as a block for a command's help."""
+    """Return the metrics with their parameters, as a block for a command's help."""
     width = max(map(len, METRIC_TYPES)) + 2
     lines = []
     for name in METRIC_TYPES:

@@ -1,15 +1,23 @@
-"""The page that shows agreement with labels, and its tables."""
+"""The page that shows agreement with labels."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gradewire_cli.pages import page
 from gradewire_cli.pages.agreement_input import bounded, failures
+from gradewire_cli.pages.agreement_tables import (
+    CELL_KINDS,
+    CELL_VALUES,
+    DIFFERENCE_LINES,
+    cell_table,
+    comparison_table,
+    defined_statistics,
+    explanations,
+    overview_table,
+)
 from gradewire_cli.pages.cases import Cases, cases
 from gradewire_cli.pages.charts import calibration_chart, distribution_chart, overview_chart, roc_chart
 from gradewire_cli.pages.page import (
@@ -26,48 +34,19 @@ from gradewire_cli.pages.page import (
     ShownTable,
     Terms,
 )
-from gradewire_cli.pages.texts import MINUS, Album, ShownText, signed, visible
-from gradewire_cli.results.tables import UNDEFINED, Cell, Table, Value, count, estimated, p_of
+from gradewire_cli.pages.pictures import Album
+from gradewire_cli.pages.texts import ShownText, signed, visible
+from gradewire_cli.results.tables import STATISTICS, Table, estimated
 from gradewire_stats.annotators import SHOWN_PAIRS
 from gradewire_stats.curves import metric_curves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from gradewire_cli.pages.agreement_input import ReportInput
     from gradewire_cli.pages.cases import Basis, Direction
     from gradewire_cli.pages.page import Block
-    from gradewire_stats.agreement_table import AgreementReport, CellAgreement, MetricAgreement
-    from gradewire_stats.intervals import Estimate
-    from gradewire_stats.point_estimates import Statistic
 
-
-STATISTICS: dict[Statistic, tuple[str, str]] = {
-    "pearson": ("Pearson", "linear correlation of score and label, at most 1"),
-    "spearman": ("Spearman", "correlation of ranks, at most 1"),
-    "kendall": (
-        "Kendall τ-b",
-        "pairs of rows in the same order less those in the opposite one, corrected for ties",
-    ),
-    "auc": ("ROC-AUC", "chance that a right answer scores above a wrong one, ties half; 0.5 is guessing"),
-    "pairwise": (
-        "Pairwise",
-        "share of pairs of answers to one question with different labels that are ordered rightly",
-    ),
-    "accuracy": ("Accuracy", "share of rows on which the metric's verdict is the label"),
-    "f1": ("F1", "harmonic mean of precision and recall of the verdict right"),
-    "macro_f1": ("Macro-F1", "mean of the F1 of right and of wrong"),
-    "precision": ("Precision", "share of rows judged right that are right"),
-    "recall": ("Recall", "share of right rows that are judged right"),
-    "positive_rate": ("Positive rate", "share of rows judged right"),
-    "deviation": ("Deviation", "mean verdict less mean label: above 0 the metric flatters"),
-}
-CELL_KINDS = {"dataset": "Data set", "model": "Model", "group": "Group"}
-# Values in the table of cells, and lines of one metric there; lines of the paired differences.
-CELL_VALUES = 6000
-_CELL_LINES = 200
-DIFFERENCE_LINES = 300
-_P = "two-sided, from the same draws"
 
 # Answers shown for each metric and direction, values of cells, and paired differences: the first of these with which
 # the page is small enough.
@@ -100,169 +79,6 @@ _CASES: Final = (
     "up to {most} in each direction, those first whose rank by score is furthest from the rank of their label; rows "
     "equally bad are spread evenly over the file. Answers on which several metrics disagree with people come first."
 )
-
-
-def overview_table(agreement: AgreementReport) -> Table:
-    """Return one line per metric: mean of its cells, for the statistics that are defined within a cell.
-
-    Where the mean has no interval, the value over all rows stands beside it if that has one.
-    """
-    statistics = [
-        statistic
-        for statistic in defined_statistics(agreement)
-        if any(
-            not math.isnan(metric.headline[statistic].value)
-            for metric in agreement.metrics
-            if statistic in metric.headline
-        )
-    ]
-    rows: list[list[Cell]] = [
-        [
-            metric.metric,
-            count(metric.cells[-1].rows),
-            count(metric.cells[-1].failed),
-            *(_mean(metric, statistic) for statistic in statistics),
-        ]
-        for metric in agreement.metrics
-    ]
-    title = _with_intervals("Agreement of each metric with the labels: mean of the cells", rows)
-    if any(
-        isinstance(cell, Value) and any("all rows" in remark for remark in cell.remarks) for row in rows for cell in row
-    ):
-        title += "; where the mean has no interval, the value over all rows with its 95 % interval"
-    return Table(title, ["Metric", "Scored", "Failed", *_names(statistics)], rows, explained=_meanings(statistics))
-
-
-def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) -> Table:
-    """Return one line per metric and cell; a cell is named by what its rows have in common.
-
-    Of more cells than fit into so many values the largest are shown, the same of every metric.
-    """
-    statistics = defined_statistics(agreement)
-    kinds = [
-        kind for kind in CELL_KINDS if any(getattr(cell, kind) for metric in agreement.metrics for cell in metric.cells)
-    ]
-    most = min(_CELL_LINES, most_values // max(1, len(agreement.metrics) * len(statistics)))
-    shown = [(metric.metric, cell) for metric in agreement.metrics for cell in _largest(metric.cells, most)]
-    rows: list[list[Cell]] = [
-        [
-            metric,
-            *(getattr(cell, kind) or "all" for kind in kinds),
-            count(cell.rows),
-            count(cell.failed),
-            *(_estimate(cell.estimates, statistic) for statistic in statistics),
-        ]
-        for metric, cell in shown
-    ]
-    there = max((len(metric.cells) for metric in agreement.metrics), default=0)
-    note = ""
-    if there > most:
-        note = f"The {most:,} largest of {there:,} lines of each metric are shown; --json has the figures of all."
-    heads = ["Metric", *(CELL_KINDS[kind] for kind in kinds)]
-    return Table(
-        _with_intervals("One line for each metric and cell", rows),
-        [*heads, "Scored", "Failed", *_names(statistics)],
-        rows,
-        heads=len(heads),
-        explained=_meanings(statistics),
-        filters=[{"metric": metric, **{kind: getattr(cell, kind) for kind in kinds}} for metric, cell in shown],
-        note=note,
-    )
-
-
-def _largest(found: Sequence[CellAgreement], most: int) -> list[CellAgreement]:
-    """Return the cells with most rows, in the order they came."""
-    by_size = sorted(range(len(found)), key=lambda place: -found[place].rows - found[place].failed)
-    return [found[place] for place in sorted(by_size[:most])]
-
-
-def comparison_table(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES) -> Table:
-    """Return one line per pair of metrics and statistic, the first `most`."""
-    pairs, there = agreement.comparisons[:most], len(agreement.comparisons)
-    rows: list[list[Cell]] = [
-        [
-            f"{pair.metric} {MINUS} {pair.baseline}",
-            STATISTICS[pair.statistic][0],
-            count(pair.rows),
-            _over_cells(estimated(pair.mean_of_cells), pair.cells, pair.cells_in_all),
-            p_of(pair.mean_of_cells),
-            estimated(pair.all_rows),
-            p_of(pair.all_rows),
-        ]
-        for pair in pairs
-    ]
-    return Table(
-        _with_intervals("Paired differences on the rows that both scored", rows),
-        ["Difference", "Statistic", "Rows", "Mean of cells", "p of the mean", "All rows", "p of all rows"],
-        rows,
-        explained={"Rows": "rows that both scored", "p of the mean": _P, "p of all rows": _P},
-        filters=[{"metric": pair.metric} for pair in pairs],
-        note=f"The first {most:,} of {there:,} lines are shown; --json has the figures of all." if there > most else "",
-    )
-
-
-def defined_statistics(agreement: AgreementReport) -> list[Statistic]:
-    """Return statistics with a value anywhere, in the page's order."""
-    defined = {
-        statistic
-        for metric in agreement.metrics
-        for cell in metric.cells
-        for statistic, estimate in cell.estimates.items()
-        if not math.isnan(estimate.value)
-    }
-    return [statistic for statistic in STATISTICS if statistic in defined]
-
-
-def explanations(agreement: AgreementReport) -> list[tuple[str, str]]:
-    """Return name and meaning of every statistic, with the draws that were made for its intervals."""
-    written = []
-    for statistic in defined_statistics(agreement):
-        estimates = [
-            cell.estimates[statistic]
-            for metric in agreement.metrics
-            for cell in metric.cells
-            if statistic in cell.estimates
-        ]
-        draws = max((one.resamples + one.undefined for one in estimates if one.resamples), default=0)
-        title, meaning = STATISTICS[statistic]
-        written.append((title, f"{meaning} (interval from {draws:,} draws)" if draws else meaning))
-    return written
-
-
-def _names(statistics: Sequence[Statistic]) -> list[str]:
-    return [STATISTICS[statistic][0] for statistic in statistics]
-
-
-def _meanings(statistics: Sequence[Statistic]) -> dict[str, str]:
-    return dict(STATISTICS[statistic] for statistic in statistics)
-
-
-def _with_intervals(title: str, rows: Sequence[Sequence[Cell]]) -> str:
-    there = any(isinstance(cell, Value) and cell.bounds for row in rows for cell in row)
-    return f"{title}, 95 % interval below" if there else title
-
-
-def _mean(metric: MetricAgreement, statistic: Statistic) -> Value:
-    if statistic not in metric.headline:
-        return Value(UNDEFINED)
-    mean, every = metric.headline[statistic], metric.cells[-1].estimates[statistic]
-    value = _over_cells(estimated(mean), mean.cells, mean.cells_in_all)
-    if value.bounds or math.isnan(mean.value) or math.isnan(every.low):
-        return value
-    whole = estimated(every)
-    beside = f"all rows {signed(whole.text)} ({' to '.join(map(signed, whole.bounds))})"
-    return replace(value, remarks=(*value.remarks, beside))
-
-
-def _over_cells(value: Value, cells: int, cells_in_all: int) -> Value:
-    """Return a mean of cells, with the number of cells where these are not all."""
-    if cells == cells_in_all or math.isnan(value.value):
-        return value
-    return replace(value, remarks=(*value.remarks, f"over {cells:,} of {cells_in_all:,} cells"))
-
-
-def _estimate(estimates: Mapping[Statistic, Estimate], statistic: Statistic) -> Value:
-    return estimated(estimates[statistic]) if statistic in estimates else Value(UNDEFINED)
 
 
 def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
@@ -337,7 +153,7 @@ def _size(report: ReportInput) -> str:
 def _overview(report: ReportInput) -> Section:
     statistics = defined_statistics(report.agreement)
     charts = [
-        overview_chart(report.agreement, statistic, STATISTICS[statistic][0])
+        overview_chart(report.agreement, statistic, STATISTICS[statistic]["on_pages"])
         for statistic in _CHARTS
         if statistic in statistics
     ]

@@ -10,6 +10,18 @@ from gradewire_cli.pages.texts import MAX_NAME_CHARACTERS, ShownText, cut, norma
 from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows
 from gradewire_stats.annotators import AnnotatorAgreement
 
+MAX_METRICS = 40
+# Sentences of the headline list places by their names, which come as they are.
+_NOTE_CHARACTERS = 1000
+NO_NAME = "(none)"
+# Levels at which a cell without the name has rows that have none; at the others the name is of no matter.
+_NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {"group"}}
+_EXAMPLES = 3
+_EXAMPLE_CHARACTERS = 160
+_STATUS_CHARACTERS = 40
+_FAILURES = 60
+OTHER_FAILURES = "other statuses"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRow:
@@ -52,7 +64,7 @@ class ReportInput:
         created: Date for the headline; the report reads no clock.
         rows: One per row of `judged`, in the same order.
         judged: The columns that `agreement` was computed from.
-        agreement: Figures and intervals.
+        agreement: Statistics and intervals.
         unlabelled: Rows left out because they have no label.
         unreadable: Rows left out because their label cannot be read.
         annotators: Agreement of the annotators with one another; None where there are not several.
@@ -76,16 +88,8 @@ class ReportInput:
             raise ValueError(f"{len(self.rows)} rows beside {len(self.judged.labels)} labels: they belong together")
 
 
-MAX_METRICS = 40
-# Sentences of the headline list places by their names, which come as they are.
-_NOTE_CHARACTERS = 1000
-NO_NAME = "(none)"
-# Levels at which a cell without the name has rows that have none; at the others the name is of no matter.
-_NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {"group"}}
-
-
 def bounded(report: ReportInput) -> ReportInput:
-    """The same report with names fit to be shown, and without what lies beyond the first 40 metrics.
+    """Return the same report with names fit to be shown, and without what lies beyond the first 40 metrics.
 
     A name may come as a megabyte, hold controls, or be missing in some rows only. It leaves with at most 80 characters,
     distinct where names were distinct; rows without a data set or model where others have one get "(none)". A note says
@@ -135,7 +139,7 @@ def bounded(report: ReportInput) -> ReportInput:
 
 
 def shown_names(names: Iterable[str]) -> dict[str, str]:
-    """The shown form of each name; names that begin alike are numbered, so that none stands for two."""
+    """Return the shown form of each name; names that begin alike are numbered, so that none stands for two."""
     found: dict[str, str] = {"": ""}
     taken = {"", NO_NAME}
     repeated: Counter[str] = Counter()
@@ -156,13 +160,6 @@ def _named(cell: CellAgreement, names: Mapping[str, Mapping[str, str]]) -> CellA
         kind: names[kind][getattr(cell, kind)] if cell.level in levels else "" for kind, levels in _NAMED.items()
     }
     return replace(cell, **shown)
-
-
-_EXAMPLES = 3
-_EXAMPLE_CHARACTERS = 160
-_STATUS_CHARACTERS = 40
-_FAILURES = 60
-OTHER_FAILURES = "other statuses"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_cli.pages.agreement_input import ReportInput, ReportRow
-from gradewire_cli.pages.texts import Album, ShownPicture, ShownText, find_window, normal_form, shown, signed, visible
+from gradewire_cli.pages.pictures import Album, ShownPicture
+from gradewire_cli.pages.texts import ShownText, find_window, normal_form, shown, signed, visible
 from gradewire_cli.results.tables import number
 from gradewire_stats.point_estimates import RIGHT_FROM, right, scipy_stats
 
 Direction = Literal["high", "low"]
-# What a disagreement is read from: the metric's verdict, or the rank of its score where it gives none.
+# Evidence of a disagreement: the metric's verdict, or the rank of its score where it gives none.
 Basis = Literal["verdict", "rank"]
 # From this difference of a row's places by score and by label, as a share of all rows, its rank is far off.
 FAR = 0.25
+_QUESTION_CHARACTERS = 600
+_PREDICTION_CHARACTERS = 1200
+_REFERENCE_CHARACTERS = 200
+_REFERENCES_CHARACTERS = 1500
+_PART_CHARACTERS = 100
+_LINE_CHARACTERS = 600
+_ANNOTATORS = 40
+_NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
+# Tokens of a judge are a cost and no reason; its labels stand beside their probabilities.
+# Forty features are no reason that anyone reads, and the fit is the same everywhere: the metric's line names it.
+_NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
+# Texts that explain a verdict are shown as long as a line of parts may be.
+_EXPLANATIONS = {"reason"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +56,7 @@ class Disagreements:
 def worst(
     scores: NDArray[np.float64], verdicts: NDArray[np.float64], labels: NDArray[np.float64], *, most: int
 ) -> dict[Direction, Disagreements]:
-    """Picks the rows on which a metric and people disagree, those first whose score stands furthest from their label.
+    """Pick the rows on which a metric and people disagree, those first whose score stands furthest from their label.
 
     A row with a verdict is one when the verdict is not the label's side. A row without (or where labels leave [0, 1],
     so that they have no sides) is one when its rank is far off: its places by score and by label are a quarter of the
@@ -92,7 +106,7 @@ def worst(
 
 
 def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[rows]: middle of the places of equal values in ascending order, as a share of all."""
+    """Return float64[rows]: middle of the places of equal values in ascending order, as a share of all."""
     if not len(values):
         return values
     ranks: NDArray[np.float64] = (scipy_stats().rankdata(values) - 0.5) / len(values)
@@ -100,7 +114,7 @@ def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[rows]: the least value among rows with a larger label; infinity without any."""
+    """Return float64[rows]: the least value among rows with a larger label; infinity without any."""
     levels, level = np.unique(labels, return_inverse=True)
     least = np.full(len(levels) + 1, np.inf)
     np.minimum.at(least, level, values)
@@ -109,7 +123,7 @@ def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64])
 
 
 def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """int[shown]: places of the largest values; of equal ones at the edge some, spread evenly over them."""
+    """Return int[shown]: places of the largest values; of equal ones at the edge some, spread evenly over them."""
     order = np.lexsort((np.arange(len(how_bad)), -how_bad))
     if len(how_bad) > most > 0:
         edge = how_bad[order[most - 1]]
@@ -118,21 +132,6 @@ def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
         spread = np.linspace(0, len(tied) - 1, most - len(surely)).round().astype(np.intp)
         order = np.concatenate([surely, tied[spread]])
     return order[:most]
-
-
-_QUESTION_CHARACTERS = 600
-_PREDICTION_CHARACTERS = 1200
-_REFERENCE_CHARACTERS = 200
-_REFERENCES_CHARACTERS = 1500
-_PART_CHARACTERS = 100
-_LINE_CHARACTERS = 600
-_ANNOTATORS = 40
-_NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
-# What a judge read and wrote is a cost and no reason; its labels stand beside their probabilities.
-# Forty features are no reason that anyone reads, and the fit is the same everywhere: the metric's line names it.
-_NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
-# Texts that explain a verdict are shown as long as a line of parts may be.
-_EXPLANATIONS = {"reason"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ class ShownReference:
 
 @dataclass(frozen=True, slots=True)
 class ResultLine:
-    """What one metric said; `score` is a status where there is none."""
+    """The result of one metric; `score` is a status where there is none."""
 
     metric: str
     score: str
@@ -210,7 +209,7 @@ class Cases:
 
 
 def cases(report: ReportInput, album: Album, *, most: int) -> Cases:
-    """Picks the worst disagreements of every metric, so many for each metric and direction, with their pictures."""
+    """Pick the worst disagreements of every metric, so many for each metric and direction, with their pictures."""
     found: defaultdict[int, list[Found]] = defaultdict(list)
     totals: dict[tuple[str, Direction, Basis], int] = {}
     judged = report.judged
@@ -258,7 +257,7 @@ def _case(report: ReportInput, album: Album, position: int, found: Sequence[Foun
 
 
 def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
-    """The prediction with one metric's window marked, if possible of a metric that the answer is shown for."""
+    """Return the prediction with one metric's window marked, if possible of a metric that the answer is shown for."""
     text = normal_form(row.prediction)
     windows = {metric: str(result["best_window"]) for metric, result in row.results.items() if "best_window" in result}
     metric = next((metric for metric in [*first, *windows] if metric in windows), None)
@@ -273,10 +272,10 @@ def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
 
 
 def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
-    """All references as long as there is room, the matched ones in any case."""
+    """Return all references as long as there is room, the matched ones in any case."""
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for metric, result in row.results.items():
-        # Of references that all give 0 the first is named, though nothing of it matched.
+        # Among references that all give 0 the first is named, though nothing of it matched.
         if result.get("matched_reference") is not None and (result.get("score") or 0) > 0:
             matched[int(result["matched_reference"])].append(metric)
     kept, room = [], _REFERENCES_CHARACTERS

@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 260.0, 12.0, 170.0
 _TICKS = 4
 _MIDDLE = (LEFT + RIGHT) / 2
+_LABELS = {
+    "right": "labelled right",
+    "wrong": "labelled wrong",
+    "between": "labelled between",
+    "high": "label above its median",
+    "low": "label up to its median",
+}
+_HATCHED = frozenset({"wrong", "low"})
+# Space between the strips of a distribution, in units of the drawing.
+_STRIP_GAP = 18.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,16 +231,6 @@ def round_values(low: float, high: float) -> list[tuple[float, str]]:
     return [(n * step, f"{n * step + 0.0:.{decimals}f}".replace("-", MINUS)) for n in range(first, last + 1)]
 
 
-_LABELS = {
-    "right": "labelled right",
-    "wrong": "labelled wrong",
-    "between": "labelled between",
-    "high": "label above its median",
-    "low": "label up to its median",
-}
-_HATCHED = frozenset({"wrong", "low"})
-# Space between the strips of a distribution, in units of the drawing.
-_STRIP_GAP = 18.0
 _DIAGONAL = Path("diagonal", f"M{LEFT:g} {BOTTOM:g}L{RIGHT:g} {TOP:g}")
 
 

@@ -115,13 +115,13 @@ def _shown_cell(cell: Cell) -> _Cell:
 
 
 def page_assets(scripts: Iterable[str], styles: Iterable[str]) -> dict[str, str]:
-    """What every template takes: script and style, each of these files, and the policy that allows no others."""
+    """Return what every template takes: script and style, each of these files, and the policy that allows no others."""
     script, style = ("".join(map(_asset, names)) for names in (scripts, styles))
     return {"script": script, "style": style, "policy": policy(script, style)}
 
 
 def policy(script: str, style: str) -> str:
-    """Lets only this script and this style run, by their digests, whatever the texts of the rows hold."""
+    """Let only this script and this style run, by their digests, whatever the texts of the rows hold."""
     allowed = {"script-src": script, "style-src": style}
     digests = {
         kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in allowed.items()

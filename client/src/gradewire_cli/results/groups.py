@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradewire.errors import MissingExtra
 from gradewire.results import Status
 from gradewire_cli.options.common import Grouping, written
-from gradewire_cli.results.results_file import verdict
 from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured
+from gradewire_cli.results.tallies import MetricTally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,65 +23,29 @@ if TYPE_CHECKING:
 
 # Fractions of results that are the same for every answer, so that their mean says nothing of the answers.
 _SETTINGS = frozenset({"band_lower", "band_upper"})
+# A column of ids makes as many groups as rows: the JSON has them all, and intervals of one row each say nothing.
+SHOWN_GROUPS = 60
+COMPARED_GROUPS = 1000
 
 
 @dataclass(slots=True)
-class Tally:
+class GroupTally(MetricTally):
     """One metric on the rows of one group.
 
     Attributes:
-        rows: All rows.
-        scored: Those with a score.
-        total: Sum of their scores.
-        verdicts: Rows by verdict, those without one left out.
-        statuses: Rows by status.
         parts: Sum and number of each part of the results that is a fraction.
     """
 
-    rows: int = 0
-    scored: int = 0
-    total: float = 0.0
-    verdicts: Counter[bool] = field(default_factory=Counter)
-    statuses: Counter[str] = field(default_factory=Counter)
     parts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
-    def add(self, label: str, result: Mapping[str, Any]) -> None:
-        """Takes in a result, as an output row has it."""
-        self.rows += 1
-        self.statuses[result["status"]] += 1
-        if result["score"] is None:
-            return
-        self.scored += 1
-        self.total += result["score"]
-        if (judged := verdict(label, result)) is not None:
-            self.verdicts[judged] += 1
-        for name, value in result.items():
+    def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
+        """Take in a result, as an output row has it."""
+        super(GroupTally, self).add(label, result, identifier=identifier, row=row)
+        for name, value in result.items() if result["score"] is not None else ():
             # Counts, positions and bins are whole numbers: their means say nothing.
             if isinstance(value, float) and name != "score" and name not in _SETTINGS:
                 total, count = self.parts.get(name, (0.0, 0))
                 self.parts[name] = total + value, count + 1
-
-    @property
-    def mean(self) -> float:
-        """Mean score, NaN without any."""
-        return self.total / self.scored if self.scored else math.nan
-
-    @property
-    def empty(self) -> int:
-        """Rows whose prediction is empty."""
-        return self.statuses[Status.EMPTY_PREDICTION]
-
-    @property
-    def mean_empty_as_wrong(self) -> float:
-        """The mean with every empty prediction counted as 0, as official programs do."""
-        rows = self.scored + self.empty
-        return self.total / rows if rows else math.nan
-
-    @property
-    def share_right(self) -> float:
-        """Share of rows called right among those with a verdict, NaN without any."""
-        judged = self.verdicts.total()
-        return self.verdicts[True] / judged if judged else math.nan
 
     @property
     def part_means(self) -> dict[str, float]:
@@ -109,7 +72,7 @@ class GroupColumn:
     grouping: Grouping
     numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
     groups: array[int] = field(default_factory=lambda: array("i"))
-    tallies: list[dict[str, Tally]] = field(default_factory=list)
+    tallies: list[dict[str, GroupTally]] = field(default_factory=list)
 
     @property
     def outside(self) -> int:
@@ -117,7 +80,7 @@ class GroupColumn:
         return self.groups.count(-1)
 
     def add(self, row: Row, results: Mapping[str, Mapping[str, Any]]) -> None:
-        """Takes in a row with its results by label."""
+        """Take in a row with its results by label."""
         values = tuple(row.grouping.get(column, "") for column in self.grouping)
         if not all(values):
             self.groups.append(-1)
@@ -127,7 +90,7 @@ class GroupColumn:
             self.tallies.append({})
         self.groups.append(number)
         for label, result in results.items():
-            self.tallies[number].setdefault(label, Tally()).add(label, result)
+            self.tallies[number].setdefault(label, GroupTally()).add(label, result, identifier=row.id)
 
 
 @dataclass(slots=True)
@@ -149,7 +112,7 @@ class GroupedScores:
     _dataset_numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Takes in a row and its output row."""
+        """Take in a row and its output row."""
         if not self.columns:
             return
         self.questions.append(self._question(row))
@@ -169,11 +132,6 @@ class GroupedScores:
         return number
 
 
-# A column of ids makes as many groups as rows: the JSON has them all, and intervals of one row each say nothing.
-SHOWN_GROUPS = 60
-COMPARED_GROUPS = 1000
-
-
 @dataclass(frozen=True, slots=True)
 class MetricLine:
     """One metric on one group.
@@ -186,7 +144,7 @@ class MetricLine:
     """
 
     group: tuple[str, ...]
-    tally: Tally
+    tally: GroupTally
     statistics: GroupStatistics | None
 
 
@@ -195,11 +153,11 @@ class Breakdown:
     """One grouping: every metric on every group, the baseline's groups first, the others by name.
 
     Attributes:
-        columns: What is told apart.
+        columns: The columns of the grouping.
         outside: Rows without one of the values: they are in no line.
         lines: By label of the metric.
         unknown_baseline: What was to be compared with and is no group; None where it is one.
-        requested: Whether --by names the columns; official files are told by their types unasked.
+        requested: Whether --by names the columns; types of official files are grouped anyway.
     """
 
     columns: Grouping
@@ -209,7 +167,7 @@ class Breakdown:
     requested: bool
 
     def document(self) -> dict[str, Any]:
-        """By value (of one column within the other) and label, as `write_json` takes it."""
+        """Return by value (of one column within the other) and label, as `write_json` takes it."""
         nested: dict[str, Any] = {}
         for label, lines in self.lines.items():
             for line in lines:
@@ -220,13 +178,13 @@ class Breakdown:
         return nested
 
     def tables(self) -> Iterator[Table]:
-        """A table for each metric; none where no row has a value."""
+        """Yield a table for each metric; none where no row has a value."""
         for label, lines in self.lines.items():
             if lines:
                 yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
 
     def notes(self) -> Iterator[str]:
-        """What the tables leave out."""
+        """Yield what the tables leave out."""
         lines = next(iter(self.lines.values()), [])
         by = written(self.columns)
         if self.outside:
@@ -249,7 +207,7 @@ class Breakdown:
             yield from (f"by {by}: {note}" for note in self._interval_notes())
 
     def _interval_notes(self) -> list[str]:
-        """How many draws the intervals rest on, and where there is none."""
+        """Return how many draws the intervals rest on, and where there is none."""
         from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
 
         figures = []
@@ -265,9 +223,9 @@ class Breakdown:
 
 
 def check_comparable(source: InputFile) -> None:
-    """Refuses --by before anything is scored where its intervals cannot be computed.
+    """Refuse --by before anything is scored where its intervals cannot be computed.
 
-    The types of official files, for which nobody asked, are told without intervals then.
+    The types of official files, for which nobody asked, have no intervals then.
 
     Raises:
         MissingExtra: numpy is not installed.
@@ -282,7 +240,7 @@ def check_comparable(source: InputFile) -> None:
 
 
 def breakdowns(collected: GroupedScores, baseline: str | None, *, asked: bool) -> list[Breakdown]:
-    """Figures of every grouping; where no group has the baseline as its value, against the first group.
+    """Return statistics of every grouping; where no group has the baseline as its value, against the first group.
 
     Types of official files that no row has are left out.
     """
@@ -306,13 +264,13 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
         ]
         for label in collected.scores
     }
-    # The rows are scored: a name that was misspelt costs no figures.
+    # The rows are scored: a name that was misspelt costs no statistics.
     unknown = baseline if baseline is not None and first != baseline else None
     return Breakdown(column.grouping, column.outside, lines, unknown, asked)
 
 
 def compared_column(grouping: Grouping) -> int:
-    """Which of the columns is compared with a baseline: models, else files, else the first."""
+    """Return which of the columns is compared with a baseline: models, else files, else the first."""
     return next((grouping.index(name) for name in ("model", "file") if name in grouping), 0)
 
 
@@ -333,7 +291,7 @@ def _group_statistics(
 
 def _line_document(line: MetricLine) -> dict[str, Any]:
     tally, figures = line.tally, line.statistics
-    mean = {"rows": tally.rows, "scored": tally.scored, "mean": tally.mean}
+    mean = {"rows": tally.rows, "scored": len(tally.scores), "mean": tally.mean}
     rest = {
         "mean_empty_as_wrong": tally.mean_empty_as_wrong,
         "share_right": tally.share_right,
@@ -362,12 +320,12 @@ def _table(title: str, columns: Grouping, lines: Sequence[MetricLine]) -> Table:
 
 
 def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[str, Callable[[MetricLine], Value]]]:
-    """Heads of the columns that say something of these lines, each with what makes its cells."""
+    """Yield heads of the columns that say something of these lines, each with what makes its cells."""
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
-    yield "scored", lambda line: count(line.tally.scored)
+    yield "scored", lambda line: count(len(line.tally.scores))
     yield "mean", lambda line: measured(line.tally.mean) if line.statistics is None else estimated(line.statistics.mean)
-    if any(tally.empty for tally in tallies):
+    if any(tally.statuses[Status.EMPTY_PREDICTION] for tally in tallies):
         yield "mean, empty wrong", lambda line: measured(line.tally.mean_empty_as_wrong)
     if baseline := next(
         (paired.baseline[compared_column(columns)] for line in lines if (paired := _paired(line)) is not None), ""
@@ -378,7 +336,7 @@ def _columns(lines: Sequence[MetricLine], columns: Grouping) -> Iterator[tuple[s
         yield "right", lambda line: measured(line.tally.share_right)
     for name in dict.fromkeys(name for tally in tallies for name in tally.parts):
         yield name, lambda line, name=name: measured(line.tally.part_means.get(name, math.nan))  # type: ignore[misc]
-    if any(tally.scored < tally.rows for tally in tallies):
+    if any(len(tally.scores) < tally.rows for tally in tallies):
         yield "without score", lambda line: Value(_shares(line.tally) or "none")
 
 
@@ -387,10 +345,10 @@ def _paired(line: MetricLine) -> PairedDifference | None:
 
 
 def _of_paired(line: MetricLine, cell: Callable[[PairedDifference], Value]) -> Value:
-    """A cell of the difference; blank for a baseline, and where no question is shared."""
+    """Return a cell of the difference; blank for a baseline, and where no question is shared."""
     paired = _paired(line)
     return Value("") if paired is None else cell(paired)
 
 
-def _shares(tally: Tally) -> str:
+def _shares(tally: GroupTally) -> str:
     return ", ".join(f"{share:.1%} {status}" for status, share in tally.shares_without_score.items())

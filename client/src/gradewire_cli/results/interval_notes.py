@@ -44,9 +44,9 @@ class NamedEstimate(NamedTuple):
 
 
 def interval_notes(figures: Iterable[NamedEstimate], order: Iterable[str] = ()) -> list[str]:
-    """How many draws made the intervals of these figures, where there is none, and where many draws are missing.
+    """Return how many draws made the intervals of these figures, where there is none, and where many draws are missing.
 
-    The statistics in `order` are told first, in this order.
+    The statistics in `order` come first, in this order.
     """
     shown = list(figures)
     by_statistic: dict[str, list[Estimate]] = {name: [] for name in order}
@@ -58,7 +58,7 @@ def interval_notes(figures: Iterable[NamedEstimate], order: Iterable[str] = ()) 
 def agreement_interval_notes(
     report: AgreementReport, statistics: Sequence[Statistic], *, levels: Collection[Level] = get_args(Level)
 ) -> list[str]:
-    """`interval_notes` of these statistics of a report, over all rows and at these levels."""
+    """Return `interval_notes` of these statistics of a report, over all rows and at these levels."""
     figures = (
         NamedEstimate(who, TITLES[name], place, each) for who, name, place, each in _figures(report, statistics, levels)
     )
@@ -66,7 +66,7 @@ def agreement_interval_notes(
 
 
 def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
-    """The different numbers of draws that were made for intervals of each statistic, ascending."""
+    """Return the different numbers of draws that were made for intervals of each statistic, ascending."""
     made: dict[Statistic, set[int]] = {}
     for _, name, _, each in _figures(report, ALL_STATISTICS, get_args(Level)):
         if each.resamples:
@@ -77,7 +77,7 @@ def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
 def _figures(
     report: AgreementReport, statistics: Sequence[Statistic], levels: Collection[Level]
 ) -> Iterator[tuple[str, Statistic, str, Estimate]]:
-    """Every figure with an interval: its metric or pair, statistic, rows and estimate."""
+    """Yield every estimate with an interval: its metric or pair, statistic, rows and the estimate itself."""
     several = sum(cell.level == "cell" for cell in report.metrics[0].cells) > 1
     for metric in report.metrics:
         every = metric.cells[-1]
@@ -96,7 +96,7 @@ def _figures(
 
 
 def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
-    """How many draws were made for which statistic, as a sentence; taken from the figures, by name of the statistic."""
+    """Say how many draws were made for which statistic, by the estimates of each statistic."""
     by_count: dict[str, list[str]] = {}
     for name, found in estimates.items():
         if made := {each.resamples + each.undefined for each in found if each.resamples}:
@@ -109,7 +109,7 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
 
 
 def without_interval(figures: Iterable[NamedEstimate]) -> Iterator[str]:
-    """Says which figures have a value but no interval, one line for each reason.
+    """Say which statistics have a value but no interval, one line for each reason.
 
     A place stands alone where nobody has an interval there, else with who has none; statistics stand beside it where
     others have one.
@@ -139,13 +139,13 @@ def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
 
 
 def _of_these(name: str, statistics: Mapping[str, bool]) -> str:
-    """The name, with the statistics that are meant where these are not all."""
+    """Return the name, with the statistics that are meant where these are not all."""
     meant = [statistic for statistic, is_meant in statistics.items() if is_meant]
     return name if len(meant) == len(statistics) else f"{name} ({', '.join(meant)})"
 
 
 def undefined_draws(figures: Iterable[NamedEstimate]) -> Iterator[str]:
-    """Says of which intervals many draws are missing."""
+    """Say of which intervals many draws are missing."""
     missing = [
         f"{_cut(f'{who}, {statistic} of {place}')} ({each.undefined} of {each.resamples + each.undefined})"
         for who, statistic, place, each in figures
@@ -160,6 +160,6 @@ def _cut(name: str) -> str:
 
 
 def _first(places: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
+    """Return the first of them, and how many more there are."""
     more = f" and {len(places) - _SHOWN_PLACES} more" if len(places) > _SHOWN_PLACES else ""
     return "; ".join(places[:_SHOWN_PLACES]) + more

@@ -36,11 +36,19 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "--report": (".html", ".htm"),
     "--html": (".html", ".htm"),
 }
-"""How files of one format only are called; one without a suffix, and a device, may be called anything."""
+"""Suffixes of files of one format only; a file without a suffix, and a device, may have any name."""
+WAY_ON: Final = "--resume goes on from what is there"
+WAY_OUT: Final = "give the same, another --out, or --overwrite"
+_OWNER_BYTES: Final = 300
+_NOT_SYNCED: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
+"""Errors of pipes and devices, which have nothing to sync."""
+_FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
+"""Errors of opening or syncing a folder where the file system, or a folder that may not be read, has no such
+thing: then the file system alone decides when a new name lasts."""
 
 
 def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
-    """Refuses outputs that would destroy a file, cannot be written, or are called like another format.
+    """Refuse outputs that would destroy a file, cannot be written, or are called like another format.
 
     Links of either kind are followed.
 
@@ -79,19 +87,12 @@ def _is_device(path: Path) -> bool:
 
 
 def _regular(path: str | Path) -> os.stat_result | None:
-    """Identity of a regular file; None where there is no file, or a device, which loses nothing."""
+    """Return identity of a regular file; None where there is no file, or a device, which loses nothing."""
     try:
         found = os.fstat(_STDIN_DESCRIPTOR) if str(path) == STDIN else Path(path).stat()
     except OSError:
         return None
     return found if stat.S_ISREG(found.st_mode) else None
-
-
-WAY_ON: Final = "--resume goes on from what is there"
-WAY_OUT: Final = "give the same, another --out, or --overwrite"
-_OWNER_BYTES: Final = 300
-_NOT_SYNCED: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
-"""Errors of pipes and devices, which have nothing to sync."""
 
 
 def files_of(path: Path) -> tuple[Path, Path, Path, Path]:
@@ -204,11 +205,6 @@ def _is_file(path: Path, opened: int) -> bool:
         return False
 
 
-_FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
-"""What opening or syncing a folder fails with where the file system, or a folder that may not be read, has no such
-thing: then the file system alone decides when a new name lasts."""
-
-
 @contextlib.contextmanager
 def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
     """Give the name to write a file under, and the file its own name then: all or nothing, power cuts included.
@@ -235,7 +231,7 @@ def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes the names in a folder last."""
+    """Make the names in a folder last."""
     if sys.platform == "win32":  # has folders that cannot be opened, and journals names
         return
     try:

@@ -1,20 +1,30 @@
-"""The record of a run: its inputs, versions, metric lines, costs, times and machine."""
+"""The record of a run (inputs, versions, metric lines, costs, times, machine), and the JSON file that holds it."""
 
-import hashlib
-import importlib.metadata
+import json
 import os
-import platform
-import stat
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import unquote
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from gradewire_proto.v1 import scoring_pb2
+from gradewire_cli.results.journal import replacing
+from gradewire_cli.results.tables import plain
+
+FORMAT: Final = "gradewire-manifest/1"
+"""First field of the file. The number grows where an older gradewire would misread a newer file; a field that is added
+does not change it, and is kept in `RunManifest.others`."""
+_OTHERS: Final = "others"
+_JSON_NAMES: Final[Mapping[type, str]] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    types.NoneType: "null",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +61,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCounts:
-    """What became of the rows, those of earlier runs that were kept included.
+    """Rows by their outcome, those of earlier runs that were kept included.
 
     Attributes:
         rows: In the output.
@@ -72,7 +82,7 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What the judges of this run took.
+    """Tokens and price of the judges of this run.
 
     Attributes:
         read_tokens: Tokens that they read.
@@ -108,7 +118,7 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Where the command ran; a server may be elsewhere.
+    """The machine on which the command ran; a server may be elsewhere.
 
     Attributes:
         processor: Its name, as the system has it.
@@ -129,7 +139,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunManifest:
-    """What a run was made from, with and by.
+    """The record of a run.
 
     Attributes:
         command: Of gradewire, for instance "score" or "bench load".
@@ -148,7 +158,7 @@ class RunManifest:
         machine: Where the command ran.
         reproduce: A command line that gives the same again, without secrets; "" where there is none.
         notes: What people should know of the input, in sentences.
-        results: Figures of the command itself; values as JSON has them.
+        results: Statistics of the command itself; values as JSON has them.
         others: Fields of a file that a newer gradewire wrote, kept as they are.
     """
 
@@ -171,111 +181,97 @@ class RunManifest:
     others: Mapping[str, Any] = field(default_factory=dict)
 
 
-_CPU_INFO = Path("/proc/cpuinfo")
+class ManifestError(ValueError):
+    """A file is no manifest that this version can read."""
 
 
-def _load() -> float | None:
-    # Windows has none.
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-
-
-def _cpu_s() -> float:
-    return sum(os.times()[:4])
-
-
-@dataclass(frozen=True, slots=True)
-class RunClock:
-    """Made where a run begins."""
-
-    _began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    _began_s: float = field(default_factory=time.monotonic)
-    _cpu_s: float = field(default_factory=_cpu_s)
-    _load: float | None = field(default_factory=_load)
-
-    def times(self) -> RunTimes:
-        """What the run took until now."""
-        return RunTimes(
-            began_at=self._began_at.isoformat(timespec="seconds"),
-            wall_s=time.monotonic() - self._began_s,
-            cpu_s=_cpu_s() - self._cpu_s,
-        )
-
-    def machine(self) -> Machine:
-        """This machine, with its load before the run and now."""
-        return Machine(
-            processor=_processor(),
-            cores=usable_cores(),
-            memory_bytes=_memory_bytes(),
-            system=f"{platform.system()} {platform.release()} {platform.machine()}",
-            load_before=self._load,
-            load_after=_load(),
-        )
-
-
-def _processor() -> str:
-    with suppress(OSError):
-        for line in _CPU_INFO.read_text(errors="replace").splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == "model name":
-                return value.strip()
-    return platform.processor() or platform.machine()
-
-
-def usable_cores() -> int:
-    """Logical cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _memory_bytes() -> int | None:
-    with suppress(ValueError, OSError, AttributeError):  # names that this system does not have
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return None
-
-
-_PROMPT: Final = "prompt"
-_REFERENCE_SET: Final = "reference_set"
-
-
-def manifest_path(output: Path) -> Path:
-    """Where the manifest of an output stands: OUTPUT.manifest.json beside it, or manifest.json in a folder of parts."""
-    if output.is_dir():
-        return output / "manifest.json"
-    return output.with_name(f"{output.name}.manifest.json")
-
-
-def file_digest(path: str | Path) -> InputDigest:
-    """Size and SHA-256 of a file; what is no regular file on this machine is only named, for it may be read once.
+def write_manifest(path: Path, manifest: RunManifest) -> None:
+    """Write a manifest, all or nothing: a reader sees the old file or the whole new one.
 
     Raises:
-        OSError: It is there and cannot be read.
+        OSError: The file cannot be written.
+        TypeError: As `encode_manifest`.
     """
-    file = Path(path)
-    if not file.exists() or not stat.S_ISREG(file.stat().st_mode):
-        return InputDigest(path=str(path))
-    with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256")
-        return InputDigest(path=str(path), bytes=stream.tell(), sha256=digest.hexdigest())
+    text = encode_manifest(manifest)
+    with replacing(path, unfinished=path.with_name(f".{path.name}.{os.getpid()}.new")) as unfinished:
+        unfinished.write_bytes(text)
 
 
-def versions(server: str = "") -> Versions:
-    """Versions of this client, of a server that it has asked, and of the protocol between them."""
-    return Versions(
-        gradewire=importlib.metadata.version("gradewire"),
-        server=server,
-        protocol=scoring_pb2.DESCRIPTOR.package,
-        python=platform.python_version(),
-    )
+def encode_manifest(manifest: RunManifest) -> bytes:
+    """Return the content of a manifest's file; NaN and infinities become null.
+
+    Raises:
+        TypeError: A value of `parameters` or `results` is nothing that JSON has.
+    """
+    document = {"format": FORMAT, **plain(manifest)}
+    document |= document.pop(_OTHERS)
+    return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(errors="replace")
 
 
-def pinned_names(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Models and prompts that metric lines name with a digest, as NAME@DIGEST, each once and in their order."""
-    models: dict[str, None] = {}
-    prompts: dict[str, None] = {}
-    for line in lines:
-        for pair in line.partition("?")[2].split("&"):
-            name, _, value = pair.partition("=")
-            if "@" in value and name != _REFERENCE_SET:
-                (prompts if name == _PROMPT else models)[unquote(value)] = None
-    return list(models), list(prompts)
+def read_manifest(path: Path) -> RunManifest:
+    """Read a manifest.
+
+    Raises:
+        ManifestError: It is none, of a format that this version does not know, or a field is not what it has to be.
+        OSError: The file cannot be read.
+    """
+    return decode_manifest(path.read_bytes(), str(path))
+
+
+def decode_manifest(text: bytes, path: str) -> RunManifest:
+    """Read the content of a manifest's file, which errors call `path`; raises ManifestError as `read_manifest`."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ManifestError(f"{path} is no manifest of gradewire: it is not JSON") from error
+    written = document.get("format") if isinstance(document, dict) else None
+    if not isinstance(written, str) or written.partition("/")[0] != FORMAT.partition("/")[0]:
+        raise ManifestError(f"{path} is no manifest of gradewire: its format is not {FORMAT}")
+    if written != FORMAT:
+        raise ManifestError(f"{path} is of format {written}, and this gradewire reads {FORMAT}: install a newer one")
+    known = {each.name for each in fields(RunManifest)}
+    others = {name: value for name, value in document.items() if name not in known and name != "format"}
+    own = {name: value for name, value in document.items() if name in known}
+    try:
+        manifest = _read(RunManifest, {**own, _OTHERS: others}, "")
+    except ValueError as error:
+        raise ManifestError(f"{path}: {error}") from error
+    assert isinstance(manifest, RunManifest)  # noqa: S101 - the kind that was asked for
+    return manifest
+
+
+def _read(kind: Any, value: Any, name: str) -> Any:
+    """Return a value of this type from JSON; raises ValueError, which names the field."""
+    origin, of = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if origin in {Union, types.UnionType}:
+        return None if value is None else _read(next(one for one in of if one is not types.NoneType), value, name)
+    if is_dataclass(kind):
+        return _read_fields(kind, _checked(dict, value, name), name)
+    if origin is not None and issubclass(origin, Mapping):
+        return {key: _read(of[1], inner, f"{name}.{key}") for key, inner in _checked(dict, value, name).items()}
+    if origin is not None and issubclass(origin, Sequence):
+        return tuple(_read(of[0], inner, f"{name}[{place}]") for place, inner in enumerate(_checked(list, value, name)))
+    if kind is float and type(value) is int:  # JSON may have it without a fraction
+        if abs(value) > sys.float_info.max:
+            raise ValueError(f"{name} is a whole number that is too large")
+        value = float(value)
+    return _checked(kind, value, name)
+
+
+def _read_fields(kind: Any, document: Mapping[str, Any], name: str) -> Any:
+    hints, values = get_type_hints(kind), {}
+    for each in fields(kind):
+        place = f"{name}.{each.name}" if name else each.name
+        if each.name in document:
+            values[each.name] = _read(hints[each.name], document[each.name], place)
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise ValueError(f"it has no {place}")
+    return kind(**values)
+
+
+def _checked(kind: type, value: Any, name: str) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{name} is {_JSON_NAMES[type(value)]} and has to be {_JSON_NAMES[kind]}")
+    return value

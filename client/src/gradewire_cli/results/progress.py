@@ -19,12 +19,12 @@ class Progress(Protocol):
     """Shows how many rows are done."""
 
     def done(self, rows: int, note: str = "") -> None:
-        """Shows that `rows` are done in all, with a further `note`."""
+        """Show that `rows` are done in all, with a further `note`."""
         ...
 
 
 def rows_per_second(rate: float) -> str:
-    """A rate for people, also where a row takes seconds."""
+    """Return a rate for people, also where a row takes seconds."""
     return f"{rate:.0f} rows/s" if rate >= 10 else f"{rate:.2g} rows/s"
 
 
@@ -32,7 +32,7 @@ def rows_per_second(rate: float) -> str:
 def progress(
     label: str, total: int | None, *, quiet: bool, rows_on_stdout: bool = False, already: int = 0
 ) -> Iterator[Progress]:
-    """Shows how far a run is, on stderr: a bar on a terminal, else a line every `LINE_INTERVAL_S`.
+    """Show how far a run is, on stderr: a bar on a terminal, else a line every `LINE_INTERVAL_S`.
 
     Args:
         label: What is done.
@@ -52,7 +52,7 @@ def progress(
 
 class _Silent:
     def done(self, rows: int, note: str = "") -> None:
-        """Nothing to show."""
+        """Show nothing."""
 
 
 class _Lines:

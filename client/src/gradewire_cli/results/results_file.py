@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from gradewire.results import Status
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.results.journal import Journal, files_of, replacing, whole_lines
-from gradewire_cli.results.table_formats import plain
+from gradewire_cli.results.tables import plain
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.row import Row, result_key
 from gradewire_proto.wire_rules import current, split_pin
@@ -27,16 +27,19 @@ from gradewire_proto.wire_rules import current, split_pin
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
 """That say which corpus weights are counted over: of cider, of bertscore."""
 _NAMING: Final = ("line", "decided_by")
-"""Of a result, what begins with a metric's name."""
+"""Fields of a result that begin with a metric's name."""
+# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
+BINARY_METRICS = frozenset({"exact_match", "easy_match"})
+_OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
 
 
 def lines_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """The lines that a row of an output has, by label; none in a row behind the first."""
+    """Return the lines that a row of an output has, by label; none in a row behind the first."""
     return {label: result["line"] for label, result in row["scores"].items() if "line" in result}
 
 
 def with_current_names(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with the names that metrics have now: in labels, in lines, and where a result says who decided."""
+    """Return the row with the names that metrics have now: in labels, in lines, and where a result says who decided."""
     scores = {
         current(label): {**result, **{key: current(result[key]) for key in _NAMING if key in result}}
         for label, result in row["scores"].items()
@@ -45,13 +48,13 @@ def with_current_names(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_lines(row: Mapping[str, Any], lines: Mapping[str, str]) -> dict[str, Any]:
-    """The row with the lines of its metrics; those that it has itself stay."""
+    """Return the row with the lines of its metrics; those that it has itself stay."""
     known = {label: {"line": lines[label]} if label in lines else {} for label in row["scores"]}
     return {**row, "scores": {label: {**result, **known[label]} | result for label, result in row["scores"].items()}}
 
 
 def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row without the lines of its metrics."""
+    """Return the row without the lines of its metrics."""
     scores = {
         label: {key: value for key, value in result.items() if key != "line"} for label, result in row["scores"].items()
     }
@@ -59,7 +62,7 @@ def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
-    """Refuses to mix scores of different definitions: those of a row of an output file, and what a run computes.
+    """Refuse to mix scores of different definitions: those of a row of an output file, and what a run computes.
 
     Lines of one text may still mean two corpora: of a set that grows, where its content is not named.
 
@@ -98,7 +101,7 @@ def _difference(there: str, here: str) -> list[str]:
 
 
 def line_parts(line: str) -> dict[str, str]:
-    """What a metric line says: preset, version, and each parameter by its name."""
+    """Return what a metric line says: preset, version, and each parameter by its name."""
     definition, _, version = line.partition("?")[0].partition("/")
     return {"preset": definition.partition(":")[2], "version": version, **_parameters(line)}
 
@@ -108,14 +111,14 @@ def _parameters(line: str) -> dict[str, str]:
 
 
 def counts_over_unknown(line: str) -> bool:
-    """Whether a metric counts over a prepared corpus that its line does not name by content, so that it may grow."""
+    """Tell whether a metric counts over a prepared corpus that may grow, for its line names no content."""
     parameters = _parameters(line)
     counts = any(parameters.get(name) == "prepared" for name in CORPUS_PARAMETERS)
     return counts and not split_pin(unquote(parameters.get("reference_set", "")))[1]
 
 
 def encode_row(row: Mapping[str, Any]) -> bytes:
-    """One line of JSON; readable letters, but for lone surrogates, which UTF-8 cannot hold.
+    """Return one line of JSON; readable letters, but for lone surrogates, which UTF-8 cannot hold.
 
     A kept column may hold NaN or an infinity, which JSON does not have: they become null.
     """
@@ -123,20 +126,20 @@ def encode_row(row: Mapping[str, Any]) -> bytes:
         text = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
         text = json.dumps(plain(row), ensure_ascii=False, default=str, allow_nan=False)
-    # As a surrogate is escaped here, so it is in JSON.
+    # JSON escapes a surrogate in the same way.
     return text.encode(errors="backslashreplace") + b"\n"
 
 
 def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
-    """Rows of an output; the first row of all has the lines of its metrics, which are those of the others too."""
+    """Encode rows of an output; the first row of all has the lines of the metrics of all rows."""
     return b"".join(encode_row(row if first and place == 0 else without_lines(row)) for place, row in enumerate(rows))
 
 
 def output_files(output: Path) -> list[Path]:
-    """Files with the rows of an output: itself, or the parts of a folder that `gradewire bulk` wrote, in order."""
+    """Return the files of an output: itself, or in order the parts of a folder that `gradewire bulk` wrote."""
     if not output.is_dir():
         return [output]
-    # Where a part was scored again both may be there, and "done" comes before "unanswered".
+    # Both may be there if a part was scored again, and "done" comes before "unanswered".
     found: dict[str, Path] = {}
     for part in sorted(output.glob("part-*.jsonl")):
         found.setdefault(part.name.partition(".")[0], part)
@@ -144,7 +147,7 @@ def output_files(output: Path) -> list[Path]:
 
 
 def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of an output file with their end (offset in bytes); a torn last line is left out.
+    """Yield rows of an output file with their end (offset in bytes); a torn last line is left out.
 
     Every row has the lines of its metrics, which stand in the first row of a file alone; metrics have the names that
     they have now.
@@ -167,7 +170,7 @@ def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def former_labels(path: Path) -> list[str]:
-    """Labels in the first row of an output file that have another name now; none where there is no whole row."""
+    """Return labels in the first row of an output file that have another name now; none where there is no whole row."""
     with path.open("rb") as stream:
         line = stream.readline()
     try:
@@ -177,7 +180,7 @@ def former_labels(path: Path) -> list[str]:
 
 
 def _refuse_former(path: Path, labels: Iterable[str]) -> None:
-    """Refuses an output in which a metric has a former name; raises `InputError`."""
+    """Refuse an output in which a metric has a former name; raises `InputError`."""
     former = [label for label in labels if current(label) != label]
     if former:
         now = ", ".join(f"{label} is called {current(label)} now" for label in former)
@@ -188,17 +191,13 @@ def _refuse_former(path: Path, labels: Iterable[str]) -> None:
 
 
 def count_results(path: Path) -> int:
-    """Rows of an output file as it stands: whole lines, even where one is no output row."""
+    """Return rows of an output file as it stands: whole lines, even where one is no output row."""
     with path.open("rb") as stream:
         return sum(1 for _ in whole_lines(stream))
 
 
-# Output files from before results said `correct` have these metrics, whose score is itself a verdict.
-BINARY_METRICS = frozenset({"exact_match", "easy_match"})
-
-
 def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
-    """Whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too.
+    """Tell whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too.
 
     Args:
         label: The metric's label; NAME, NAME:PRESET or a line.
@@ -213,15 +212,8 @@ def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
 
 
 def may_pass(row: Mapping[str, Any]) -> bool:
-    """Whether a result of the row failed for want of a server or of time, so that trying again may help."""
+    """Tell whether a result of the row failed for want of a server or of time, so that trying again may help."""
     return any(Status(score["status"]).may_pass for score in row["scores"].values())
-
-
-_OTHER_INPUT = "it was made from another input; give that, another --out, or --overwrite"
-
-
-def _results_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    return read_results(path) if path.exists() else iter(())
 
 
 def _was_unreadable(row: Mapping[str, Any]) -> bool:
@@ -250,7 +242,7 @@ class ResultsFile:
 
     @property
     def aside_path(self) -> Path:
-        """Where good rows wait that stand behind rows to be scored again."""
+        """The file in which good rows wait that stand behind rows to be scored again."""
         return files_of(self.path)[1]
 
     def __enter__(self) -> Self:
@@ -263,7 +255,7 @@ class ResultsFile:
         self._journal.__exit__(*error)
 
     def create(self) -> None:
-        """Begins an empty file in place of what is there.
+        """Begin an empty file in place of what is there.
 
         Raises:
             InputError: It cannot be written.
@@ -295,7 +287,7 @@ class ResultsFile:
         *,
         input_rows: int | None = None,
     ) -> Iterable[Row]:
-        """Finds the rows that are done; changes nothing where it refuses.
+        """Find the rows that are done; changes nothing where it refuses.
 
         Args:
             rows: Rows of the input from the first; read as far as the file agrees with them.
@@ -311,23 +303,29 @@ class ResultsFile:
             InputError: The file was made with something else, from another input, or cannot be written.
         """
         pending: list[Row] = []
-        end = 0
+        finished: dict[tuple[int, str], tuple[Path, int]] = {}
+        end, agrees = 0, True
         self._lines = lines
         with named_errors(self.path):
             self._check_names()
-            for row_end, result in _results_of(self.path):
-                check_lines(self.path, result, lines)
-                row = next(rows, None)
-                if row is None:
-                    raise InputError(f"{self.path} has more rows than the input: {_OTHER_INPUT}")
-                if row.key != result_key(result) or may_pass(result):
+            for source, begin, row_end, result in self._there():
+                agrees = agrees and source == self.path
+                if agrees:
+                    check_lines(source, result, lines)
+                    row = next(rows, None)
+                    if row is None:
+                        raise InputError(f"{self.path} has more rows than the input: {_OTHER_INPUT}")
+                    if row.key == result_key(result) and not may_pass(result):
+                        keep(row, result)
+                        self.resumed_rows += 1
+                        end = row_end
+                        continue
                     self._check_columns(row, result)
                     pending.append(row)
-                    break
-                keep(row, result)
-                self.resumed_rows += 1
-                end = row_end
-            finished = self._finished(end, lines)
+                    agrees = False
+                if not may_pass(result):
+                    check_lines(source, result, lines)
+                    finished.setdefault(result_key(result), (source, begin))
             self._check_input(finished, input_rows)
             if finished and not self.resumed_rows:
                 pending.extend(self._rows_to_the_first_done(pending, rows, finished))
@@ -341,23 +339,19 @@ class ResultsFile:
             self._has_first = end > 0
         return pending
 
+    def _there(self) -> Iterator[tuple[Path, int, int, dict[str, Any]]]:
+        """Yield the results of the file, then those of FILE.resume, each with its file, begin and end in bytes."""
+        for source in filter(Path.exists, (self.path, self.aside_path)):
+            begin = 0
+            for end, result in read_results(source):
+                yield source, begin, end, result
+                begin = end
+
     def _check_names(self) -> None:
-        """Refuses a file in which a metric has a former name: the rows to come would not be called like its own."""
+        """Refuse a file in which a metric has a former name: the rows to come would not be called like its own."""
         for path in (self.path, self.aside_path):
             if path.exists():
                 _refuse_former(path, former_labels(path))
-
-    def _finished(self, end: int, lines: Mapping[str, str]) -> dict[tuple[int, str], tuple[Path, int]]:
-        """Good rows behind `end` and in FILE.resume: where each stands, by `Row.key`."""
-        found: dict[tuple[int, str], tuple[Path, int]] = {}
-        for source in (self.path, self.aside_path):
-            begin = 0
-            for row_end, result in _results_of(source):
-                if not (source == self.path and row_end <= end) and not may_pass(result):
-                    check_lines(source, result, lines)
-                    found.setdefault(result_key(result), (source, begin))
-                begin = row_end
-        return found
 
     def _check_columns(self, row: Row, result: Mapping[str, Any]) -> None:
         # A line that could not be read, now or then, has no columns, whatever was to be kept.
@@ -382,7 +376,7 @@ class ResultsFile:
     def _rows_to_the_first_done(
         self, read: Iterable[Row], rows: Iterator[Row], finished: Mapping[tuple[int, str], object]
     ) -> list[Row]:
-        """Reads on until a row of the input is one of the file; a file that shares none belongs to another input."""
+        """Read on until a row of the input is one of the file; a file that shares none belongs to another input."""
         last = max(index for index, _ in finished)
         if any(row.key in finished for row in read):
             return []
@@ -398,7 +392,7 @@ class ResultsFile:
         )
 
     def _gather(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
-        """Writes the rows that stand at these places into FILE.resume."""
+        """Write the rows that stand at these places into FILE.resume."""
         self._aside = {}
         with contextlib.ExitStack() as stack:
             sources = {source: stack.enter_context(source.open("rb")) for source in {at[0] for at in places.values()}}
@@ -412,7 +406,7 @@ class ResultsFile:
                     self._aside[key] = at
 
     def waiting(self, row: Row) -> dict[str, Any] | None:
-        """The result of a row that waits in FILE.resume, if it is there and of the same content."""
+        """Return the result of a row that waits in FILE.resume, if it is there and of the same content."""
         offset = self._aside.get(row.key)
         if offset is None or self._aside_stream is None:
             return None
@@ -420,7 +414,7 @@ class ResultsFile:
         return with_lines(json.loads(self._aside_stream.readline()), self._lines)
 
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Appends rows and flushes them.
+        """Append rows and flush them.
 
         Raises:
             InputError: The file cannot be written, for instance because the disk is full.
@@ -430,7 +424,7 @@ class ResultsFile:
         self._has_first = self._has_first or bool(listed)
 
     def finish(self) -> str:
-        """Ends the file after its last row.
+        """End the file after its last row.
 
         Returns:
             What is to be said of rows of an earlier run that are not in the file now, because no row of the input is

@@ -3,135 +3,32 @@
 from __future__ import annotations
 
 import importlib.metadata
-import math
 import shlex
 import sys
-from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from random import Random
-from statistics import fmean, quantiles, stdev
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire.metrics import Correctness
 from gradewire.results import MetricScore, ScoreWarning, Status
-from gradewire_cli.options.common import FailOn, JudgePrices, written
-from gradewire_cli.results.judge_summary import CascadeTally, JudgeTally, asks_judge, is_cascade
+from gradewire_cli.options.common import FailOn, written
 from gradewire_cli.results.progress import rows_per_second
-from gradewire_cli.results.results_file import verdict
 from gradewire_cli.results.tables import number, print_table, print_tables
+from gradewire_cli.results.tallies import CascadeTally, JudgeTally, MetricTally, asks_judge, is_cascade
 from gradewire_cli.rows.formats import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from gradewire_cli.options.judge import JudgePrices
     from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
 
-
-RESAMPLES = 2000
-# From so many rows on the bootstrap of a mean and its normal interval agree to all printed digits.
-NORMAL_FROM_ROWS = 500
-
-
-@dataclass(slots=True)
-class MetricTally:
-    """One metric over the rows so far.
-
-    Attributes:
-        line: What reproduces it.
-        scores: Scores of the rows that have one.
-        verdicts: Number of rows by verdict, those without one left out.
-        certain: The same without verdicts that are not to be trusted (UNCERTAIN).
-        statuses: Number of rows by status.
-        warnings: Number of rows by warning.
-        examples: First message of each status, with the row's id.
-        judge: What its judge did; None for a metric that asks none.
-        cascade: Who decided; None for all metrics but auto.
-    """
-
-    line: str = ""
-    scores: array[float] = field(default_factory=lambda: array("d"))
-    verdicts: Counter[bool] = field(default_factory=Counter)
-    certain: Counter[bool] = field(default_factory=Counter)
-    statuses: Counter[str] = field(default_factory=Counter)
-    warnings: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, tuple[str, str]] = field(default_factory=dict)
-    judge: JudgeTally | None = None
-    cascade: CascadeTally | None = None
-
-    def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
-        """Takes in one result, of the row with this id; `row` itself tells `auto` which rows are alike."""
-        self.line = self.line or result.get("line", "")
-        self.statuses[result["status"]] += 1
-        self.warnings.update(result.get("warnings", ()))
-        if self.cascade is not None:
-            self.cascade.add(result, row)
-        if result["score"] is None:
-            self.examples.setdefault(result["status"], (identifier, result.get("message", "")))
-            return
-        self.scores.append(result["score"])
-        judged = verdict(label, result)
-        if judged is not None:
-            self.verdicts[judged] += 1
-            self.certain[judged] += ScoreWarning.UNCERTAIN not in result.get("warnings", ())
-
-    @property
-    def mean(self) -> float:
-        """Mean over scored rows, NaN without any."""
-        return fmean(self.scores) if self.scores else math.nan
-
-    @property
-    def mean_empty_as_wrong(self) -> float:
-        """The same with every empty prediction counted as 0."""
-        rows = len(self.scores) + self.statuses[Status.EMPTY_PREDICTION]
-        return math.fsum(self.scores) / rows if rows else math.nan
-
-    @property
-    def share_right(self) -> float:
-        """Share of rows called right among those with a verdict, NaN without any."""
-        return _share_right(self.verdicts)
-
-    @property
-    def uncertain(self) -> int:
-        """Rows whose verdict is not to be trusted."""
-        return self.verdicts.total() - self.certain.total()
-
-    @property
-    def share_right_certain(self) -> float:
-        """As `share_right`, of the verdicts that are to be trusted."""
-        return _share_right(self.certain)
-
-    @property
-    def failures(self) -> dict[str, int]:
-        """Rows without a score, by status."""
-        return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
-
-    def summary(self, label: str, note: str = "") -> str:
-        """One line for people: what reproduces the metric, a note on that, and how many rows have no score."""
-        failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
-        return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
-
-    def interval(self) -> tuple[float, float] | None:
-        """95 % bootstrap interval of the mean over rows; None for fewer than two scored rows."""
-        rows = len(self.scores)
-        if rows < 2:
-            return None
-        if rows >= NORMAL_FROM_ROWS:
-            half = 1.959964 * stdev(self.scores) / math.sqrt(rows)
-            return self.mean - half, self.mean + half
-        random = Random(0)  # noqa: S311 - draws rows, hides nothing
-        means = [math.fsum(random.choices(self.scores, k=rows)) / rows for _ in range(RESAMPLES)]
-        cuts = quantiles(means, n=40, method="inclusive")
-        return cuts[0], cuts[-1]
-
-
-def _share_right(verdicts: Counter[bool]) -> float:
-    total = verdicts.total()
-    return verdicts[True] / total if total else math.nan
+# Less than this between a mean and a share of rows misleads nobody.
+_FAR = 0.05
 
 
 @dataclass(slots=True)
@@ -162,13 +59,13 @@ class Summary:
         self.unscored_rows += bool(statuses - {Status.OK})
 
     def fails(self, on: FailOn) -> bool:
-        """Whether there is a row on which --fail-on has the command fail."""
+        """Tell whether there is a row on which --fail-on has the command fail."""
         return {"failure": self.failed_rows, "no-score": self.unscored_rows, "never": 0}[on] > 0
 
     def add(
         self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None, *, row: Row | None = None
     ) -> None:
-        """Takes in an output row, what it cost where that is known, and the row that it is of."""
+        """Take in an output row, what it cost where that is known, and the row that it is of."""
         self.count({result["status"] for result in output["scores"].values()})
         for label, result in output["scores"].items():
             tally = self.metrics.get(label)
@@ -189,12 +86,8 @@ class Summary:
                 self.seconds[name] += getattr(timing, f"{name}_s")
 
 
-# Less than this between a mean and a share of rows misleads nobody.
-_FAR = 0.05
-
-
 def remarks(summary: Summary) -> Iterator[str]:
-    """A sentence where means lie far from shares of right answers, and the next step for verdicts nobody fitted."""
+    """Yield a sentence on means far from the share of right answers, and the next step for unfitted verdicts."""
     misleading = [
         f"{label} calls {tally.share_right:.1%} of the rows right, and its mean is {tally.mean:.3f}"
         for label, tally in summary.metrics.items()
@@ -222,7 +115,7 @@ def _is_probability(tally: MetricTally) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """What is told of a run beside its scores.
+    """Facts of a run beside its scores.
 
     Attributes:
         command: What gives the same scores again; empty where there are none.
@@ -231,7 +124,7 @@ class RunFacts:
         scored_rows: Rows of this run.
         wall_s: Seconds that this run took.
         notes: What people should know of the input's cells, in sentences.
-        by: Figures by the values of columns.
+        by: Statistics by the values of columns.
     """
 
     command: str
@@ -244,7 +137,7 @@ class RunFacts:
 
 
 def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
-    """The summary for --summary-json: figures of all rows, those of earlier runs included; NaN becomes null."""
+    """Return the summary for --summary-json: figures of all rows, those of earlier runs included; NaN becomes null."""
     return {
         "rows": summary.rows,
         "failed_rows": summary.failed_rows,
@@ -302,7 +195,7 @@ def _print_groups(by: Sequence[Breakdown]) -> None:
 
 
 def print_summary(summary: Summary, run: RunFacts) -> None:
-    """Prints the summary of all rows, those of earlier runs included."""
+    """Print the summary of all rows, those of earlier runs included."""
     _print_means(summary)
     _print_groups(run.by)
     for labels, text in _notes(summary):
@@ -340,14 +233,14 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
 
 def _uncertain_text(tally: MetricTally) -> str:
     judged = tally.verdicts.total()
-    told = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}): have them looked at"
+    text = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}): have them looked at"
     return (
-        told if tally.uncertain == judged else f"{told}; share right of the others {number(tally.share_right_certain)}"
+        text if tally.uncertain == judged else f"{text}; share right of the others {number(tally.share_right_certain)}"
     )
 
 
 def _notes(summary: Summary) -> list[tuple[list[str], str]]:
-    """Failures and warnings, each once, with all metrics of which it holds."""
+    """Return failures and warnings, each once, with all metrics of which it holds."""
     labels: dict[str, list[str]] = {}
     for label, tally in summary.metrics.items():
         texts = [

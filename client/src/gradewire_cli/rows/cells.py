@@ -7,14 +7,16 @@ import math
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gradewire._rows import UnreadableValueError, is_missing, is_of_numbers, plain, text_of, texts_of, unpacked_list
 from gradewire_cli.problems import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
     from gradewire_cli.rows.formats import Record
 
 _WORDS = {
@@ -32,7 +34,7 @@ _BROKEN_LIST: Final = re.compile(r"""\A\[\s*(['"]|nan\b|None\b|np\.).*\]\Z""", r
 _CHUNK_ROWS: Final = 1024
 _SHOWN: Final = 60
 _MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
-"""What is written where there is nothing, and answered as well."""
+"""Words that say that there is nothing, and that are answers as well."""
 _MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _CHANGED: Final = {
     "dates that a spreadsheet made": re.compile(
@@ -46,8 +48,6 @@ _ENTITY: Final = re.compile(r"&#?\w+;")
 _ARRAY: Final = re.compile(r"\A(\{[^{}:]*\}|\[.*\]|\d+ +\S.*\ndtype: \w+)\Z", re.DOTALL)
 """Lists of databases, lists in other forms, and series as table libraries print them."""
 _TRUTH: Final = frozenset({"True", "False", "TRUE", "FALSE"})
-
-_Cells: TypeAlias = Mapping[str, Sequence[str]]
 
 
 @dataclass(slots=True)
@@ -63,12 +63,12 @@ class LeftOut:
     first: dict[str, str] = field(default_factory=dict)
 
     def add(self, reason: str, place: str) -> None:
-        """Counts one more."""
+        """Count one more."""
         self.counts[reason] += 1
         self.first.setdefault(reason, place)
 
     def sentences(self, what: str) -> list[str]:
-        """A sentence for each reason; `what` was left out, in the plural."""
+        """Return a sentence for each reason; `what` was left out, in the plural."""
         return [
             f"{count} {what} were left out: {reason} (first at {self.first[reason]})"
             for reason, count in self.counts.items()
@@ -77,7 +77,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """What people said of a row.
+    """The labels of a row.
 
     Attributes:
         value: The row's own label, else the mean of its annotators; None where there is none or it cannot be read.
@@ -91,7 +91,7 @@ class HumanLabel:
 
 
 def read_label_map(text: str) -> dict[str, float]:
-    """Reads --label-map: WORD=NUMBER,WORD=NUMBER; words in small letters.
+    """Read --label-map: WORD=NUMBER,WORD=NUMBER; words in small letters.
 
     Raises:
         InputError: It cannot be understood.
@@ -110,7 +110,7 @@ def read_label_map(text: str) -> dict[str, float]:
 
 
 def read_labels(own: Any, listed: Any, words: Mapping[str, float] = NO_WORDS) -> HumanLabel:
-    """Reads the labels of a row.
+    """Read the labels of a row.
 
     Args:
         own: Cell of the label: a number, a truth value, a word such as yes or incorrect, a text of these, or a list of
@@ -149,7 +149,7 @@ def _read(cell: Any, words: Mapping[str, float]) -> float | list[float | None] |
 
 
 def _number(value: Any, words: Mapping[str, float]) -> float | None:
-    """A label as a number, None where there is none; ValueError or OverflowError where it is no finite one."""
+    """Return a label as a number, None where there is none; ValueError or OverflowError where it is no finite one."""
     value = plain(value)
     text = str(value).strip().lower()
     if not text or is_missing(value):
@@ -176,7 +176,7 @@ def _is_number(text: str) -> bool:
 
 
 def unpacked(cell: Any, *, brackets: str = "[") -> Any:
-    """The list, or the JSON, of a cell that begins with one of these brackets; any other cell as it is."""
+    """Return the list, or the JSON, of a cell that begins with one of these brackets; any other cell as it is."""
     if not isinstance(cell, str):
         return cell
     if "[" in brackets and (listed := unpacked_list(cell)) is not None:
@@ -191,7 +191,7 @@ def unpacked(cell: Any, *, brackets: str = "[") -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """How the cells of one file are read.
+    """Rules by which the cells of one file are read.
 
     Attributes:
         only_texts: The format has nothing but texts.
@@ -206,7 +206,7 @@ class CellReading:
     whole_number_columns: Collection[str] = field(default_factory=frozenset)
 
     def value(self, column: str, value: Any) -> Any:
-        """The value of a cell, None where it holds nothing.
+        """Return the value of a cell, None where it holds nothing.
 
         Raises:
             UnreadableValueError: A spreadsheet could not compute it.
@@ -227,11 +227,11 @@ class CellReading:
         return text.removesuffix(".0") if column in self.whole_number_columns and WHOLE_FLOAT.match(text) else value
 
     def text(self, column: str, value: Any) -> str | None:
-        """The text of a cell; raises UnreadableValueError where it has none that is certain."""
+        """Return the text of a cell; raises UnreadableValueError where it has none that is certain."""
         return text_of(self.value(column, value))
 
     def texts(self, column: str, value: Any) -> list[str | None] | None:
-        """The texts of a cell that may hold several; raises UnreadableValueError where they are not certain."""
+        """Return the texts of a cell that may hold several; raises UnreadableValueError where they are not certain."""
         value = self.value(column, value)
         if value == "" and self.only_texts:
             return []
@@ -244,7 +244,7 @@ class CellReading:
 
 
 def reading_of(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], options: CellReading) -> CellReading:
-    """What the first rows of a file tell of all: which columns are of numbers that a table library made floats."""
+    """Find the columns whose numbers a table library made floats, by the first rows of a file."""
     whole = frozenset(column for column in columns if options.only_texts and _is_whole(rows, column))
     return CellReading(options.only_texts, options.separator, options.missing, whole)
 
@@ -255,12 +255,12 @@ def _is_whole(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
     return any(map(WHOLE_FLOAT.match, there)) and all(map(_FLOAT.match, there))
 
 
-class _Note(NamedTuple):
-    """A note on a column; of one kind it is told once."""
+class _Column(NamedTuple):
+    """A column of some rows: its values, and those of them that are texts, without empty ones."""
 
-    column: str
-    kind: str
-    text: str
+    name: str
+    values: Sequence[Any]
+    texts: Sequence[str]
 
 
 @dataclass(slots=True)
@@ -281,22 +281,30 @@ class CellNotes:
     _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def on(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Notes on some rows that were not told before, in sentences."""
-        columns = (*self.lists, *self.texts)
-        cells = {
-            column: [text.strip() for row in rows if isinstance(text := row.get(column), str)] for column in columns
-        }
-        cells = {column: [cell for cell in found if cell] for column, found in cells.items()}
-        looks: tuple[Callable[[_Cells, Sequence[Mapping[str, Any]]], Iterable[_Note]], ...] = (
-            self._points, self._separated, self._split, self._nested, self._listed, self._truth_values, self._missing,
-            self._changed,
-        )  # fmt: skip
-        found = [note for look in looks for note in look(cells, rows) if (note.column, note.kind) not in self._reported]
-        self._reported.update((note.column, note.kind) for note in found)
-        return [f"column {note.column}: {note.text}" for note in found]
+        """Return notes on some rows, in sentences; of one kind a column gets one note, whenever it comes."""
+        every = [_column(name, rows) for name in (*self.lists, *self.texts)]
+        lists, texts = every[: len(self.lists)], every[len(self.lists) :]
+        references = {text.capitalize() for column in lists for text in column.texts}
+        looks: list[tuple[str, Sequence[_Column], Callable[[_Column], str]]] = [
+            ("point", every, self._points),
+            ("unsplit", lists, self._separated),
+            ("split", lists, self._split),
+            ("nested", lists, _nested),
+            ("listed", texts, _listed_text),
+            ("truth", [] if references <= {"True", "False"} else texts, self._truth_values),
+            ("missing", every, self._missing),
+            *((name, every, partial(_changed, name, pattern)) for name, pattern in _CHANGED.items()),
+        ]
+        notes = []
+        for kind, columns, look in looks:
+            for column in columns:
+                if (column.name, kind) not in self._reported and (text := look(column)):
+                    self._reported.add((column.name, kind))
+                    notes.append(f"column {column.name}: {text}")
+        return notes
 
     def watched(self, records: Iterable[Record], is_wanted: Callable[[Mapping[str, Any]], bool]) -> Iterator[Record]:
-        """The records as they come; notes on the wanted ones are added to `late`."""
+        """Yield the records as they come; notes on the wanted ones are added to `late`."""
         rows: list[Mapping[str, Any]] = []
         for record in records:
             yield record
@@ -307,86 +315,78 @@ class CellNotes:
                 rows.clear()
         self.late += self.on(rows)
 
-    def _points(self, cells: _Cells, _: object) -> Iterator[_Note]:
-        for column, found in cells.items():
-            if example := next(filter(WHOLE_FLOAT.match, found), "") if self.reading.only_texts else "":
-                told = f'whole numbers are written as "{example}" and '
-                way_out = "are left so beside other cells: write them as the references have them"
-                is_whole = column in self.reading.whole_number_columns
-                yield _Note(column, "point", told + ('read without ".0"' if is_whole else way_out))
+    def _points(self, column: _Column) -> str:
+        example = next(filter(WHOLE_FLOAT.match, column.texts), "") if self.reading.only_texts else ""
+        if not example:
+            return ""
+        is_whole = column.name in self.reading.whole_number_columns
+        way_out = "are left so beside other cells: write them as the references have them"
+        return f'whole numbers are written as "{example}" and ' + ('read without ".0"' if is_whole else way_out)
 
-    def _separated(self, cells: _Cells, _: object) -> Iterator[_Note]:
-        """Cells that look like lists and that nothing splits."""
-        for column in () if self.reading.separator else self.lists:
-            found = cells[column]
-            whole = [_ENTITY.sub("", cell) for cell in found if unpacked_list(cell) is None and not _is_object(cell)]
-            ways = [
-                ([cell for cell in whole if sign in cell.strip(sign)], share, f"give --reference-separator {sign!r}")
-                for sign, share in _SEPARATORS.items()
-            ]
-            other = [cell for cell in whole if _ARRAY.match(cell)]
-            for looking, share, way_out in [(other, 0.5, "write them as JSON"), *ways]:
-                if len(looking) > share * len(found):
-                    example = f"{len(looking)} of {len(found)} cells, for instance {looking[0][:_SHOWN]!r}"
-                    text = f"{example}, look like lists and are read as one text each; if they are, {way_out}"
-                    yield _Note(column, "unsplit", text)
-                    break
+    def _separated(self, column: _Column) -> str:
+        """Note cells that look like lists and that nothing splits."""
+        if self.reading.separator:
+            return ""
+        texts = column.texts
+        whole = [_ENTITY.sub("", cell) for cell in texts if unpacked_list(cell) is None and not _is_object(cell)]
+        ways = [
+            ([cell for cell in whole if sign in cell.strip(sign)], share, f"give --reference-separator {sign!r}")
+            for sign, share in _SEPARATORS.items()
+        ]
+        for looking, share, way_out in [(list(filter(_ARRAY.match, whole)), 0.5, "write them as JSON"), *ways]:
+            if len(looking) > share * len(texts):
+                example = f"{len(looking)} of {len(texts)} cells, for instance {looking[0][:_SHOWN]!r}"
+                return f"{example}, look like lists and are read as one text each; if they are, {way_out}"
+        return ""
 
-    def _split(self, cells: _Cells, _: object) -> Iterator[_Note]:
-        """Texts that are read as lists although they might be answers."""
-        for column in self.lists:
-            for cell in cells[column]:
-                # Where a list can be written as one, or where it holds numbers only, a text in brackets may be meant.
-                listed = unpacked_list(cell)
-                if listed and is_of_numbers(listed) == self.reading.only_texts:
-                    way_out = f"if it is one answer, write it as a list of one text: {json.dumps([cell])[:80]}"
-                    text = f"{cell[:_SHOWN]!r} is read as {len(listed)} references; {way_out}"
-                    yield _Note(column, "split", text)
-                    break
+    def _split(self, column: _Column) -> str:
+        """Note texts that are read as lists although they might be answers."""
+        for cell in column.texts:
+            # A text in brackets may be meant where a list can be written as one, or where it holds numbers only.
+            listed = unpacked_list(cell)
+            if listed and is_of_numbers(listed) == self.reading.only_texts:
+                way_out = f"if it is one answer, write it as a list of one text: {json.dumps([cell])[:80]}"
+                return f"{cell[:_SHOWN]!r} is read as {len(listed)} references; {way_out}"
+        return ""
 
-    def _nested(self, _: object, rows: Sequence[Mapping[str, Any]]) -> Iterator[_Note]:
-        """Entries of lists that look like lists: tables that are written as text twice have those."""
-        for column in self.lists:
-            for row in rows:
-                cell = row.get(column)
-                entries = unpacked_list(cell) if isinstance(cell, str) else cell
-                texts = [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else []
-                if example := next(filter(_is_list_of_texts, texts), ""):
-                    read = f"{example[:_SHOWN]!r} is an entry of a list, looks like one itself, and is read as one text"
-                    text = f"{read}; if it stands for several, write the list as text only once"
-                    yield _Note(column, "nested", text)
-                    break
+    def _truth_values(self, column: _Column) -> str:
+        if not self.reading.only_texts or not column.texts or not _TRUTH.issuperset(column.texts):
+            return ""
+        return 'truth values are read as the words "True" and "False": write them as the references have them'
 
-    def _listed(self, cells: _Cells, _: object) -> Iterator[_Note]:
-        for column in self.texts:
-            if example := next((cell for cell in cells[column] if _is_list_of_texts(cell) or _is_object(cell)), ""):
-                yield _Note(
-                    column, "listed", f"{example[:_SHOWN]!r} looks like a list or an object; it is one text here"
-                )
+    def _missing(self, column: _Column) -> str:
+        words = sorted(_MAYBE_MISSING.intersection(column.texts).difference(self.reading.missing))
+        if not words:
+            return ""
+        read, way_out = ", ".join(f'"{word}"' for word in words), " ".join(f"--missing {word}" for word in words)
+        return f"{read} is read as an answer; if it says that there is none, give {way_out}"
 
-    def _truth_values(self, cells: _Cells, _: object) -> Iterator[_Note]:
-        references = {cell.capitalize() for column in self.lists for cell in cells[column]}
-        for column in self.texts:
-            is_truth = self.reading.only_texts and bool(cells[column]) and _TRUTH.issuperset(cells[column])
-            if is_truth and not references <= {"True", "False"}:
-                read = 'truth values are read as the words "True" and "False"'
-                yield _Note(column, "truth", f"{read}: write them as the references have them")
 
-    def _missing(self, cells: _Cells, _: object) -> Iterator[_Note]:
-        for column, found in cells.items():
-            if words := sorted(_MAYBE_MISSING.intersection(found).difference(self.reading.missing)):
-                read = ", ".join(f'"{word}"' for word in words)
-                way_out = " ".join(f"--missing {word}" for word in words)
-                yield _Note(
-                    column, "missing", f"{read} is read as an answer; if it says that there is none, give {way_out}"
-                )
+def _column(name: str, rows: Sequence[Mapping[str, Any]]) -> _Column:
+    values = [row.get(name) for row in rows]
+    stripped = (value.strip() for value in values if isinstance(value, str))
+    return _Column(name, values, list(filter(None, stripped)))
 
-    def _changed(self, cells: _Cells, _: object) -> Iterator[_Note]:
-        for column, found in cells.items():
-            for name, pattern in _CHANGED.items():
-                if example := next(filter(pattern.match, found), ""):
-                    text = f"{example!r} looks like one of {name}: write such cells as text there"
-                    yield _Note(column, name, text)
+
+def _nested(column: _Column) -> str:
+    """Note entries of lists that look like lists: tables that are written as text twice have those."""
+    for cell in column.values:
+        entries = unpacked_list(cell) if isinstance(cell, str) else cell
+        texts = [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else []
+        if example := next(filter(_is_list_of_texts, texts), ""):
+            read = f"{example[:_SHOWN]!r} is an entry of a list, looks like one itself, and is read as one text"
+            return f"{read}; if it stands for several, write the list as text only once"
+    return ""
+
+
+def _listed_text(column: _Column) -> str:
+    example = next((cell for cell in column.texts if _is_list_of_texts(cell) or _is_object(cell)), "")
+    return f"{example[:_SHOWN]!r} looks like a list or an object; it is one text here" if example else ""
+
+
+def _changed(name: str, pattern: re.Pattern[str], column: _Column) -> str:
+    example = next(filter(pattern.match, column.texts), "")
+    return f"{example!r} looks like one of {name}: write such cells as text there" if example else ""
 
 
 def _is_list_of_texts(text: str) -> bool:

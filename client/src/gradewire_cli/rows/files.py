@@ -22,15 +22,28 @@ if TYPE_CHECKING:
 
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*://")
+STDIN: Final = "-"
+GZIP: Final = ".gz"
+_BYTE_ORDER_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+"""Beginnings of files in UTF-16, as spreadsheets and PowerShell write them."""
+_MARK_BYTES: Final = 4
+_OTHER_FORMATS: Final = {
+    b"PAR1": "is a Parquet file: give --input-format parquet",
+    b"ARRO": "is an Arrow file: give --input-format arrow",
+    b"PK\x03\x04": "is a workbook or a zip archive: save the sheet as CSV UTF-8, or unpack it (of inspect, "
+    "write it to a file that ends in .eval)",
+    b"\x1f\x8b": "is a gzip file: end its name in .gz, or unpack it",
+}
+"""Beginnings of files of other formats, whose name does not say so."""
 
 
 def is_url(path: str) -> bool:
-    """Whether a path names a file system of fsspec, and not a file of this machine by its plain path."""
+    """Tell whether a path names a file system of fsspec, and not a file of this machine by its plain path."""
     return _URL.match(path) is not None
 
 
 def display_names(paths: Sequence[str]) -> list[str]:
-    """What files are called wherever they are shown or kept: without keys of URLs, each otherwise than the others."""
+    """Return names under which files are shown and kept: without keys of URLs, no two alike."""
     names = [redacted_url(path) if is_url(path) else path for path in paths]
     times = Counter(names)
     return [name if times[name] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
@@ -38,7 +51,7 @@ def display_names(paths: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def file_errors(path_or_url: str) -> Iterator[None]:
-    """Turns whatever a file system raises into the command's error, which names the file or its URL.
+    """Turn whatever a file system raises into the command's error, which names the file or its URL.
 
     Raises:
         InputError: It cannot be read or written.
@@ -57,7 +70,7 @@ def file_errors(path_or_url: str) -> Iterator[None]:
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """The fsspec file system of a URL, and the path there.
+    """Return the fsspec file system of a URL, and the path there.
 
     Raises:
         InputError: fsspec, or what it needs for this protocol, is not installed, or it knows no such protocol.
@@ -75,12 +88,12 @@ def file_system(url: str) -> tuple[Any, str]:
 
 
 def protocols(system: Any) -> tuple[str, ...]:
-    """Names of an fsspec file system in URLs."""
+    """Return the names of an fsspec file system in URLs."""
     return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
 
 
 def local_path(path_or_url: str) -> Path | None:
-    """The path of a file or folder on this machine, given by its path or URL; None on another file system.
+    """Return the path of a file or folder on this machine, given by its path or URL; None on another file system.
 
     Raises:
         InputError: As `file_system`.
@@ -92,36 +105,21 @@ def local_path(path_or_url: str) -> Path | None:
 
 
 def open_url(url: str) -> Any:
-    """A buffered, seekable stream of a file's bytes; raises InputError where it is not there or cannot be read."""
+    """Open a buffered, seekable stream of a file's bytes; raises InputError where it cannot be read."""
     system, path = file_system(url)
     with file_errors(url):
         return system.open(path, "rb")
 
 
 def matching_urls(url: str) -> Sequence[str]:
-    """The files that a pattern (*, ?, [) matches, in the order of their names; raises InputError where none can be."""
+    """Return the files that a pattern (*, ?, [) matches, sorted by name; raises InputError where none can be."""
     system, path = file_system(url)
     with file_errors(url):
         return sorted(system.unstrip_protocol(found) for found in system.glob(path))
 
 
-STDIN: Final = "-"
-GZIP: Final = ".gz"
-_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-"""What a file in UTF-16 begins with: spreadsheets and PowerShell write such."""
-_MARK_BYTES: Final = 4
-_OTHER_FORMATS: Final = {
-    b"PAR1": "is a Parquet file: give --input-format parquet",
-    b"ARRO": "is an Arrow file: give --input-format arrow",
-    b"PK\x03\x04": "is a workbook or a zip archive: save the sheet as CSV UTF-8, or unpack it (of inspect, "
-    "write it to a file that ends in .eval)",
-    b"\x1f\x8b": "is a gzip file: end its name in .gz, or unpack it",
-}
-"""What files of other formats begin with, where their name does not say so."""
-
-
 def check_encoding(name: str | None) -> str:
-    """The name of an encoding as Python writes it; "" where none is given.
+    """Return the name of an encoding as Python writes it; "" where none is given.
 
     Raises:
         InputError: Python does not know it.
@@ -134,7 +132,7 @@ def check_encoding(name: str | None) -> str:
 
 @contextlib.contextmanager
 def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
-    """A stream of the file's bytes, in UTF-8; bytes of a file that is to be UTF-8 come as they are.
+    """Yield a stream of the file's bytes, in UTF-8; bytes of a file that is to be UTF-8 come as they are.
 
     Args:
         path: A file or its URL, gzip where its name ends so, or "-".
@@ -170,14 +168,14 @@ def _open(path: str) -> Any:
 
 
 def _encoding(path: str, begins: bytes) -> str:
-    for magic, told in _OTHER_FORMATS.items():
+    for magic, hint in _OTHER_FORMATS.items():
         if begins.startswith(magic):
-            raise InputError(f"{path} {told}")
+            raise InputError(f"{path} {hint}")
     # Without a mark: a sign of ASCII has a byte of nothing beside it.
     for encoding, nothing in (("utf-16-le", begins[1::2]), ("utf-16-be", begins[::2])):
         if len(begins) == _MARK_BYTES and not any(nothing) and any(begins):
             return encoding
-    return _MARKS.get(begins[:2], "")
+    return _BYTE_ORDER_MARKS.get(begins[:2], "")
 
 
 def _peek(stream: Any) -> bytes:

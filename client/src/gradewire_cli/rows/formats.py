@@ -1,4 +1,7 @@
-"""Records of JSON, JSONL, CSV and its kin, Parquet and Arrow."""
+"""Reads files row by row: JSONL, JSON, CSV and its kin, Parquet, Arrow.
+
+A row that cannot be read is a record with a problem, never the end of the run.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,44 @@ import json
 import re
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, get_args
 
-from gradewire_cli.problems import InputError
-from gradewire_cli.rows.files import STDIN, is_url, open_url
+from gradewire._rows import ALIASES
+from gradewire_cli.problems import InputError, redacted_url
+from gradewire_cli.rows.files import GZIP, STDIN, is_url, open_bytes, open_url
 
 if TYPE_CHECKING:
     from _csv import Reader as CsvReader
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from pyarrow.parquet import ParquetFile
 
+Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+_SUFFIXES: Final[dict[str, Format]] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+}
+_TABLE_SUFFIXES: Final = frozenset({".xlsx", ".xls", ".ods", ".xlsm"})
+TEXT_CELLS: Final = frozenset({"csv", "tsv"})
+"""Formats that have nothing but text: a list, a number, a missing value are all written as one."""
+_KNOWN_COLUMNS: Final = frozenset(alias for names in ALIASES.values() for alias in names)
 _MARK = b"\xef\xbb\xbf"
 
 DELIMITERS: Final = (",", ";", "\t", "|")
 _EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
-"""The first line of a file that a spreadsheet is told its delimiter by."""
+"""The first line of a file that names the delimiter for a spreadsheet."""
 _MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
-"""What table libraries, databases and spreadsheets write where there is nothing; nobody answers so."""
+"""Words of table libraries, databases and spreadsheets for nothing; nobody answers so."""
 _INVISIBLE: Final = "\ufeff\u200b\u2060"
 
 _BATCH_ROWS = 1024
@@ -59,12 +82,12 @@ class Record:
 
 
 def printable(text: str) -> str:
-    """A text of the file as a terminal can show it: UTF-8 cannot hold lone surrogates."""
+    """Return a text of the file as a terminal can show it: UTF-8 cannot hold lone surrogates."""
     return text.encode(errors="replace").decode()
 
 
 def jsonl_records(stream: BinaryIO) -> Iterator[Record]:
-    """Rows of a file with an object a line; a line that is none has a problem."""
+    """Yield rows of a file with an object a line; a line that is none has a problem."""
     index = 0
     for number, line in enumerate(stream, 1):
         if line.isspace():
@@ -74,7 +97,7 @@ def jsonl_records(stream: BinaryIO) -> Iterator[Record]:
 
 
 def json_records(path: str, stream: BinaryIO) -> Iterator[Record]:
-    """Rows of a file that is one list, or an object with the list under "rows" or "data".
+    """Yield rows of a file that is one list, or an object with the list under "rows" or "data".
 
     Raises:
         InputError: It is no such file.
@@ -124,7 +147,7 @@ def _object_record(index: int, place: str, value: object) -> Record:
 
 
 def csv_records(path: str, stream: BinaryIO, known: Container[str], delimiter: str = "") -> Iterator[Record]:
-    """Rows of a file with a header line.
+    """Yield rows of a file with a header line.
 
     Args:
         path: For messages.
@@ -140,8 +163,8 @@ def csv_records(path: str, stream: BinaryIO, known: Container[str], delimiter: s
     # Bytes that are no UTF-8 pass as surrogates, so that only their row fails.
     with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
         first, skipped = text.readline(), 0
-        if told := _EXCEL_DELIMITER.match(first):
-            delimiter = delimiter or told[1]
+        if named := _EXCEL_DELIMITER.match(first):
+            delimiter = delimiter or named[1]
             first, skipped = text.readline(), 1
         if not first:
             return
@@ -207,7 +230,7 @@ def _csv_record(index: int, place: str, header: list[str], cells: list[str]) -> 
 
 
 def parquet_records(path: str) -> Iterator[Record]:
-    """Rows of a Parquet file; raises InputError where it is none, or pyarrow is missing."""
+    """Yield rows of a Parquet file; raises InputError where it is none, or pyarrow is missing."""
     index = 0
     with _parquet_file(path) as file:
         for batch in file.iter_batches(batch_size=_BATCH_ROWS):
@@ -217,13 +240,13 @@ def parquet_records(path: str) -> Iterator[Record]:
 
 
 def parquet_rows(path: str) -> int:
-    """Number of rows of a Parquet file; raises InputError as `parquet_records`."""
+    """Return number of rows of a Parquet file; raises InputError as `parquet_records`."""
     with _parquet_file(path) as file:
         return int(file.metadata.num_rows)
 
 
 def arrow_records(path: str) -> Iterator[Record]:
-    """Rows of an Arrow file (Feather, as `datasets` writes it), of random access or a stream.
+    """Yield rows of an Arrow file (Feather, as `datasets` writes it), of random access or a stream.
 
     Raises:
         InputError: It is none, or pyarrow is missing.
@@ -277,3 +300,84 @@ def _readable(path: str, format_: str) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path} cannot be read as {format_}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Rules by which files are read.
+
+    Attributes:
+        format: None: by each file's suffix, JSONL on standard input.
+        encoding: "": UTF-8, or UTF-16 where a file says so.
+        delimiter: Of CSV; "": by the header.
+        columns: Names of columns that help to tell the delimiter, beside the usual ones.
+        read: Reader of files that another program wrote; None: they are rows by themselves.
+    """
+
+    format: Format | None = None
+    encoding: str = ""
+    delimiter: str = ""
+    columns: Sequence[str] = ()
+    read: Callable[[str], Iterator[Record]] | None = None
+
+
+def format_of(path: str, chosen: Format | None) -> Format:
+    """Format by option, else by suffix; standard input is JSONL unless the option says otherwise.
+
+    Raises:
+        InputError: The suffix says nothing, or that a spreadsheet wrote the file.
+    """
+    if chosen is not None:
+        return chosen
+    if path == STDIN:
+        return "jsonl"
+    name = path.lower().removesuffix(GZIP)
+    suffix = Path(name).suffix
+    if suffix in _TABLE_SUFFIXES:
+        raise InputError(
+            f"{path}: workbooks are not read, but VLMEvalKit's (--from vlmevalkit): save the sheet as CSV UTF-8, and "
+            "give that file"
+        )
+    if suffix == ".eval":
+        raise InputError(f"{path}: is named as a log of inspect: give --from inspect")
+    if (found := _SUFFIXES.get(suffix)) is None:
+        shown = Path(redacted_url(name)).suffix or "no suffix"
+        raise InputError(f"{path}: cannot tell the format from {shown!r}: give --input-format")
+    if name != path.lower() and found in {"parquet", "arrow"}:
+        raise InputError(f"{path}: {found} has a compression of its own: unpack the file (gzip -d) first")
+    return found
+
+
+def read_file(path: str, reading: Reading) -> Iterator[Record]:
+    """Read a file lazily; only JSON, which is one value, is held in memory.
+
+    Raises:
+        InputError: The file is not there, cannot be read, or is not of its format as a whole.
+    """
+    format_ = format_of(path, reading.format)
+    whole = reading.read or {"parquet": parquet_records, "arrow": arrow_records}.get(format_)
+    if whole is not None:
+        yield from whole(path)
+        return
+    with open_bytes(path, reading.encoding) as stream:
+        if format_ == "jsonl":
+            yield from jsonl_records(stream)
+        elif format_ == "json":
+            yield from json_records(path, stream)
+        else:
+            known = _KNOWN_COLUMNS | {column.casefold() for column in reading.columns}
+            delimiter = reading.delimiter or ("\t" if format_ == "tsv" else "")
+            yield from csv_records(path, stream, known, delimiter)
+
+
+def count_rows(path: str, reading: Reading) -> int:
+    """Return the number of rows of a file, which must not be standard input.
+
+    Raises:
+        InputError: The file is not there, or not of the format as a whole.
+    """
+    format_ = format_of(path, reading.format)
+    if format_ == "jsonl":
+        with open_bytes(path, reading.encoding) as stream:
+            return sum(not line.isspace() for line in stream)
+    return parquet_rows(path) if format_ == "parquet" else sum(1 for _ in read_file(path, reading))

@@ -1,5 +1,6 @@
 """The input files: options that several commands share, and the rows they give."""
 
+import glob
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,108 +11,100 @@ from typing import Any, Final
 import click
 
 from gradewire._rows import ALIASES
-from gradewire_cli.options.common import Grouping, groupings_of, option_group, written_options
+from gradewire_cli.options.common import Grouping, groupings_of, help_text, option_group, written_options
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map
-from gradewire_cli.rows.files import STDIN, check_encoding, display_names
-from gradewire_cli.rows.formats import Record, printable
+from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
+from gradewire_cli.rows.formats import FORMATS, TEXT_CELLS, Reading, Record, count_rows, format_of, printable, read_file
 from gradewire_cli.rows.official import inspect_ai, lm_eval, lmms_eval, vlmevalkit, vqa
-from gradewire_cli.rows.official.samples import OfficialFiles
-from gradewire_cli.rows.records import (
-    FORMATS,
-    TEXT_CELLS,
-    Reading,
-    count_rows,
-    expanded,
-    format_of,
-    in_file,
-    read_file,
-)
-from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_needed, open_rows
+from gradewire_cli.rows.official.harness import OfficialFiles
+from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_columns, open_rows
 
 _VQA: Final = "vqa"
-_LOGS: Final = {
-    files.name: files
-    for files in (
-        OfficialFiles("lm-eval", lm_eval.lm_eval_records, lm_eval.TYPE_COLUMNS, lm_eval.PATTERNS),
-        OfficialFiles("lmms-eval", lmms_eval.lmms_eval_records, lmms_eval.TYPE_COLUMNS, lmms_eval.PATTERNS),
-        OfficialFiles("vlmevalkit", vlmevalkit.vlmevalkit_records, vlmevalkit.TYPE_COLUMNS),
-        OfficialFiles("inspect", inspect_ai.inspect_records, inspect_ai.TYPE_COLUMNS, inspect_ai.PATTERNS),
-    )
+_LOGS: Final[dict[str, OfficialFiles]] = {
+    each.FILES.name: each.FILES for each in (lm_eval, lmms_eval, vlmevalkit, inspect_ai)
 }
-_FILTERED: Final = {"lm-eval": lm_eval.lm_eval_records, "lmms-eval": lmms_eval.lmms_eval_records}
-"""Those whose logs have the answers once for each filter."""
 
 official_options = option_group(
     click.option(
         "--from",
         "official",
         type=click.Choice((_VQA, *_LOGS)),
-        help="FILE is what another program wrote; vqa: results for VQA v2, OK-VQA, TextVQA, GQA; the others: logs of "
-        "this harness, files or the folder of a run.",
+        help="Read what another program wrote: results on VQA v2, OK-VQA, TextVQA or GQA (vqa), or logs of a harness.",
     ),
-    click.option("--questions", metavar="FILE", help="With --from vqa: the data set's questions."),
+    click.option("--questions", metavar="FILE", help="With --from vqa: read the data set's questions here."),
+    click.option("--annotations", metavar="FILE", help="With --from vqa: read answers that the questions lack."),
     click.option(
-        "--annotations", metavar="FILE", help="With --from vqa: its annotations, where the questions have no answers."
-    ),
-    click.option(
-        "--filter",
-        "sample_filter",
-        metavar="NAME",
-        help="With --from lm-eval and lmms-eval (by its number there): only answers as this filter of the task let "
-        "them pass. Default: of all.",
+        "--filter", "sample_filter", metavar="NAME", help="Read answers of this filter of lm-eval or lmms-eval alone."
     ),
 )
+ALIAS_HELP: Final = help_text("columns")
+_TAB = "tab"
+ALL_COLUMNS = "all"
+"""Stands in --keep-columns for every column."""
 
 
 def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
-    """Reads `official_options`; None where FILE is rows by itself, and for commands without these options.
+    """Read `official_options`; None where FILE is rows by itself, and for commands without these options.
 
     Raises:
         click.UsageError: Options do not go together.
     """
     name, questions, annotations = options.get("official"), options.get("questions"), options.get("annotations")
     filter_ = options.get("sample_filter") or ""
-    if filter_ and name not in _FILTERED:
-        raise click.UsageError(f"--filter is for --from {' and '.join(_FILTERED)}: leave it out")
+    with_filters = [log.name for log in _LOGS.values() if log.has_filters]
+    if filter_ and name not in with_filters:
+        raise click.UsageError(f"--filter is for --from {' and '.join(with_filters)}: leave it out")
     for each in ("input_format", "encoding", "delimiter"):
         if name and options.get(each):
             raise click.UsageError(f"--from {name} knows how its files are read: leave out --{each.replace('_', '-')}")
     if name != _VQA:
         if questions or annotations:
             raise click.UsageError(f"--questions and --annotations are for --from {_VQA}: give it too")
-        return _logs(name, filter_) if name else None
+        files = _LOGS.get(str(name))
+        if files is None or not filter_:
+            return files
+        return replace(files, records=partial(files.records, filter_=filter_), options={"--filter": filter_})
     if not questions:
         raise click.UsageError(f"--from {_VQA} needs --questions FILE: the data set's questions")
     return OfficialFiles(
         _VQA,
-        partial(vqa.vqa_records, files=vqa.VqaFiles(questions, annotations or "")),
+        partial(vqa.vqa_records, questions=questions, annotations=annotations or ""),
         vqa.TYPE_COLUMNS,
         several=False,
         companions={"--questions": questions, "--annotations": annotations or ""},
     )
 
 
-def _logs(name: str, filter_: str) -> OfficialFiles:
-    files = _LOGS[name]
-    if not filter_:
-        return files
-    return replace(files, records=partial(_FILTERED[name], filter_=filter_), options={"--filter": filter_})
+def expanded(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the files that are named, with those that a pattern matches in its place, in the order of their names.
+
+    Raises:
+        InputError: A pattern matches no file, a file is named twice, or standard input beside other files.
+    """
+    paths: list[str] = []
+    for path in given:
+        if path != STDIN and glob.has_magic(path) and (is_url(path) or not Path(path).exists()):
+            if not (matching := matching_urls(path) if is_url(path) else _matching(path)):
+                raise InputError(f"{path} matches no file")
+            paths += matching
+        else:
+            paths.append(path)
+    if repeated := [path for path in paths if paths.count(path) > 1]:
+        raise InputError(f"{repeated[0]} is named twice: leave one out")
+    if STDIN in paths and len(paths) > 1:
+        raise InputError("standard input (-) is read alone: leave the other files out, or write it to a file")
+    return tuple(paths)
 
 
-ALIAS_HELP = """\b
-Columns, by the first of these names that a row has (capitals do not matter):
-  references         references reference answers answer golden_answer   (a text or a list)
-  prediction         prediction pred response candidate
-  synthetic_answers  synthetic_answers syn_ans     (each reference as a sentence)
-  label              label human_score             (0/1 or graded, or words: --label-map)
-  labels             labels annotations            (a list: several annotators; --map labels=COLUMN,COLUMN: one each)
-  image              image_id image                (tells questions of the same words apart, as question_id does)
-  id question caption captions group dataset model flags question_id    (optional)
-"""
-_TAB = "tab"
-ALL_COLUMNS = "all"
-"""Stands in --keep-columns for every column."""
+def _matching(pattern: str) -> list[str]:
+    # Path.glob takes no absolute pattern.
+    return sorted(found for found in glob.glob(pattern, recursive=True) if Path(found).is_file())  # noqa: PTH207
+
+
+def in_file(record: Record, name: str, before: int) -> Record:
+    """Return a row of one of several files, which is called so by `display_names`, behind so many rows of others."""
+    return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +112,9 @@ class InputFile:
     """The input options: one or several files ("-" for standard input), how to read them, which columns and rows.
 
     Attributes:
-        groupings: By which columns the figures are told apart.
-        groupings_requested: Whether the options say so; official files are told by their types unasked.
+        groupings: By which columns the statistics are told apart.
+        groupings_requested: Whether the options say so; types of official files are grouped anyway.
+        official: Description of files that another program wrote; None: they are rows by themselves.
     """
 
     paths: tuple[str, ...]
@@ -128,6 +122,7 @@ class InputFile:
     reading: Reading = field(default_factory=Reading)
     groupings: tuple[Grouping, ...] = ()
     groupings_requested: bool = False
+    official: OfficialFiles | None = None
 
     @property
     def display_paths(self) -> list[str]:
@@ -136,7 +131,7 @@ class InputFile:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that people see."""
         more = len(self.paths) - 1
         return self.display_paths[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
 
@@ -147,7 +142,7 @@ class InputFile:
 
     @property
     def folder(self) -> Path:
-        """Where the first file is: what rows name without a folder is looked for there."""
+        """The folder of the first file, in which files are looked up that rows name without one."""
         return Path() if self.is_stdin else Path(self.paths[0]).parent
 
     @property
@@ -159,7 +154,7 @@ class InputFile:
     def named_paths(self) -> dict[str, str]:
         """The files, as `check_outputs` takes them."""
         if len(self.paths) == 1:
-            beside = self.reading.official.companions if self.reading.official else {}
+            beside = self.official.companions if self.official else {}
             return {"the input": self.paths[0], **{name: path for name, path in beside.items() if path}}
         return {f"file {place} of the input": path for place, path in enumerate(self.paths, 1)}
 
@@ -173,16 +168,16 @@ class InputFile:
         """FILE and options as `input_options` reads them, to be shown and kept: URLs without keys."""
         rows, reading = self.options, self.reading
         columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
-        told = {
-            "--input-format": "" if reading.official else reading.format,
+        given = {
+            "--input-format": "" if self.official else reading.format,
             "--encoding": reading.encoding,
             "--delimiter": _TAB if reading.delimiter == "\t" else reading.delimiter,
             "--reference-separator": rows.reference_separator,
             "--label-map": ",".join(f"{word}={number:g}" for word, number in rows.label_map.items()),
         }
         missing = (("--missing", word) for word in rows.missing)
-        official = reading.official.arguments if reading.official else ()
-        listed = [*itertools.chain(*columns), *written_options(told), *itertools.chain(*missing)]
+        official = self.official.arguments if self.official else ()
+        listed = [*itertools.chain(*columns), *written_options(given), *itertools.chain(*missing)]
         return [*map(redacted_url, self.paths), *official, *listed]
 
     @property
@@ -192,7 +187,7 @@ class InputFile:
         return [word for column, values in allowed for word in ("--where", f"{column}={','.join(sorted(values))}")]
 
     def open(self) -> RowSource:
-        """Rows of the files; raises InputError where one cannot be used as a whole."""
+        """Open the files; raises InputError where one cannot be used as a whole."""
         if len(self.paths) == 1:
             return self.open_file(0, 0, self.paths[0])
         names = self.display_paths
@@ -200,7 +195,13 @@ class InputFile:
         for number, path in enumerate(self.paths):
             sources.append(self.open_file(number, before, path))
             before += self.count_file(number)
-        self._check_columns(sources)
+        # Each file need not have all columns, but one of them has to.
+        there = list(dict.fromkeys(column for source in sources for column in source.columns))
+        if self.options.any_file and there:
+            if lost := [column for column in self.options.kept_columns or () if column not in there]:
+                listed = ", ".join(map(printable, there))
+                raise InputError(f"no file has a column {lost[0]!r}; the columns are: {listed}")
+            check_columns(self.name, there, replace(self.options, any_file=False, where={}, grouped_by=()))
         notes = [f"{name}: {note}" for name, source in zip(names, sources, strict=True) for note in source.notes]
         late: list[str] = []
 
@@ -212,7 +213,7 @@ class InputFile:
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
     def open_file(self, number: int, rows_before: int, path_or_url: str) -> RowSource:
-        """Rows of one of the files, as `open` gives them.
+        """Return rows of one of the files, as `open` gives them.
 
         Args:
             number: Of the file, from 0.
@@ -227,31 +228,19 @@ class InputFile:
         if len(self.paths) > 1:
             records = (in_file(record, name, rows_before) for record in records)
         only_texts = format_of(self.paths[number], self.reading.format) in TEXT_CELLS
-        way_out = "" if self.reading.official else OTHER_FORMAT
+        way_out = "" if self.official else OTHER_FORMAT
         return open_rows(name, records, replace(self.options, file=name), only_texts=only_texts, hint=way_out)
 
     def count_file(self, number: int) -> int:
-        """Rows of one of the files, those that --where leaves out included; it must not be standard input.
+        """Return rows of one of the files, those that --where leaves out included; it must not be standard input.
 
         Raises:
             InputError: The file is not there, or not of its format as a whole.
         """
         return count_rows(self.paths[number], self.reading)
 
-    def _check_columns(self, sources: Sequence[RowSource]) -> None:
-        """Refuses columns that none of several files has, where each need not have all."""
-        there = list(dict.fromkeys(column for source in sources for column in source.columns))
-        if not self.options.any_file or not there:
-            return
-        for column in self.options.kept_columns or ():
-            if column not in there:
-                raise InputError(
-                    f"no file has a column {column!r}; the columns are: {', '.join(map(printable, there))}"
-                )
-        check_needed(self.name, there, self.options)
-
     def records(self) -> Iterator[Record]:
-        """Rows as they stand in the files, numbered over all of them."""
+        """Return rows as they stand in the files, numbered over all of them."""
         if len(self.paths) == 1:
             return read_file(self.paths[0], self.reading)
         files = zip(self.paths, self.display_paths, strict=True)
@@ -259,7 +248,7 @@ class InputFile:
         return (replace(record, index=index) for index, record in enumerate(every))
 
     def count(self) -> int | None:
-        """Rows that `open` gives; None for standard input, which is read once."""
+        """Return rows that `open` gives; None for standard input, which is read once."""
         if self.is_stdin:
             return None
         if self.options.where:
@@ -278,49 +267,40 @@ def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
     return text
 
 
-# How FILE is read, without FILE itself.
+# Options on the columns of FILE, without FILE itself.
 column_options = option_group(
-    click.option("--input-format", type=click.Choice(FORMATS), help="Default: by the suffix; jsonl on standard input."),
     click.option(
-        "--map",
-        "columns",
-        metavar="FIELD=COLUMN",
-        multiple=True,
-        help="Read a field from this column, for instance --map prediction=output. May be repeated.",
+        "--input-format", type=click.Choice(FORMATS), help="Read this format. Default: by suffix; jsonl from -."
+    ),
+    click.option(
+        "--map", "columns", metavar="FIELD=COLUMN", multiple=True, help="Read a field from this column; repeatable."
     ),
     click.option(
         "--reference-separator",
         metavar="TEXT",
         default="",
-        help='What stands between several references in one cell, for instance ";" for "two;2".',
+        help='Split the references in a cell at this text, say ";".',
     ),
     click.option(
         "--delimiter",
         metavar="CHARACTER",
         default="",
         callback=_delimiter,
-        help='What stands between cells of CSV: , ; | or "tab". Default: by the header.',
+        help='Split CSV at this character, or "tab". Default: by the header.',
     ),
-    click.option("--encoding", metavar="NAME", help="Of text files, for instance cp1252. Default: UTF-8 or UTF-16."),
+    click.option("--encoding", metavar="NAME", help="Decode text files so, say cp1252. Default: UTF-8 or UTF-16."),
     click.option(
-        "--missing",
-        metavar="WORD",
-        multiple=True,
-        help='A cell with this word holds nothing, for instance None; "nan", "<NA>", "NULL" and empty cells of CSV do '
-        "not need it. May be repeated.",
+        "--missing", metavar="WORD", multiple=True, help="Read a cell with this word as empty, say None; repeatable."
     ),
     click.option(
-        "--label-map",
-        metavar="WORD=NUMBER,…",
-        default="",
-        help="What words or grades in place of labels mean, for instance 'partly=0.5' or '1=0,2=0,3=0.5,4=1,5=1'.",
+        "--label-map", metavar="WORD=NUMBER,…", default="", help="Read words or grades as these labels, say partly=0.5."
     ),
 )
 input_options = option_group(click.argument("files", metavar="FILE...", nargs=-1, required=True), column_options)
 
 
 def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:
-    """Reads the NAME=COLUMN pairs of an option, the last of a name; any name where `fields` names none.
+    """Read the NAME=COLUMN pairs of an option, the last of a name; any name where `fields` names none.
 
     Raises:
         click.UsageError: It is no such pair.
@@ -336,7 +316,7 @@ def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = (
 
 
 def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("references", "prediction")) -> InputFile:
-    """Reads the options of `input_options`, and `where` (COLUMN=VALUE,VALUE) of those commands that have it.
+    """Read the options of `input_options`, and `where` (COLUMN=VALUE,VALUE) of those commands that have it.
 
     Args:
         options: Values of the command's options by name; others are not looked at.
@@ -371,7 +351,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         check_encoding(options["encoding"]),
         options["delimiter"],
         (*mapping.values(), *allowed),
-        official,
+        official.records if official else None,
     )
     paths = expanded(options["files"])
     if official:
@@ -380,4 +360,4 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         rows = replace(rows, any_file=len(paths) > 1)
     for path in paths:
         format_of(path, reading.format)
-    return InputFile(paths, rows, reading, groupings, bool(asked))
+    return InputFile(paths, rows, reading, groupings, bool(asked), official)

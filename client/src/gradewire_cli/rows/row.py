@@ -19,6 +19,10 @@ GROUPING_FIELDS = ("model", "dataset", "group")
 FILE_GROUPING = "file"
 """Stands in --by for the name of the file, where no column is called so."""
 ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
+_NAME_CHARACTERS = 200
+# Rows looked at before the first is scored: columns are checked, and the synthetic answers found, on these.
+PEEK_ROWS = 64
+OTHER_FORMAT = ": if the file is of another format or encoding, give --input-format or --encoding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,13 @@ class Row:
 
     @property
     def key(self) -> tuple[int, str]:
-        """What an earlier result has to agree with to be one of this row: number and content."""
+        """Number and content, with which an earlier result of this row has to agree."""
         return self.index, self.digest + self.picture_digest
 
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """What the options say of the file.
+    """Options on the columns and rows of a file.
 
     Attributes:
         columns: Column of a field, from --map; the field has no other names then. That of `labels` may name several
@@ -108,15 +112,15 @@ class RowOptions:
     file: str = ""
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Columns in which a field may stand."""
+        """Return columns in which a field may stand."""
         return (self.columns[name],) if name in self.columns else ALIASES[name]
 
     def grouping_names(self, name: str) -> tuple[str, ...]:
-        """Columns that may have the value of a name of --by."""
+        """Return columns that may have the value of a name of --by."""
         return self.names(name) if name in GROUPING_FIELDS else (name,)
 
     def among(self, present: Sequence[str]) -> "RowOptions":
-        """The same for a file with these columns: names that differ from the usual ones in capitals alone count too."""
+        """Return the options for a file with these columns; names that differ in capitals alone count too."""
         found = dict(self.columns)
         for name, usual in ALIASES.items():
             if name not in found and not set(usual) & set(present):
@@ -126,18 +130,18 @@ class RowOptions:
         return replace(self, columns=found)
 
     def annotator_columns(self, present: Container[str]) -> tuple[str, ...]:
-        """Columns with one annotator's labels each; empty where --map names no such, or one column with lists."""
+        """Return columns with one annotator's labels each; empty where --map names none, or one with lists."""
         mapped = self.columns.get("labels", "")
         return tuple(mapped.split(",")) if "," in mapped and mapped not in present else ()
 
 
 def is_wanted(fields: Mapping[str, Any], where: Mapping[str, Container[str]]) -> bool:
-    """Whether a row has, in each of these columns, one of the values that are allowed there."""
+    """Tell whether a row has, in each of these columns, one of the values that are allowed there."""
     return all(str(fields.get(column)) in allowed for column, allowed in where.items())
 
 
 def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReading) -> Iterator[Row]:
-    """Rows of the records that the options want, one by one."""
+    """Yield rows of the records that the options want, one by one."""
     for record in records:
         if record.fields is None:
             yield _unreadable(record)
@@ -146,7 +150,7 @@ def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReadi
 
 
 def result_key(output: Mapping[str, Any]) -> tuple[int, str]:
-    """`Row.key` of the row that an output row is the result of."""
+    """Return `Row.key` of the row that an output row is the result of."""
     return output["index"], output["digest"] + output.get("picture_digest", "")
 
 
@@ -213,13 +217,13 @@ def _grouping(fields: Mapping[str, Any], options: RowOptions) -> dict[str, str]:
 
 
 def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellReading) -> HumanLabel:
-    """What people said of a row."""
+    """Return the human label of a row."""
 
     def label(column: str) -> Any:
         try:
             return reading.value(column, fields.get(column))
         except UnreadableValueError:
-            return fields[column]  # which no label map knows, and that is told
+            return fields[column]  # which no label map knows, and a note says so
 
     annotators = options.annotator_columns(fields)
     listed = [label(column) for column in annotators] or label(_column(fields, options.names("labels")))
@@ -233,7 +237,7 @@ def _picture(value: Any) -> str:
 
 
 def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
-    """`Row.question_key` of a row with this id, image, question and references."""
+    """Return `Row.question_key` of a row with this id, image, question and references."""
     if identifier.strip():
         return _digest(["id", identifier])
     question = str(values.get("question") or "").strip()
@@ -246,25 +250,25 @@ def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> s
 
 
 def _column(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The first of these columns that has a value in a row, else the first that is there."""
+    """Return the first of these columns that has a value in a row, else the first that is there."""
     there = [name for name in names if name in fields]
     return next((name for name in there if not is_missing(fields[name])), there[0] if there else names[0])
 
 
 def value_of(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The value of the first of these columns that has one, None without any."""
+    """Return the value of the first of these columns that has one, None without any."""
     value = fields.get(_column(fields, names))
     return None if is_missing(value) else value
 
 
 def text_of(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The same as a text, "" without any."""
+    """Return the same as a text, "" without any."""
     value = value_of(fields, names)
     return "" if value is None else str(plain(value))
 
 
 def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]) -> str:
-    """What a row lacks, in words."""
+    """Return what a row lacks, in words."""
     if column := next((column for column in names if column in fields), None):
         return f"{place} has no {name}: its {printable(column)} holds nothing"
     there = ", ".join(map(printable, fields))
@@ -272,7 +276,7 @@ def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]
 
 
 def _flags(value: Any) -> tuple[str, ...]:
-    """Flags of a row: a list, or words separated by commas."""
+    """Return flags of a row: a list, or words separated by commas."""
     value = plain(value)
     unpacked = unpacked_list(value) if isinstance(value, str) else value
     listed = [value] if unpacked is None else unpacked
@@ -286,11 +290,8 @@ def _digest(content: object) -> str:
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
-_NAME_CHARACTERS = 200
-
-
 def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[Row]:
-    """The same rows, where the pictures that they name from `folder` are shown; as they are, where there is none."""
+    """Yield the rows with digests of the pictures that they name from `folder`; as they are without a folder."""
     for row in rows:
         if folder is None or row.item is None or not row.picture:
             yield row
@@ -299,7 +300,7 @@ def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[R
 
 
 def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any], str]:
-    """The item of a row that has one, with the picture that it names from `folder`; and why that is not with it."""
+    """Return the item of a row with the picture that it names from `folder`, and why a picture is missing."""
     item = row.item or {}
     if folder is None or not row.picture:
         return item, ""
@@ -307,11 +308,6 @@ def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any],
         return {**item, "images": [local_picture(row.picture, folder)]}, ""
     except UnreadableValueError as error:
         return item, f"picture {printable(redacted_url(row.picture)[:_NAME_CHARACTERS])}: {error}"
-
-
-# Rows looked at before the first is scored: columns are checked, and the synthetic answers found, on these.
-PEEK_ROWS = 64
-OTHER_FORMAT = ": if the file is of another format or encoding, give --input-format or --encoding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +332,7 @@ class RowSource:
 def open_rows(
     path: str, records: Iterable[Record], options: RowOptions, *, only_texts: bool, hint: str = OTHER_FORMAT
 ) -> RowSource:
-    """Checks columns and labels on the first rows, and gives all rows.
+    """Check columns and labels on the first rows, and give all rows.
 
     Args:
         path: For messages.
@@ -355,7 +351,7 @@ def open_rows(
     present = list(dict.fromkeys(column for fields in readable for column in fields))
     options = options.among(present)
     if readable:
-        _check_columns(path, present, options)
+        check_columns(path, present, options)
     wanted = [fields for fields in readable if is_wanted(fields, options.where)]
     lists, texts = (_columns_of(names, present, options) for names in (LIST_FIELDS, ("prediction", "question")))
     reading = reading_of(
@@ -397,34 +393,22 @@ def _check_labels(path: str, records: Iterable[Record], options: RowOptions, rea
         )
 
 
-def _check_columns(path: str, present: Iterable[str], options: RowOptions) -> None:
-    columns = list(present)
-    listed = ", ".join(map(printable, columns)) or "none"
+def check_columns(path: str, columns: Sequence[str], options: RowOptions) -> None:
+    """Refuse a file without a column that an option names, or that is needed; raises InputError."""
+    listed = f"the columns are: {', '.join(map(printable, columns)) or 'none'}"
     annotators = options.annotator_columns(columns)
     mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]
     for column in (*mapped, *annotators, *options.where, *(() if options.any_file else options.kept_columns or ())):
         if column not in columns:
-            raise InputError(f"{path}: there is no column {column!r}; the columns are: {listed}")
+            raise InputError(f"{path}: there is no column {column!r}; {listed}")
     for name in options.grouped_by if options.grouping_needed else ():
         names = options.grouping_names(name)
-        if not set(names) & set(columns) and name != FILE_GROUPING:
+        if set(names).isdisjoint(columns) and name != FILE_GROUPING:
+            looked = f"{path}: no column for {options.grouping_option} {name} (looked for {', '.join(names)})"
             way_out = f"; --map {name}=COLUMN says which it is" if name in GROUPING_FIELDS else ""
-            raise InputError(
-                f"{path}: no column for {options.grouping_option} {name} (looked for {', '.join(names)}); the columns "
-                f"are: {listed}{way_out}"
-            )
-    if not options.any_file:
-        check_needed(path, columns, options)
-
-
-def check_needed(path: str, columns: Sequence[str], options: RowOptions) -> None:
-    """Refuses what has no column for a field that is needed; raises InputError."""
-    annotators = options.annotator_columns(columns)
-    listed = ", ".join(map(printable, columns)) or "none"
-    for name in options.needed:
+            raise InputError(f"{looked}; {listed}{way_out}")
+    for name in () if options.any_file else options.needed:
         names = options.names(name) + (options.names("labels") if name == "label" else ())
-        if not set(names) & set(columns) and not (name == "label" and annotators):
-            raise InputError(
-                f"{path}: no column for {name} (looked for {', '.join(names)}); "
-                f"the columns are: {listed}. Say which it is with --map {name}=COLUMN"
-            )
+        if set(names).isdisjoint(columns) and not (name == "label" and annotators):
+            looked = f"{path}: no column for {name} (looked for {', '.join(names)})"
+            raise InputError(f"{looked}; {listed}. Say which it is with --map {name}=COLUMN")

@@ -14,22 +14,22 @@ import click
 from gradewire.transport import Transport
 from gradewire_cli.options.common import (
     FailOn,
-    JudgePrices,
     check_resume,
     choice_option,
+    epilog,
     fail_on_option,
     grouping_options,
     option_group,
-    price_options,
-    prices_of,
 )
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
+from gradewire_cli.options.judge import JudgePrices, price_options, prices_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors, silence_stdout
 from gradewire_cli.results.groups import GroupColumn, GroupedScores, breakdowns, check_comparable
 from gradewire_cli.results.journal import check_outputs, files_of, refuse_existing
-from gradewire_cli.results.manifest import RunClock, RunManifest, versions
-from gradewire_cli.results.manifest_file import (
+from gradewire_cli.results.manifest import RunManifest
+from gradewire_cli.results.manifest_entries import (
+    RunClock,
     cost_of,
     counts_of,
     digests_of,
@@ -40,19 +40,20 @@ from gradewire_cli.results.manifest_file import (
     reading_parameters,
     row_output_options,
     save_manifest,
+    versions,
 )
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import ResultsFile, count_results, encode_rows, may_pass, read_results
+from gradewire_cli.results.results_table import check_whole, is_table, part_of, write_table
 from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summary_document
-from gradewire_cli.results.table_file import check_whole, is_table, part_of, write_table
-from gradewire_cli.results.table_formats import write_json
-from gradewire_cli.results.tables import number
+from gradewire_cli.results.tables import number, write_json
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, official_options
+from gradewire_cli.rows.input_file import InputFile, input_file, official_options
 from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.score.dry_run import DryRun
-from gradewire_cli.scoring.plan import ScorePlan, refuse_part_of_a_request, resolve_plan, scoring_options
+from gradewire_cli.scoring.corpus import refuse_part_of_a_request
+from gradewire_cli.scoring.plan import ScorePlan, resolve_plan, scoring_options
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_proto.exit_codes import ExitCode
 
@@ -63,14 +64,14 @@ output_options = option_group(
         help="Write the rows here: .jsonl, .csv, .tsv or .parquet; - is standard output.",
     ),
     click.option(
-        "--resume",
-        is_flag=True,
-        help="Continue --out where an earlier run stopped; rows that timed out are tried again.",
+        "--resume", is_flag=True, help="Continue --out where an earlier run stopped; try rows that timed out again."
     ),
     click.option("--overwrite", is_flag=True, help="Replace --out."),
     choice_option("--format", "format_", among=("jsonl", "table"), about="Format of the rows on standard output."),
     row_output_options,
 )
+# Room for the longest status.
+_MIN_CELL_COLUMNS = 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +96,7 @@ class Output:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Reads `output_options`.
+        """Read `output_options`.
 
         Raises:
             click.ClickException: Two exclude each other, or an output cannot be of its format.
@@ -124,7 +125,7 @@ class Output:
         return [*out, ("--summary-json", self.summary), ("--manifest", self.manifest)]
 
     def check(self) -> None:
-        """Refuses to write over what is there; raises InputError."""
+        """Refuse to write over what is there; raises InputError."""
         if not (self.overwrite or self.resume):
             refuse_existing(self.path, self.rows)
 
@@ -136,12 +137,12 @@ class Output:
         return self.path != self.rows and self.path.exists() and not any(map(Path.exists, files_of(self.rows)[:2]))
 
     def make_table(self) -> None:
-        """Makes the table that is asked for, of rows that are all there; raises InputError where it cannot."""
+        """Make the table that is asked for, of rows that are all there; raises InputError where it cannot."""
         if self.path is not None and self.rows is not None and self.path != self.rows:
             write_table(self.path, self.rows)
 
     def remove_rows(self) -> None:
-        """Removes the rows beside a table, unless some of them are to be scored again."""
+        """Remove the rows beside a table, unless some of them are to be scored again."""
         if self.rows is None or self.path == self.rows:
             return
         if any(may_pass(result) for _, result in read_results(self.rows)):
@@ -150,14 +151,10 @@ class Output:
             self.rows.unlink()
 
     def resume_hint(self) -> str:
-        """The line that is printed where the user interrupts."""
+        """Return the line that is printed where the user interrupts."""
         if self.rows is None or not self.rows.is_file():
             return "interrupted"
         return f"interrupted; {count_results(self.rows)} rows are in {self.rows}, go on with --resume"
-
-
-# Room for the longest status.
-_MIN_CELL_COLUMNS = 17
 
 
 @dataclass(slots=True)
@@ -179,7 +176,7 @@ class ScoreJob:
         self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
 
     async def run(self, *, transport: Transport | None) -> None:
-        """Scores the rows and tells the summary; `transport`, from tests, takes the place of the connection.
+        """Score the rows and tell the summary; `transport`, from tests, takes the place of the connection.
 
         Raises:
             click.ClickException: The file, an option or the server is not as it has to be.
@@ -200,7 +197,7 @@ class ScoreJob:
                     refuse_part_of_a_request(plan.chosen, self.source, out, plan.pictures)
                 known = results.waiting if results else lambda _: None
                 scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s, known=known)
-                # What is written says which picture was shown, so that --resume finds out when it is another one.
+                # The output says which picture was shown, so that --resume notices another one.
                 read = with_picture_digests(opened.rows, plan.pictures if results else None)
                 if self.output.is_whole:
                     self._check_whole(read, scorer.lines)
@@ -211,8 +208,8 @@ class ScoreJob:
                 before = self.summary.rows
                 with progress("scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before) as shown:
                     await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
-                told = self.output.summary is not None or self.output.manifest is not None
-                version = (await client.models()).server_version if told else ""
+                is_kept = self.output.summary is not None or self.output.manifest is not None
+                version = (await client.models()).server_version if is_kept else ""
             left = results.finish() if results else ""
             for note in opened.late_notes:
                 click.echo(note, err=True)
@@ -220,7 +217,7 @@ class ScoreJob:
                 click.echo("nothing was scored: the input has no rows", err=True)
             if left:
                 click.echo(left, err=True)
-            figures = RunFacts(
+            facts = RunFacts(
                 command=self._reproduce(scorer),
                 location=self.connection.description,
                 scored_rows=self.summary.rows - before,
@@ -229,21 +226,21 @@ class ScoreJob:
                 by=breakdowns(self.grouped, self.baseline, asked=self.source.groupings_requested),
                 server_version=version,
             )
-            self._write_outputs(clock, figures, scorer)
+            self._write_outputs(clock, facts, scorer)
         if not quiet:
-            self._print_summary(figures, scorer, plan)
+            self._print_summary(facts, scorer, plan)
 
-    def _write_outputs(self, clock: RunClock, figures: RunFacts, scorer: RowScorer) -> None:
-        """Writes what is made of all rows; the rows beside a table go when nothing else needs them."""
+    def _write_outputs(self, clock: RunClock, facts: RunFacts, scorer: RowScorer) -> None:
+        """Write what is made of all rows; the rows beside a table go when nothing else needs them."""
         self.output.make_table()
         if self.output.summary is not None:
-            write_json(self.output.summary, summary_document(self.summary, figures))
+            write_json(self.output.summary, summary_document(self.summary, facts))
         if self.output.manifest is not None:
-            save_manifest(self.output.manifest, self._manifest(clock, figures, scorer.lines))
+            save_manifest(self.output.manifest, self._manifest(clock, facts, scorer.lines))
         self.output.remove_rows()
 
     def _check_whole(self, rows: Iterator[Row], lines: Mapping[str, str]) -> None:
-        """Finds that a table is of these rows, so that nothing is left to be scored; raises InputError otherwise."""
+        """Find that a table is of these rows, so that nothing is left to be scored; raises InputError otherwise."""
         if self.output.path is None:
             raise RuntimeError("standard output is no table")
         statuses = check_whole(self.output.path, rows, lines)
@@ -257,8 +254,8 @@ class ScoreJob:
         if not self.quiet:
             click.echo(f"{self.output.path} is whole: nothing is left to score", err=True)
 
-    def _print_summary(self, figures: RunFacts, scorer: RowScorer, plan: ScorePlan) -> None:
-        print_summary(self.summary, figures)
+    def _print_summary(self, facts: RunFacts, scorer: RowScorer, plan: ScorePlan) -> None:
+        print_summary(self.summary, facts)
         if scorer.retries.rows:
             click.echo(
                 f"sent again: {scorer.retries.rows} rows, {scorer.retries.scored} of them were answered", err=True
@@ -269,21 +266,21 @@ class ScoreJob:
                 err=True,
             )
 
-    def _manifest(self, clock: RunClock, figures: RunFacts, lines: Mapping[str, str]) -> RunManifest:
+    def _manifest(self, clock: RunClock, facts: RunFacts, lines: Mapping[str, str]) -> RunManifest:
         return RunManifest(
             command="score",
-            versions=versions(figures.server_version),
-            place=figures.location,
+            versions=versions(facts.server_version),
+            place=facts.location,
             **metric_fields(lines),
             inputs=digests_of(self.source.named_paths.values()),
             output=output_digest(self.output.path),
             parameters=reading_parameters(self.source),
-            counts=counts_of(self.summary, scored_now=figures.scored_rows),
+            counts=counts_of(self.summary, scored_now=facts.scored_rows),
             cost=cost_of(self.summary),
             times=clock.times(),
             machine=clock.machine(),
-            reproduce=figures.command,
-            notes=figures.notes,
+            reproduce=facts.command,
+            notes=facts.notes,
         )
 
     def _rows(
@@ -295,7 +292,7 @@ class ScoreJob:
         return results.left(rows, scorer.lines, self._take_resumed, resume=self.output.resume, input_rows=total)
 
     def _take_resumed(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Takes in a row that an earlier run scored."""
+        """Take in a row that an earlier run scored."""
         self.summary.add(output, row=row)
         self.grouped.add(row, output)
 
@@ -350,35 +347,11 @@ def _table_line(identifier: str, cells: Iterable[str]) -> str:
 
 @click.command(
     "score",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire score answers.jsonl --out scores.jsonl
-  gradewire score answers.jsonl --out scores.jsonl --resume
-  gradewire score 'runs/*.csv' --out scores.parquet --keep-columns model,split --summary-json summary.json
-  gradewire score vqa.csv --map prediction=model_output --metrics smile:fast,exact_match --format table
-  gradewire score answers.parquet --server 127.0.0.1:50051 --metrics 'smile:v1/1?sentence_weight=0.5'
-  gradewire score answers.jsonl --metrics 'bertscore?layer=5&measure=recall,bleu,bleu?max_ngram=2'
-  gradewire score captions.jsonl --metrics 'meteor,cider?corpus=prepared'
-  gradewire score answers.jsonl --metrics all --out scores.jsonl
-  gradewire score answers.jsonl --metrics smile,lave --judge qwen2.5-coder-1.5b-instruct --out scores.jsonl
-  gradewire score vqa.jsonl --metrics 'lave?mode=rationale' --prompt mine.toml --out scores.jsonl
-  gradewire score answers.jsonl --metrics lave --dry-run --judge-url https://host/v1 --judge-remote-model NAME \\
-      --judge-input-price 0.15 --judge-output-price 0.60
-  gradewire score results.json --from vqa --questions questions.json --annotations annotations.json \\
-      --metrics vqa_accuracy,smile
-  gradewire score runs.jsonl --metrics smile,exact_match --by model,model+dataset --baseline base
-  gradewire score results/my-model --from lm-eval --metrics smile --keep-columns lm_eval_exact_match
-  gradewire score logs/run.eval --from inspect --metrics smile,exact_match
-  gradewire score outputs/model_MMStar.xlsx --from vlmevalkit --metrics smile
-  cat answers.jsonl | gradewire score - --quiet | jq .scores.smile.score
-
-{metrics_help()}
-
-What counts a prepared corpus (cider, idf=prepared) counts the references of FILE, unless --reference-set or
-reference_set=NAME names another set.
-
-{exit_codes(failed_rows="some rows have no score (see --fail-on)")}""",
+    epilog=epilog(
+        "score",
+        metrics=metrics_help(),
+        exit_codes=exit_codes(failed_rows="some rows have no score (see --fail-on)"),
+    ),
 )
 @scoring_options
 @official_options
@@ -388,9 +361,7 @@ reference_set=NAME names another set.
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @price_options
 @click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Print how often judges would be asked, with how many tokens and at what price; ask and score nothing.",
+    "--dry-run", is_flag=True, help="Print how often judges would be asked, tokens and price; ask and score nothing."
 )
 @click.pass_context
 def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_run: bool, **options: Any) -> None:

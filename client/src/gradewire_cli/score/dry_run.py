@@ -13,16 +13,15 @@ from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metri
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.scoring.metrics import written_metrics
-from gradewire_cli.scoring.plan import judge_name, labelled_metrics, runs_elsewhere
+from gradewire_cli.scoring.plan import judge_name, labelled_metrics, runs_elsewhere, written_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradewire import AsyncClient
     from gradewire.metrics.base import Metric
-    from gradewire_cli.options.common import JudgePrices
     from gradewire_cli.options.connection import ConnectionOptions
+    from gradewire_cli.options.judge import JudgePrices
     from gradewire_cli.options.metrics import MetricOptions
     from gradewire_cli.rows.input_file import InputFile
     from gradewire_cli.server_prompts import JudgeMeter, PromptView
@@ -34,7 +33,7 @@ _MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 @dataclass(slots=True)
 class _JudgeWork:
-    """What one metric would ask its judge.
+    """The questions that one metric would ask its judge.
 
     Attributes:
         judge: Its name; "" for the default one.
@@ -63,14 +62,14 @@ class _JudgeWork:
     without: int = 0
 
     def add(self, item: types_pb2.Item, known: set[int]) -> None:
-        """Takes in an item; `known` are hashes of the questions so far, which a judge is not asked again."""
+        """Take in an item; `known` are hashes of the questions so far, which a judge is not asked again."""
         view = self.view(item)
         rounds = view.rounds if view else ()
         costs = [cost for cost in map(self.meter.cost, rounds) if cost is not None]
         if not rounds or len(costs) < len(rounds):
             self.without += 1
             return
-        # What comes behind a text that only a judge could write is as new as that text.
+        # A round behind a text that only a judge could write is as new as that text.
         question = hash((self.judge, rounds))
         if question in known:
             self.repeated += 1
@@ -85,7 +84,7 @@ class _JudgeWork:
             texts += asked.max_tokens
 
     def text(self) -> str:
-        """For people."""
+        """Return a line for people."""
         beside = [
             f"{count} {what}"
             for count, what in ((self.repeated, "like another"), (self.without, "without a judge"))
@@ -96,7 +95,7 @@ class _JudgeWork:
 
 
 def _tokens(all_work: Sequence[_JudgeWork]) -> str:
-    """Tokens of all of them, for people: what is counted, what is estimated, and what is a bound."""
+    """Return tokens of all of them, for people: what is counted, what is estimated, and what is a bound."""
     read, written = (sum(getattr(each, name) for each in all_work) for name in ("read", "written"))
     counted = "" if all(each.meter.exact for each in all_work) else "estimated "
     bound = "at most" if all(each.bounded for each in all_work) else "estimated"
@@ -122,7 +121,7 @@ class DryRun:
     _cascades: list[str] = field(default_factory=list, init=False)
 
     async def run(self, client: AsyncClient) -> None:
-        """Prints it; asks the server for its list of models, and nothing else.
+        """Print it; ask the server for its list of models, and nothing else.
 
         Raises:
             InputError: The file cannot be used, or the server's part is not installed.
@@ -139,7 +138,7 @@ class DryRun:
 
     async def _judge_work(self, client: AsyncClient) -> dict[str, _JudgeWork]:
         options = self.metrics
-        # What `all` stands for depends on the rows, but no judge is among it.
+        # `all` depends on the rows, but no judge is among it.
         written = await written_metrics(client, options, None, quiet=True)
         synthetic = options.synthetic or "none"
         chosen = choose_metrics(
@@ -162,7 +161,7 @@ class DryRun:
                 elsewhere = runs_elsewhere(listed, metric)
                 judge = judge_name(metric)
                 meter = prompts.judge_meter(judge, elsewhere=elsewhere, settings=settings)
-                # What the judge of another server may think is a setting there.
+                # The tokens that the judge of another server may think are a setting there.
                 bounded = not elsewhere or self.connection.server is None
                 self._cascades += [label] if isinstance(metric, Auto) else []
                 found[label] = _JudgeWork(
@@ -210,7 +209,7 @@ class DryRun:
 
 
 def _judge_metric(metric: Metric) -> Metric:
-    """The metric whose prompts the judge is shown: itself, but for auto the one that it asks."""
+    """Return the metric whose prompts the judge is shown: itself, but for auto the one that it asks."""
     if not isinstance(metric, Auto):
         return metric
     values: dict[str, Any] = {"model": metric.judge_model, "caption": metric.caption}

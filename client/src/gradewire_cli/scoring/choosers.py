@@ -32,10 +32,16 @@ if TYPE_CHECKING:
 
 
 _BY_VERDICT = "verdict"
+_BATCH_PAIRS = 1024
+# Scored before their pairs are given: what a break loses.
+_ANSWERS_AT_A_TIME = 512
+_WINNERS: Mapping[float, Winner] = {1.0: "model_b", -1.0: "model_a", 0.0: "tie"}
+_MODELS: Final[Mapping[str, Winner]] = {"a": "model_a", "b": "model_b", "tie": "tie"}
+_SAME: Final = Pair("Which one?", "the same", "the same")
 
 
 def is_comparison(by: str) -> bool:
-    """Whether --by names a judge that is shown both answers, and no metric."""
+    """Tell whether --by names a judge that is shown both answers, and no metric."""
     found = LINE.fullmatch(by.strip())
     return found is not None and found["name"] in COMPARISON_TYPES
 
@@ -75,12 +81,6 @@ tie_margin_option = click.option(
 )
 
 
-_BATCH_PAIRS = 1024
-# Scored before their pairs are given: what a break loses.
-_ANSWERS_AT_A_TIME = 512
-_WINNERS: Mapping[float, Winner] = {1.0: "model_b", -1.0: "model_a", 0.0: "tie"}
-
-
 @dataclass(frozen=True, slots=True)
 class MetricChooser:
     """Implements Chooser by the scores that the answers have.
@@ -103,7 +103,7 @@ class MetricChooser:
         return {"by": self.line or self.name, "tie_margin": self.tie_margin}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """As `Chooser.choose`; where it scores answers the pairs that it gives have their results."""
+        """Choose as `Chooser.choose`; where answers are scored, the pairs that come back have their results."""
         scored: dict[int, Mapping[str, Result]] = {}
         remaining = iter(pairs)
         while True:
@@ -122,7 +122,7 @@ class MetricChooser:
     def _batch(
         self, remaining: Iterator[AnswerPair], scored: Container[int]
     ) -> tuple[list[AnswerPair], dict[int, Row]]:
-        """The next pairs, and rows of their answers that have to be scored first."""
+        """Return the next pairs, and rows of their answers that have to be scored first."""
         batch: list[AnswerPair] = []
         new: dict[int, Row] = {}
         for pair in remaining:
@@ -161,10 +161,6 @@ def _numbers(values: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
     return np.array([[math.nan if value is None else float(value) for value in two] for two in values])
 
 
-_MODELS: Final[Mapping[str, Winner]] = {"a": "model_a", "b": "model_b", "tie": "tie"}
-_SAME: Final = Pair("Which one?", "the same", "the same")
-
-
 @dataclass(slots=True)
 class JudgeChooser:
     """Implements Chooser by `AsyncClient.compare_stream`; made by `open`.
@@ -189,7 +185,7 @@ class JudgeChooser:
     async def open(
         cls, client: AsyncClient, by: Compare, name: str, *, pictures: Path | None = None, **options: Any
     ) -> Self:
-        """Asks the server what it would compare with, which no judge has to answer.
+        """Ask the server what it would compare with, which no judge has to answer.
 
         Args:
             client: Of the server.
@@ -201,8 +197,8 @@ class JudgeChooser:
         Raises:
             GradewireError: The server is away, or has no such judge.
         """
-        (told,) = await client.compare([_SAME], by, **options)
-        return cls(name, told.line, client, by, options, pictures if by.image else None)  # type: ignore[arg-type] # the call above has checked them
+        (comparison,) = await client.compare([_SAME], by, **options)
+        return cls(name, comparison.line, client, by, options, pictures if by.image else None)  # type: ignore[arg-type] # the call above has checked them
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -210,7 +206,7 @@ class JudgeChooser:
         return {"by": self.line}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """As `Chooser.choose`; verdicts come as they are done, and are put in order here."""
+        """Choose as `Chooser.choose`; verdicts come as they are done, and are put in order here."""
         waiting: deque[AnswerPair] = deque()
 
         def sent() -> Iterator[Pair]:
@@ -245,7 +241,7 @@ class JudgeChooser:
 
 
 def choice_of(comparison: Comparison) -> Choice:
-    """A comparison as a line of a pair has it."""
+    """Return a comparison as a line of a pair has it."""
     return Choice(
         winner=None if comparison.winner is None else _MODELS[comparison.winner],
         status=str(comparison.status),
@@ -258,7 +254,7 @@ def choice_of(comparison: Comparison) -> Choice:
 
 
 def _order(order: OrderVerdict) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    line: dict[str, Any] = {
         "first": _MODELS[order.first],
         "winner": None if order.winner is None else _MODELS[order.winner],
         "probability_a": order.probability_a,
@@ -266,7 +262,7 @@ def _order(order: OrderVerdict) -> dict[str, Any]:
         "probability_tie": order.probability_tie,
     }
     if order.reason:
-        told["reason"] = order.reason
+        line["reason"] = order.reason
     if order.extracted:
-        told["extracted"] = True
-    return told
+        line["extracted"] = True
+    return line

@@ -15,9 +15,10 @@ from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.results import ScoreWarning
 from gradewire_cli.problems import InputError
+from gradewire_cli.results.accuracy_tables import People
 from gradewire_cli.results.results_file import read_results, verdict
-from gradewire_cli.results.summary import MetricTally
-from gradewire_cli.results.table_file import TABLE_SUFFIXES
+from gradewire_cli.results.results_table import TABLE_SUFFIXES
+from gradewire_cli.results.tallies import MetricTally
 from gradewire_stats.agreement_table import JudgedRows
 from gradewire_stats.annotators import LabelRule, consensus, ratings_of
 
@@ -29,9 +30,12 @@ if TYPE_CHECKING:
 
     from gradewire_cli.rows.row import Row
 
+# The most frequent ones are listed: a column of free remarks has as many flags as rows.
+_SHOWN_FLAGS = 10
+
 
 def label_named(labels: Sequence[str], name: str, option: str) -> str:
-    """The label that an option names: the label itself, or the metric as --metrics may write it (smile:v1 for smile).
+    """Return the label that an option names: by itself, or as --metrics may write it (smile:v1 for smile).
 
     Raises:
         InputError: There is none; names those that there are.
@@ -68,7 +72,7 @@ class EvaluatorLabels:
     _verdicts: array[float] = field(default_factory=lambda: array("d"))
 
     def take(self, output: Mapping[str, Any]) -> bool:
-        """Takes in an output row; False where the row does not count.
+        """Take in an output row; False where the row does not count.
 
         Raises:
             InputError: The output has no such metric.
@@ -97,16 +101,12 @@ class EvaluatorLabels:
         return self._scores[-1]
 
     def verdicts(self) -> NDArray[np.float64]:
-        """float64[rows that count]: 1 right, 0 wrong, NaN without verdicts."""
+        """Return float64[rows that count]: 1 right, 0 wrong, NaN without verdicts."""
         return np.array(self._verdicts)
 
     def summary(self, more: str = "") -> str:
-        """A line for people: what reproduces it, `more`, and what failed."""
+        """Return a line for people: what reproduces it, `more`, and what failed."""
         return self.tally.summary(self.label, f" (stands in the place of people{more})")
-
-
-# The most frequent ones are told: a column of free remarks has as many flags as rows.
-_SHOWN_FLAGS = 10
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,11 +152,11 @@ class LabelledRows:
     _questions: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
-        """Labelled rows taken in so far."""
+        """Return labelled rows taken in so far."""
         return len(self._labels)
 
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """The rows with a usable label; counts those left out, each for its reason.
+        """Yield the rows with a usable label; counts those left out, each for its reason.
 
         With an evaluator in the place of people these are all rows: which have a label, `add` finds.
         """
@@ -179,7 +179,7 @@ class LabelledRows:
         return not out
 
     def add(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Takes in a row that `labelled` gave, and its output row.
+        """Take in a row that `labelled` gave, and its output row.
 
         Raises:
             InputError: The output has no result of the evaluator that stands in the place of people.
@@ -211,7 +211,7 @@ class LabelledRows:
             self.kept.append((row, output))
 
     def judged(self, *, with_groups: bool = False) -> JudgedRows:
-        """The columns as arrays; without groups unless these are told apart.
+        """Return the columns as arrays; without groups unless these are told apart.
 
         Raises:
             InputError: No row has a label that can be read, all were left out for their flags, the rule is not for
@@ -238,18 +238,18 @@ class LabelledRows:
         )
 
     def judged_by_verdict(self, *, with_groups: bool = False) -> JudgedRows:
-        """As `judged`, with the evaluator's verdicts as labels where it stands in the place of people and has any."""
+        """Return `judged`, with verdicts as labels where an evaluator that gives any stands in the place of people."""
         rows = self.judged(with_groups=with_groups)
         if self.against is None or not self.against.has_verdicts:
             return rows
         return replace(rows, labels=self.against.verdicts())
 
     def certain(self, label: str) -> NDArray[np.bool_]:
-        """bool[rows]: False where a metric marks its verdict UNCERTAIN."""
+        """Return bool[rows]: False where a metric marks its verdict UNCERTAIN."""
         return np.frombuffer(bytes(self._certain[label]), dtype=np.bool_)
 
     def ratings(self) -> NDArray[np.float64]:
-        """float64[rows, annotators] of the rows to which several annotators could speak; NaN where one did not.
+        """Return float64[rows, annotators] of the rows to which several annotators could speak; NaN where one did not.
 
         Raises:
             InputError: A row has more labels than anyone has annotators.
@@ -260,12 +260,17 @@ class LabelledRows:
             raise InputError(f"the labels: {error}") from error
 
     def lengths_words(self) -> NDArray[np.float64]:
-        """float64[rows], words between spaces of each prediction; NaN where it cannot be read."""
+        """Return float64[rows], words between spaces of each prediction; NaN where it cannot be read."""
         return np.array(self._words)
 
     @property
+    def people(self) -> People:
+        """Names of whoever labelled the rows."""
+        return People() if self.against is None else People.evaluator(self.against.label)
+
+    @property
     def unreadable_labels(self) -> str:
-        """How many labels cannot be read, with the first of them."""
+        """The number of labels that cannot be read, with the first of them."""
         first = f"first at {self.first_unreadable}; --label-map says what words mean"
         return f"the label of {self.unreadable} rows cannot be read ({first})"
 
@@ -275,7 +280,7 @@ class LabelledRows:
         return sum(not annotations for annotations in self._annotations) if self.rule else 0
 
     def left_out(self) -> list[str]:
-        """Sentences that say which rows and figures are left out, and why."""
+        """Return sentences that say which rows and statistics are left out, and why."""
         sentences = []
         if self.against is not None and self.against.left_out:
             sentences.append(
@@ -316,7 +321,7 @@ def _numbers(annotations: Sequence[float | None]) -> list[float]:
 
 
 def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Joins rows with the output of earlier runs, by row number; the metrics of several files stand side by side.
+    """Join rows with the output of earlier runs, by row number; the metrics of several files stand side by side.
 
     Args:
         rows: Rows of the input, in order; some may be left out.

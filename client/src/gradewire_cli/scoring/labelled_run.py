@@ -19,8 +19,7 @@ from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
-from gradewire_cli.scoring.metrics import ALL_METRICS
-from gradewire_cli.scoring.plan import resolve_plan, scoring_options
+from gradewire_cli.scoring.plan import ALL_METRICS, resolve_plan, scoring_options
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_stats.annotators import LabelRule
 
@@ -32,54 +31,39 @@ if TYPE_CHECKING:
 
 
 against_option = click.option(
-    "--against",
-    metavar="METRIC",
-    help="Take this metric's verdicts and scores in the place of people's labels, which FILE then does not need: lave, "
-    "for instance. It is scored too, or read from --scores.",
+    "--against", metavar="METRIC", help="Take verdicts and scores of this metric, say lave, in the place of labels."
 )
+RESAMPLES = 5000
 
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Adds how intervals are drawn, by default from this many draws of the bootstrap, and --quiet."""
+    """Add how intervals are drawn, by default from this many draws of the bootstrap, and --quiet."""
     return option_group(
         click.option(
-            "--resamples",
-            type=click.IntRange(min=100),
-            default=resamples,
-            help="Bootstrap draws behind the intervals.",
+            "--resamples", type=click.IntRange(min=100), default=resamples, help="Draw so often for the intervals."
         ),
-        click.option("--seed", type=int, default=0, help="Same seed, same intervals."),
+        click.option("--seed", type=int, default=0, help="Draw by this seed: same seed, same intervals."),
         click.option("--quiet", is_flag=True, help="Show no progress."),
     )
 
 
 def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Adds which rows count, whose scores and labels are taken, and `draw_options`."""
+    """Add which rows count, whose scores and labels are taken, and `draw_options`."""
     return option_group(
         click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated."),
         click.option(
-            "--scores",
-            type=OUTPUT_FILE,
-            multiple=True,
-            help="Take the scores from this output of gradewire score; nothing is scored. May be repeated.",
+            "--scores", type=OUTPUT_FILE, multiple=True, help="Take scores from this output of score; repeatable."
         ),
         click.option(
             "--labels",
             type=click.Choice(get_args(LabelRule)),
-            help="How the labels of several annotators become one. Default: the row's own label, else their mean.",
+            help="Make one label of several annotators' by this rule.",
         ),
         click.option(
-            "--without-flag",
-            "without_flags",
-            metavar="FLAG",
-            multiple=True,
-            help="Leave out rows with this flag (column flags). May be repeated.",
+            "--without-flag", "without_flags", metavar="FLAG", multiple=True, help="Leave out rows with this flag."
         ),
         draw_options(resamples=resamples),
     )
-
-
-RESAMPLES = 5000
 
 
 class Draws(TypedDict):
@@ -91,7 +75,7 @@ class Draws(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledRun:
-    """Which labelled rows are scored, by what and where, and how figures are drawn from them.
+    """A run over labelled rows: which of them, by what and where they are scored, and the draws behind intervals.
 
     Attributes:
         scores: Outputs of earlier runs in place of a run.
@@ -115,7 +99,7 @@ class LabelledRun:
 
     @property
     def draws(self) -> Draws:
-        """How intervals are drawn."""
+        """The draws behind intervals."""
         return {"resamples": self.resamples, "seed": self.seed}
 
     def collect(
@@ -125,7 +109,7 @@ class LabelledRun:
         keeps_rows: bool = False,
         check: Callable[[Sequence[str]], object] = lambda _: None,
     ) -> LabelledRows:
-        """Scores the labelled rows, or reads their scores.
+        """Score the labelled rows, or read their scores.
 
         Args:
             transport: From tests: takes the place of the connection.
@@ -150,12 +134,12 @@ class LabelledRun:
         return rows
 
     def check_outputs(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
-        """Refuses outputs (option and file) that are read; raises InputError."""
+        """Refuse outputs (option and file) that are read; raises InputError."""
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
         check_outputs(outputs, read)
 
     def _compared(self, labels: Sequence[str]) -> list[str]:
-        """The metrics without the one that stands in the place of people."""
+        """Return the metrics without the one that stands in the place of people."""
         own = label_named(labels, self.against, "--against") if self.against else ""
         return [label for label in labels if label != own]
 
@@ -196,7 +180,7 @@ labelled_run_options = option_group(scoring_options, labelled_options(resamples=
 def labelled_run_of(
     options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: ConnectionOptions | None = None
 ) -> LabelledRun:
-    """Reads FILE, how it is read, and `labelled_options`.
+    """Read FILE, how it is read, and `labelled_options`.
 
     Args:
         options: Values of the command's options by name; others are not looked at.
@@ -228,7 +212,7 @@ def labelled_run_of(
 
 
 def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
-    """The metrics with the one that stands in the place of people; raises click.UsageError where that is no metric."""
+    """Add the metric that stands in the place of people; raises click.UsageError where it is no metric."""
     written = metrics.metrics
     if not isinstance(written, str):
         raise TypeError(f"{written} is no option: --against stands beside --metrics")
@@ -248,7 +232,7 @@ def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
 
 
 def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
-    """What the JSON of figures says of the file, rows, labels and draws."""
+    """Return what the JSON of statistics says of the file, rows, labels and draws."""
     return {
         "file": run.source.name,
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},
@@ -277,5 +261,5 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
 
 
 def described_draws(resamples: int, seed: int, *, unit: str) -> dict[str, Any]:
-    """What the JSON of figures says of the draws behind the intervals; `unit` is what is drawn."""
+    """Return what the JSON of statistics says of the draws behind the intervals; `unit` is what is drawn."""
     return {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": unit}

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 
 Winner = Literal["model_a", "model_b", "tie"]
-"""As a line of a pair has it: a is the baseline's answer, b that of the side that is compared with it."""
+"""The winner in a line of a pair: a is the baseline's answer, b that of the side that is compared with it."""
+_NEEDED = ("digest", "winner", "status", "by")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one metric said of one answer.
+    """The result of one metric for one answer.
 
     Attributes:
         score: None where there is none.
@@ -45,7 +46,7 @@ class Result:
 
     @classmethod
     def of_output(cls, label: str, result: Mapping[str, Any]) -> Self:
-        """A result as an output row has it.
+        """Return a result as an output row has it.
 
         Raises:
             ValueError: It is none: its score is no finite number, or stands beside a status that has none.
@@ -77,12 +78,12 @@ class Answer:
     results: Mapping[str, Result] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """A field of the item as a text, "" where the file does not have it."""
+        """Return a field of the item as a text, "" where the file does not have it."""
         value = (self.row.item or {}).get(name)
         return "" if value is None else str(value)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A field of the item with several texts."""
+        """Return a field of the item with several texts."""
         value = (self.row.item or {}).get(name)
         return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),) if value else ()
 
@@ -111,7 +112,7 @@ class AnswerPair:
         return self.a.row.id
 
     def with_picture_digests(self, folder: Path | None) -> AnswerPair:
-        """The same, told apart by the pictures too that its rows name from `folder`; as it is, where there is none."""
+        """Return the pair with digests of the pictures that its rows name from `folder`; as it is without a folder."""
         a, b = with_picture_digests((self.a.row, self.b.row), folder)
         return replace(self, a=replace(self.a, row=a), b=replace(self.b, row=b))
 
@@ -124,7 +125,7 @@ class AnswerPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What a chooser says of a pair.
+    """The verdict of a chooser on a pair.
 
     Attributes:
         winner: None unless `status` is OK.
@@ -149,15 +150,15 @@ class Choice:
 
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Self:
-        """The choice that stands in a line of a pair."""
+        """Return the choice that stands in a line of a pair."""
         names = ("probability_a", "probability_b", "probability_tie")
-        told = {name: line.get(name) for name in names}
+        probabilities = {name: line.get(name) for name in names}
         return cls(
             winner=line["winner"],
             status=line["status"],
             message=line.get("message", ""),
             orders=line.get("orders", ()),
-            **told,
+            **probabilities,
         )
 
 
@@ -173,19 +174,19 @@ class Chooser(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables, --by and --fail-if call it."""
+        """The name in tables, --by and --fail-if."""
         ...
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What a choice depends on beside the pair: `by`, the line that reproduces it, and further JSON values.
+        """The grounds of a choice beside the pair: `by`, the line that reproduces it, and further JSON values.
 
         It stands in every line of a pair; --resume refuses lines that have another.
         """
         ...
 
     def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Gives every pair with its choice, in the order of the pairs, some at a time.
+        """Give every pair with its choice, in the order of the pairs, some at a time.
 
         It reads pairs only as far as it has some in work. A pair that cannot be judged gets a status and its neighbours
         a choice all the same.
@@ -194,9 +195,6 @@ class Chooser(Protocol):
             GradewireError: The server went away, or refuses the call itself; what was given before stands.
         """
         ...
-
-
-_NEEDED = ("digest", "winner", "status", "by")
 
 
 @dataclass(slots=True)
@@ -293,7 +291,7 @@ class PairEngine:
         """
         if self.journal is None:
             return
-        # What a chooser gives comes in order.
+        # Choices come in order.
         if self._goes_on and chosen is not None and [self.digest(pair) for pair, _ in chosen] != self._digests:
             self.journal.replace(encode_row(line_of(*each, self._said_of(each[0]))) for each in chosen)
         self.journal.finish()

@@ -3,211 +3,44 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire.metrics import Auto, Synthetic
-from gradewire.metrics.choice import MetricChoice, MetricDefaults, choose_metrics
-from gradewire.references import name_entries
+from gradewire.metrics import METRIC_TYPES, Auto, Correctness, Smile, Synthetic
+from gradewire.metrics.base import Metric
+from gradewire.metrics.choice import MetricChoice, MetricDefaults, choose_metrics, parse_metric_line
+from gradewire.options import USUAL_METRICS, usual_metrics, without_metrics
 from gradewire_cli.options.common import option_group
 from gradewire_cli.options.connection import connection_options
+from gradewire_cli.options.judge import judge_options
 from gradewire_cli.options.metrics import (
     MetricOptions,
     cascade_options,
-    judge_options,
     metric_options,
     with_prompts,
 )
-from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.results.journal import files_of
-from gradewire_cli.results.progress import progress
-from gradewire_cli.results.results_file import CORPUS_PARAMETERS, may_pass, read_results
+from gradewire_cli.problems import InputError
 from gradewire_cli.rows.input_file import InputFile, input_options
-from gradewire_cli.rows.row import result_key, with_picture_digests
-from gradewire_cli.scoring.metrics import over_a_file, written_metrics
-from gradewire_proto.wire_rules import split_pin
+from gradewire_cli.scoring.corpus import over_a_file, with_file_corpus
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from gradewire import AsyncClient, ModelList
-    from gradewire.metrics.base import Metric
 
-# One request of the client each; the encoder's batches are filled from all that is in flight.
-BATCH_ROWS = 64
-BATCHES_IN_FLIGHT = 4
-# A judge on a CPU takes a second or more for a row, one on a GPU a hundredth: the first requests find out.
-FIRST_JUDGED_ROWS = 4
-# Requests of a judge's rows are made larger below, and smaller above: results show as progress, and what is in flight
-# is done long before a deadline.
-_QUICK_S = 10.0
-_SLOW_S = 60.0
-
-
-class AdaptiveBatchSize:
-    """Number of rows in the next request: small for a judge of unknown speed, then by the time that answers take.
-
-    Where no judge is asked, requests are as large as they get. `deadline_s` is that of one request, seconds.
-    """
-
-    def __init__(self, *, judged: bool, deadline_s: float) -> None:
-        self.rows = FIRST_JUDGED_ROWS if judged else BATCH_ROWS
-        self._judged = judged
-        self._slow_s = min(_SLOW_S, deadline_s / BATCHES_IN_FLIGHT)
-        self._quick_s = min(_QUICK_S, self._slow_s / 2)
-
-    def took(self, seconds: float, *, rows: int, computed: int) -> None:
-        """Learns how long a request took, unless fewer than half of its rows had to be computed.
-
-        The others were answered from a cache alone, which says nothing of how long a judge takes.
-        """
-        if not self._judged or 2 * computed < rows:
-            return
-        if seconds > self._slow_s:
-            self.rows = max(1, self.rows // 2)
-        elif seconds < self._quick_s and rows >= self.rows:
-            self.rows = min(BATCH_ROWS, 2 * self.rows)
-
-
-_FIELDS = ("question", "references", "synthetic_answers")
-
-
-@dataclass(slots=True)
-class FileReferences:
-    """The distinct references of a file.
-
-    Attributes:
-        entries: What `Client.prepare` takes.
-        positions: Where each was seen first.
-        problems: Of rows that cannot be read.
-        rows: Rows of the file.
-        entry_of: Position in `entries` by row number.
-        has_synthetic: Whether all of the first rows carry synthetic answers.
-        notes: What people should know of the cells, in sentences.
-    """
-
-    entries: list[dict[str, Any]] = field(default_factory=list)
-    positions: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    rows: int = 0
-    entry_of: dict[int, int] = field(default_factory=dict)
-    has_synthetic: bool = False
-    notes: list[str] = field(default_factory=list)
-
-    @classmethod
-    def read(cls, source: InputFile) -> Self:
-        """Reads a file; raises InputError where no row has references."""
-        opened = source.open()
-        found = cls(has_synthetic=opened.has_synthetic)
-        seen: dict[str, int] = {}
-        for row in opened.rows:
-            found.rows += 1
-            if row.item is None:
-                found.problems.append(row.problem)
-                continue
-            entry = {name: row.item[name] for name in _FIELDS if name in row.item}
-            key = json.dumps(entry, sort_keys=True, default=repr)
-            if key not in seen:
-                seen[key] = len(found.entries)
-                found.entries.append(entry)
-                found.positions.append(row.position)
-            found.entry_of[row.index] = seen[key]
-        found.notes += (*opened.notes, *opened.late_notes)
-        if not found.entries:
-            raise InputError(f"{source.name}: there is no row with references")
-        return found
-
-
-async def with_file_corpus(
-    client: AsyncClient, source: InputFile, chosen: MetricChoice, *, quiet: bool
-) -> MetricChoice:
-    """Prepares the references of the file where a metric needs a prepared corpus, and no other set is named.
-
-    A cider that names no corpus takes this one too: its default, the items of one request, would be a batch of rows
-    here, and give the same row another score in another file. The rows of the file are read once more for it.
-
-    Returns:
-        What was chosen, with the name of the set where one was prepared.
-
-    Raises:
-        InputError: A metric asks for the corpus of a request over more rows than one request holds, or the file is
-            standard input, which cannot be read twice.
-        GradewireError: The server is not there, or refuses.
-    """
-    metrics = {label: over_a_file(metric) for label, metric in chosen.named.items()}
-    if any(_corpus(metric) == "request" for metric in metrics.values()):
-        _refuse_many_rows(source)
-    weighted = [metric for metric in metrics.values() if _corpus(metric) == "prepared"]
-    if not weighted or (chosen.reference_set and source.is_stdin):
-        return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set or None))
-    if source.is_stdin:
-        names = ", ".join(metric.name for metric in weighted)
-        raise InputError(f"{names}: standard input cannot be read twice; give a file, or --reference-set")
-    entries = FileReferences.read(source).entries
-    # A line of this file names the file's own set, which another store or server may not have.
-    if chosen.reference_set and split_pin(chosen.reference_set)[0] != name_entries(entries):
-        return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set))
-    with progress("counting references", len(entries), quiet=quiet) as shown:
-        report = await client.prepare(entries, metrics=weighted, progress=lambda step: shown.done(step.entries_done))
-    if not quiet:
-        left_out = f", {len(report.failures)} could not be" if report.failures else ""
-        click.echo(
-            f"corpus: {len(entries) - len(report.failures)} reference lists of {source.name} are counted"
-            f"{left_out} (reference set {report.reference_set})",
-            err=True,
-        )
-    # A line may insist on the corpus that the file had when it was written.
-    return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set or report.reference_set))
-
-
-def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path, pictures: Path | None = None) -> None:
-    """Refuses to score the rest of a file with a metric whose corpus are the rows that are scored together.
-
-    Rows that no request can hold, because they cannot be read, count on neither side. `out` is the output of an earlier
-    run and need not be there; `pictures` as in `ScorePlan`.
-
-    Raises:
-        InputError: Some of the rows have a result that stands, others have none; or the output cannot be read. Nothing
-            was changed.
-    """
-    names = [metric.name for metric in chosen.metrics if _corpus(metric) == "request"]
-    if not names:
-        return
-    done = set()
-    for path in files_of(out)[:2]:
-        with named_errors(path):
-            results = read_results(path) if path.exists() else ()
-            done |= {result_key(result) for _, result in results if not may_pass(result)}
-    rows = {row.key for row in with_picture_digests(source.open().rows, pictures) if row.item is not None}
-    if rows & done and (left := len(rows - done)):
-        raise InputError(
-            f"{', '.join(names)}: corpus=request counts the rows that are scored together, and of {len(rows)} rows "
-            f"{left} {'is' if left == 1 else 'are'} left: their weights would be others than those of {out}. Score all "
-            "again with --overwrite, or write corpus=prepared (bertscore: idf=prepared)"
-        )
-
-
-def takes_corpus(metric: Metric) -> bool:
-    """Whether a metric's scores depend on which other references are counted."""
-    return _corpus(over_a_file(metric)) in {"request", "prepared"}
-
-
-def _corpus(metric: Metric) -> Any:
-    return next((value for name in CORPUS_PARAMETERS if (value := getattr(metric, name, None))), None)
-
-
-def _refuse_many_rows(source: InputFile) -> None:
-    rows = source.count()
-    if rows is None or rows > BATCH_ROWS:
-        there = "standard input" if rows is None else f"{source.name} has {rows} rows and"
-        raise InputError(
-            f"corpus=request: {there} may need more than one request, of {BATCH_ROWS} rows each, and each would have "
-            "weights of its own: write corpus=prepared (bertscore: idf=prepared), which takes the file's references"
-        )
-
+# Stands in --metrics for every metric that the server can compute.
+ALL_METRICS = "all"
+# Why a metric that looks through the file first cannot where that is standard input.
+_UNREAD_CORPUS = (
+    "it counts the references of the file first, and standard input cannot be read twice: give a file, or "
+    "--reference-set"
+)
+_UNREAD_VALUES = "whether all references have values is not known of standard input: name it to have it"
+_ALL_ALIKE = "all rows have the same references, over which no n-gram is rarer than another"
 
 # FILE, what it is scored by, and where.
 scoring_options = option_group(input_options, metric_options, judge_options, cascade_options, connection_options)
@@ -215,7 +48,7 @@ scoring_options = option_group(input_options, metric_options, judge_options, cas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorePlan:
-    """What is asked of every row; nothing is left to be resolved.
+    """The request for every row; nothing is left to be resolved.
 
     Attributes:
         chosen: The metrics, with all defaults filled in, and the reference set.
@@ -232,14 +65,14 @@ class ScorePlan:
     pictures: Path | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of `Client.score`."""
+        """Return arguments of `Client.score`."""
         return {"metrics": self.chosen.named, "reference_set": self.chosen.reference_set or None}
 
 
 async def resolve_plan(
     client: AsyncClient, options: MetricOptions, source: InputFile, *, has_synthetic: bool, quiet: bool
 ) -> ScorePlan:
-    """Resolves `all`, prompt files, defaults and corpora; prints the remarks on the judges that are asked.
+    """Resolve `all`, prompt files, defaults and corpora; print the remarks on the judges that are asked.
 
     Where no option says otherwise, smile takes the synthetic answers that the rows carry. Where a metric takes the
     references of the file as its corpus, the rows are read once more.
@@ -255,7 +88,7 @@ async def resolve_plan(
     defaults = MetricDefaults(options.preset, synthetic, options.model, options.reference_set, options.judge)
     chosen = choose_metrics(metrics, defaults)
     await _check_models(client, chosen.metrics)
-    # Nobody should pay for a worse answer, or trust a judge that is for tests, without having been told.
+    # Nobody should pay for a worse answer, or trust a judge that is for tests without a remark on it.
     elsewhere = False
     if asked := [metric for metric in chosen.metrics if metric.asks_judge()]:
         listed = await client.models()
@@ -286,8 +119,8 @@ def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[
     labels = choose_metrics(written, MetricDefaults()).labels
     metrics = dict(zip(labels, with_prompts(written, options.prompts), strict=True))
     values: dict[str, Any] = {"risk": options.risk, "judge_budget": options.judge_budget}
-    told = [f"--{name.replace('_', '-')}" for name, value in values.items() if value is not None]
-    if not told:
+    flags = [f"--{name.replace('_', '-')}" for name, value in values.items() if value is not None]
+    if not flags:
         return metrics
     open_ones = {
         label: replace(metric, **values)
@@ -295,12 +128,12 @@ def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[
         if isinstance(metric, Auto) and metric.risk is None and metric.judge_budget is None
     }
     if not open_ones:
-        raise InputError(f"{told[0]} is for an auto that says neither risk nor judge_budget: name it in --metrics")
+        raise InputError(f"{flags[0]} is for an auto that says neither risk nor judge_budget: name it in --metrics")
     return {**metrics, **open_ones}
 
 
 async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
-    """Refuses models that the server does not know, before their rows would all fail."""
+    """Refuse models that the server does not know, before their rows would all fail."""
     named = {
         (_kind_of_model(metric), str(model).partition("@")[0])
         for metric in metrics
@@ -334,12 +167,12 @@ def _remarks(requested: Sequence[Metric], listed: ModelList) -> list[str]:
 
 
 def judge_name(metric: Metric) -> str:
-    """The judge that a metric names, without its digest; "" for the server's default."""
+    """Return the judge that a metric names, without its digest; "" for the server's default."""
     return str(getattr(metric, metric.judge_parameter or "model", None) or "").partition("@")[0]
 
 
 def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
-    """Whether the judge of a metric runs behind a server of its own."""
+    """Tell whether the judge of a metric runs behind a server of its own."""
     name = judge_name(metric)
     return any(
         model.numeric_class.startswith("remote") and (model.name == name or (model.is_default and not name))
@@ -349,10 +182,140 @@ def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
 
 
 def judge_remarks(listed: ModelList, judges: Collection[str]) -> list[str]:
-    """Remarks of the server on these judges; "" stands for its default judge."""
+    """Return remarks of the server on these judges; "" stands for its default judge."""
     return [
         f"judge {model.name}: {remark}"
         for model in listed.models
         if model.kind == "judge" and (model.name in judges or (model.is_default and "" in judges))
         for remark in model.remarks
     ]
+
+
+def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return metrics that, with their defaults, are not for these items, each with what is missing.
+
+    What needs a question is named where no item has one: beside rows that have one, a row without is at fault and says
+    so itself. What compares annotators is named where one item has too few references, for that is no fault; so is what
+    compares values where one item has no digit in its references. Where no item has references, nothing is named: every
+    row says so.
+    """
+    has_question, fewest, has_digits = False, sys.maxsize, True
+    first_list, lists_differ = "", False
+    for item in items:
+        if references := item.get("references"):
+            has_question = has_question or bool(str(item.get("question") or "").strip())
+            fewest = min(fewest, len(references))
+            has_digits = has_digits and any(sign.isdigit() for text in references for sign in str(text))
+            this_list = json.dumps(sorted(set(map(str, references))))
+            first_list = first_list or this_list
+            lists_differ = lists_differ or this_list != first_list
+    if not first_list:
+        return {}
+    missing = {}
+    for name, kind in METRIC_TYPES.items():
+        if kind.asks_judge():
+            continue  # no part of all
+        if kind.needs_corpus and not lists_differ:
+            missing[name] = _ALL_ALIKE
+        elif kind.needs_question and not has_question:
+            missing[name] = "no row has a question"
+        elif fewest < kind.least_references:
+            missing[name] = (
+                f"some rows have fewer than {kind.least_references} references, and it compares annotators: name it to "
+                "have it for the others"
+            )
+        elif kind.needs_values and not has_digits:
+            missing[name] = (
+                "some rows have no number in their references, and it compares dates, quantities and the like: name it "
+                "to have it for the others"
+            )
+    return missing
+
+
+async def written_metrics(
+    client: AsyncClient,
+    options: MetricOptions,
+    items: Callable[[], Iterable[Mapping[str, Any]]] | None,
+    *,
+    quiet: bool = False,
+) -> list[Metric]:
+    """Read --metrics, and put the server's metrics in the place of `all`.
+
+    A metric that is written beside `all`, with nothing more to say than its name, is not there twice. Says on standard
+    error, unless `quiet`, which metrics of this client are left out, and why: the server cannot compute them, or no
+    item has what they need. Smile is there even where its encoder is not: its rows say so.
+
+    Args:
+        client: Asked what the server has.
+        options: Those of the command.
+        items: Gives what is to be scored, as `Client.score` takes it; None where it can be read only once, as standard
+            input.
+        quiet: Say nothing.
+
+    Raises:
+        GradewireError: The server is not there, or a metric is not to be understood.
+        InputError: The items cannot be read at all.
+    """
+    if isinstance(options.metrics, Metric):
+        return [options.metrics]
+    texts = options.metrics.split(",")
+    written = [None if text.strip() == ALL_METRICS else parse_metric_line(text) for text in texts]
+    beside = [metric for metric in written if metric is not None]
+    if None not in written:
+        return await _usual(client, options, beside, quiet=quiet) if options.usual else beside
+    place = written.index(None)
+    left_out = await _left_out(client, options.model)
+    lacking: dict[str, str] = _unread() if items is None else metrics_not_for(items())
+    if options.reference_set or any(getattr(metric, "reference_set", None) for metric in beside):
+        # That set is counted, not these references.
+        lacking = {name: reason for name, reason in lacking.items() if not METRIC_TYPES[name].needs_corpus}
+    for name, reason in lacking.items():
+        left_out.setdefault(name, reason)
+    asked = [_with_defaults(metric) for metric in beside]
+    # A judge takes seconds for a row, or money: nobody asks one by accident.
+    every = [kind() for name, kind in METRIC_TYPES.items() if not kind.asks_judge() and name not in left_out]
+    if not quiet:
+        named = {metric.name for metric in beside}
+        _report_left_out({name: reason for name, reason in left_out.items() if name not in named})
+    return [*beside[:place], *(metric for metric in every if _with_defaults(metric) not in asked), *beside[place:]]
+
+
+async def _usual(client: AsyncClient, options: MetricOptions, written: list[Metric], *, quiet: bool) -> list[Metric]:
+    """Return the usual metrics, without `correctness` where the encoder has no fit for it; a remark says so."""
+    metrics, remark = usual_metrics(await client.models(), options.model)
+    if remark and not quiet:
+        click.echo(remark, err=True)
+    return [metric for metric in written if metrics == USUAL_METRICS or metric != Correctness()]
+
+
+async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:
+    """Return metrics without a judge that the server cannot compute, and why."""
+    left_out = {name: "the server does not have it" for name, kind in METRIC_TYPES.items() if not kind.asks_judge()}
+    listed = await client.models()
+    beyond = without_metrics(listed, model)
+    for metric in listed.metrics:
+        if metric.name in left_out and metric.name in beyond:
+            left_out[metric.name] = beyond[metric.name]
+        elif metric.available:
+            left_out.pop(metric.name, None)
+        elif metric.name in left_out:
+            left_out[metric.name] = metric.missing or "the server cannot compute it"
+    left_out.pop(Smile.name, None)
+    return left_out
+
+
+def _unread() -> dict[str, str]:
+    corpus = {name: _UNREAD_CORPUS for name, kind in METRIC_TYPES.items() if kind.needs_corpus}
+    return corpus | {name: _UNREAD_VALUES for name, kind in METRIC_TYPES.items() if kind.needs_values}
+
+
+def _report_left_out(left_out: Mapping[str, str]) -> None:
+    for reason in dict.fromkeys(left_out.values()):
+        names = ", ".join(name for name, why in left_out.items() if why == reason)
+        click.echo(f"left out of {ALL_METRICS}: {names} ({reason})", err=True)
+
+
+def _with_defaults(metric: Metric) -> Metric:
+    """Return the metric without its version and with defaults filled in, so that it compares with a bare name."""
+    metric = over_a_file(replace(metric, version=None))
+    return replace(metric, preset=metric.preset or "v1") if isinstance(metric, Smile) else metric

@@ -2,49 +2,61 @@
 
 import asyncio
 import contextlib
-import itertools
 import re
-import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias
 
 import click
 
 from gradewire import AsyncClient, ScoreReport
+from gradewire._calls.background import IterableReader
 from gradewire._calls.score import counting_over_request
 from gradewire.errors import DeadlineExceeded, InconsistentReplies, TransportError
 from gradewire.results import MetricScore, Status
 from gradewire_cli.options.connection import BATCH_DEADLINE_S
 from gradewire_cli.results.progress import Progress
 from gradewire_cli.rows.row import Row, item_with_picture
-from gradewire_cli.scoring.plan import BATCHES_IN_FLIGHT, AdaptiveBatchSize, ScorePlan
+from gradewire_cli.scoring.corpus import BATCH_ROWS
+from gradewire_cli.scoring.plan import ScorePlan
 
-T = TypeVar("T")
+BATCHES_IN_FLIGHT = 4
+# A judge on a CPU takes a second or more for a row, one on a GPU a hundredth: the first requests find out.
+FIRST_JUDGED_ROWS = 4
+# Requests of a judge's rows are made larger below, and smaller above: results show as progress, and what is in flight
+# is done long before a deadline.
+_QUICK_S = 10.0
+_SLOW_S = 60.0
+# So many batches in a row without an answer in time say that the server hangs.
+GIVE_UP_AFTER = 8
+_ITEM = re.compile(r"^items\[\d+\]")
 
 
-async def in_daemon_thread(read: Callable[[], T]) -> T:
-    """Result of `read`, which runs in a thread that does not keep the program alive.
+class AdaptiveBatchSize:
+    """Number of rows in the next request: small for a judge of unknown speed, then by the time that answers take.
 
-    Standard input may be silent for hours, and Ctrl-C must not wait for it.
+    Where no judge is asked, requests are as large as they get. `deadline_s` is that of one request, seconds.
     """
-    outcome: Future[T] = Future()
-    # From here on it cannot be cancelled: who gives up waiting leaves the thread behind, with its result.
-    outcome.set_running_or_notify_cancel()
 
-    def work() -> None:
-        try:
-            value = read()
-        except Exception as error:  # noqa: BLE001 - handed to those who wait
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(value)
+    def __init__(self, *, judged: bool, deadline_s: float) -> None:
+        self.rows = FIRST_JUDGED_ROWS if judged else BATCH_ROWS
+        self._judged = judged
+        self._slow_s = min(_SLOW_S, deadline_s / BATCHES_IN_FLIGHT)
+        self._quick_s = min(_QUICK_S, self._slow_s / 2)
 
-    threading.Thread(target=work, name="gradewire-reader", daemon=True).start()
-    return await asyncio.wrap_future(outcome)
+    def took(self, seconds: float, *, rows: int, computed: int) -> None:
+        """Learn how long a request took, unless fewer than half of its rows had to be computed.
+
+        The others were answered from a cache alone, which says nothing of how long a judge takes.
+        """
+        if not self._judged or 2 * computed < rows:
+            return
+        if seconds > self._slow_s:
+            self.rows = max(1, self.rows // 2)
+        elif seconds < self._quick_s and rows >= self.rows:
+            self.rows = min(BATCH_ROWS, 2 * self.rows)
 
 
 Scores: TypeAlias = "Mapping[str, MetricScore]"
@@ -73,45 +85,36 @@ class RowRetries:
         answers: list[Scores],
         score: Callable[[list[Mapping[str, Any]]], Awaitable[list[Scores]]],
     ) -> list[Scores]:
-        """The answers, with results that were UNAVAILABLE replaced by those of a later try; other results are kept.
+        """Return the answers, with UNAVAILABLE results replaced by those of a later try; others are kept.
 
         Args:
             items: What was sent.
             answers: What came back, one per item; changed in place.
             score: Sends some items once more.
         """
-        if not self.most:
-            return answers
-        waiting = self._waiting(answers)
-        self.rows += len(waiting)
+        waiting = self._waiting(answers) if self.most else []
         first = len(waiting)
-        for _ in range(self.most if waiting else 0):
-            results = [
-                (label, result)
-                for index in waiting
-                for label, result in answers[index].items()
-                if self._may_come(result)
-            ]
-            pause_s = max(result.retry_after_s or 0.0 for _, result in results)
-            click.echo(f"{_example(*results[0])}: {len(waiting)} rows are sent again in {pause_s:g} s", err=True)
+        self.rows += first
+        for _ in range(self.most):
+            pending = [item for index in waiting for item in answers[index].items() if self._may_come(item[1])]
+            if not pending:
+                break
+            pause_s = max(result.retry_after_s or 0.0 for _, result in pending)
+            click.echo(f"{_example(*pending[0])}: {len(waiting)} rows are sent again in {pause_s:g} s", err=True)
             await asyncio.sleep(pause_s)
             try:
                 again = await score([items[index] for index in waiting])
             except TransportError:
                 break  # what is there stands; --resume goes on with the rest
             for index, scores in zip(waiting, again, strict=True):
-                answers[index] = {
-                    label: scores[label] if self._may_come(result) else result
-                    for label, result in answers[index].items()
-                }
+                kept = {label: each for label, each in answers[index].items() if not self._may_come(each)}
+                answers[index] = {label: kept.get(label, scores[label]) for label in answers[index]}
             waiting = self._waiting(answers)
-            if not waiting:
-                break
         self.scored += first - len(waiting)
         return answers
 
     def _waiting(self, answers: Sequence[Scores]) -> list[int]:
-        """Rows that are to be sent again; tells of those that would have to wait too long."""
+        """Return rows that are to be sent again; tells of those that would have to wait too long."""
         far = [item for scores in answers for item in scores.items() if self._is_far(item[1])]
         if far and not self._reported:
             self._reported = True
@@ -137,11 +140,6 @@ def _asks_to_wait(result: MetricScore) -> bool:
 
 def _example(label: str, result: MetricScore) -> str:
     return f"{label} is {result.status}" + (f" ({result.message})" if result.message else "")
-
-
-# So many batches in a row without an answer in time say that the server hangs.
-GIVE_UP_AFTER = 8
-_ITEM = re.compile(r"^items\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +183,12 @@ class RowScorer:
         deadline_s: float = BATCH_DEADLINE_S,
         known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None,
     ) -> Self:
-        """Asks the server about the metrics before any row is read; `deadline_s` is that of one request, seconds.
+        """Ask the server about the metrics before any row is read; `deadline_s` is that of one request, seconds.
 
         Raises:
             GradewireError: The server is not there, or cannot compute what is asked.
         """
-        # What counts over a request needs all rows in one.
+        # A metric that counts over a request needs all rows in one.
         judged = plan.chosen.asks_judge and not counting_over_request(plan.chosen.specs)
         report = await client.score([], **plan.arguments())
         return cls(
@@ -210,9 +208,9 @@ class RowScorer:
         *,
         already: int = 0,
     ) -> None:
-        """Scores rows, read as far as requests are in flight, and hands them to `take` in their order, batch by batch.
+        """Score rows, read as far as requests are in flight, and hand them to `take` in their order, batch by batch.
 
-        `progress` is told how many rows are done, with those that were done `already`.
+        `progress` gets the number of rows that are done, with those that were done `already`.
 
         Raises:
             GradewireError: The server went away, or refuses the call itself; what was handed out before stands.
@@ -225,16 +223,19 @@ class RowScorer:
                     progress.done(already)
 
     async def _batches(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
-        remaining = iter(rows)
+        # Its thread may wait for standard input for hours, and Ctrl-C does not wait for it.
+        reader = IterableReader(rows)
+        remaining = aiter(reader)
         waiting: deque[asyncio.Task[list[ScoredRow]]] = deque()
         try:
-            while batch := await in_daemon_thread(lambda: list(itertools.islice(remaining, self._batch_size.rows))):
+            while batch := await _first_of(remaining, self._batch_size.rows):
                 waiting.append(asyncio.create_task(self._score_batch(batch)))
                 if len(waiting) >= BATCHES_IN_FLIGHT:
                     yield await waiting.popleft()
             while waiting:
                 yield await waiting.popleft()
         finally:
+            reader.close()
             for task in waiting:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
@@ -299,3 +300,12 @@ class RowScorer:
         said = {"file": row.file, "picture_digest": row.picture_digest, "input": dict(row.kept_columns)}
         place = {"id": row.id, "index": row.index} | {name: value for name, value in said.items() if value}
         return ScoredRow(row, {**place, "scores": results, "digest": row.digest}, scores)
+
+
+async def _first_of(rows: AsyncIterator[Row], most: int) -> list[Row]:
+    first: list[Row] = []
+    async for row in rows:
+        first.append(row)
+        if len(first) >= most:
+            break
+    return first

@@ -12,7 +12,7 @@ from tests.support.mangled import check_rows, mangled
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.official.lm_eval import last_user_message, lm_eval_records, prompt_of, right_positions
+from gradewire_cli.rows.official.lm_eval import LOG, last_user_message, prompt_of, right_positions
 
 LOGS = Path(__file__).parents[3] / "support/harness_logs/lm_eval"
 SAMPLES = [json.loads(line) for path in sorted(LOGS.iterdir()) for line in path.read_text().splitlines()]
@@ -23,7 +23,7 @@ def log(task: str) -> str:
 
 
 def read(path: str, filter_: str = "") -> list[Record]:
-    return list(lm_eval_records(path, filter_))
+    return list(LOG.read(path, filter_))
 
 
 def told(records: list[Record]) -> list[tuple[Any, ...]]:
@@ -198,9 +198,9 @@ def test_files_of_others_are_refused(tmp_path: Path, content: str, message: str)
 @given(st.sampled_from(SAMPLES).flatmap(mangled), st.integers(0, 5000))
 def test_mangled_samples_never_stop_the_others(tmp_path: Path, broken: Any, cut: int) -> None:
     path = Path(written(tmp_path, broken, SAMPLES[-1]))
-    check_rows(lm_eval_records, path)
+    check_rows(LOG.read, path)
     path.write_bytes(path.read_bytes()[:cut])
-    check_rows(lm_eval_records, path)
+    check_rows(LOG.read, path)
 
 
 CHAT = json.dumps(
@@ -226,7 +226,7 @@ def read_lm_eval_forms(tmp_path: Path, **changes: Any) -> Record:
     }
     path = tmp_path / "samples_t.jsonl"
     path.write_text(json.dumps(sample | changes))
-    (record,) = lm_eval_records(str(path))
+    (record,) = LOG.read(str(path))
     return record
 
 

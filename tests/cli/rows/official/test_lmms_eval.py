@@ -11,7 +11,7 @@ from tests.support.mangled import check_rows, mangled
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.official.lmms_eval import lmms_eval_records
+from gradewire_cli.rows.official.lmms_eval import LOG
 
 LOGS = Path(__file__).parents[3] / "support/harness_logs/lmms_eval"
 SAMPLES = [json.loads(line) for path in sorted(LOGS.iterdir()) for line in path.read_text().splitlines()]
@@ -20,7 +20,7 @@ PICTURES = str(LOGS / "20261124_080000_samples_gw_pictures.jsonl")
 
 
 def read(path: str, filter_: str = "") -> list[Record]:
-    return list(lmms_eval_records(path, filter_))
+    return list(LOG.read(path, filter_))
 
 
 def told(records: list[Record], *names: str) -> list[tuple[Any, ...]]:
@@ -117,9 +117,9 @@ def test_files_of_others_are_refused(tmp_path: Path) -> None:
 @given(st.sampled_from(SAMPLES).flatmap(mangled), st.integers(0, 1500))
 def test_mangled_samples_never_stop_the_others(tmp_path: Path, broken: Any, cut: int) -> None:
     path = Path(written(tmp_path, broken, SAMPLES[-1]))
-    check_rows(lmms_eval_records, path)
+    check_rows(LOG.read, path)
     path.write_bytes(path.read_bytes()[:cut])
-    check_rows(lmms_eval_records, path)
+    check_rows(LOG.read, path)
 
 
 def test_several_answers_of_a_filter_are_rows_and_a_second_answer_true_is_no_likelihood(tmp_path: Path) -> None:

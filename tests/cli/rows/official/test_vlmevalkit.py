@@ -18,14 +18,14 @@ from tests.support.mangled import check_rows, mangled
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import Record
 from gradewire_cli.rows.official import vlmevalkit
-from gradewire_cli.rows.official.vlmevalkit import vlmevalkit_records, workbook_records
+from gradewire_cli.rows.official.vlmevalkit import LOG, workbook_records
 
 LOGS = Path(__file__).parents[3] / "support/harness_logs/vlmevalkit"
 KINDS = ("xlsx", "tsv", "json")
 
 
 def read(path: Path) -> list[Record]:
-    return list(vlmevalkit_records(str(path)))
+    return list(LOG.read(str(path)))
 
 
 def told(records: list[Record], *names: str) -> list[tuple[Any, ...]]:
@@ -121,14 +121,14 @@ def test_files_of_others_are_refused(tmp_path: Path, name: str, content: bytes, 
 def test_mangled_tables_are_rows_problems_or_refused(tmp_path: Path, name: str, data: st.DataObject) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(data.draw(mangled(json.loads((LOGS / f"{name}.json").read_text())))))
-    check_rows(vlmevalkit_records, path)
+    check_rows(LOG.read, path)
     for kind in ("tsv", "xlsx"):
         content = bytearray((LOGS / f"{name}.{kind}").read_bytes())
         for _ in range(data.draw(st.integers(1, 4))):
             content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
         broken = tmp_path / f"mine.{kind}"
         broken.write_bytes(bytes(content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))]))
-        check_rows(vlmevalkit_records, broken)
+        check_rows(LOG.read, broken)
 
 
 def test_a_table_may_be_gzipped(tmp_path: Path) -> None:

@@ -9,52 +9,56 @@ import string
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
-from gradewire_cli.rows.official.samples import columns_of, letter_position, listed, named_by, numbered
+from gradewire_cli.rows.official.choices import letter_position
+from gradewire_cli.rows.official.harness import (
+    OfficialFiles,
+    columns_of,
+    listed,
+    looks_like,
+    mapping,
+    numbered,
+    open_zip,
+    row_id,
+)
 
 MAX_MEMBER_BYTES: Final = 1 << 28
-"""Of one member unpacked: a sample with all its events has some MB."""
+"""Bound on one member unpacked: a sample with all its events has some MB."""
 MAX_UNPACKED_BYTES: Final = 1 << 36
-"""Of all members: what is more is no log but a bomb."""
+"""Bound on all members: anything larger is no log but a bomb."""
 _LOCAL_HEADER_BYTES: Final = 30
 _CONVERT: Final = "write the log as JSON by: inspect log convert LOG --to json --output-dir DIR"
+_VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Values of inspect's grades in its own means: correct, partial, incorrect, no answer."""
+_ATTACHED: Final = "attachment://"
+_PICTURE: Final = "data:image/"
+_FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
+"""The form in which inspect has models name letters."""
+_NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
+TYPE_COLUMNS: Final = ("task",)
+PATTERNS: Final = ("*.eval", "*_*.json")
+"""inspect writes TIME_TASK_ID; a folder may have eval-set.json and listing.json too."""
+_MOST_EPOCHS: Final = 1000
+"""Epochs for which missing samples are reported: a log can claim any number."""
 
 
 class UnreadableMemberError(ValueError):
     """A member cannot be read; the message goes on from its name."""
 
 
-@contextmanager
-def open_archive(path: str) -> Iterator[zipfile.ZipFile]:
-    """The archive of a log.
-
-    Raises:
-        InputError: It is not there, no archive, or claims to hold more than a log does.
-    """
-    with named_errors(path):
-        try:
-            archive = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise InputError(f"{path} is no whole .eval log: {error}") from error
-    with archive:
-        claimed = sum(member.file_size for member in archive.infolist())
-        if claimed > MAX_UNPACKED_BYTES:
-            raise InputError(
-                f"{path} would unpack to {claimed >> 30} GiB, and logs up to {MAX_UNPACKED_BYTES >> 30} GiB are read: "
-                "score parts of it"
-            )
-        yield archive
+def open_archive(path: str) -> zipfile.ZipFile:
+    """Open the archive of a log; raises InputError where it is none, or claims to hold more than a log does."""
+    return open_zip(path, kind="whole .eval log", most_bytes=MAX_UNPACKED_BYTES, way_out="score parts of it")
 
 
 def load_member(archive: zipfile.ZipFile, name: str) -> Any:
-    """The document of a member.
+    """Return the document of a member.
 
     Raises:
         UnreadableMemberError: It is too large, damaged, or not JSON.
@@ -101,26 +105,17 @@ def _zstandard(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
 
 
 def _packed(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
-    """The bytes of a member as they stand in the archive, behind a header of its own."""
+    """Return the bytes of a member as they stand in the archive, behind a header of its own."""
     file.seek(member.header_offset)
     header = file.read(_LOCAL_HEADER_BYTES)
     file.seek(sum(int.from_bytes(header[place : place + 2], "little") for place in (26, 28)), io.SEEK_CUR)
-    # It can claim any size, and as much memory would be asked for.
+    # The archive can claim any size, for which memory would be taken.
     return file.read(min(member.compress_size, os.fstat(file.fileno()).st_size))
-
-
-_VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""What inspect's own figures make of its grades: correct, partial, incorrect, no answer."""
-_ATTACHED: Final = "attachment://"
-_PICTURE: Final = "data:image/"
-_FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
-"""How inspect has models name letters."""
-_NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class InspectLog:
-    """What a log says of all its samples.
+    """Facts of a log that hold of all its samples.
 
     Attributes:
         task: Its name.
@@ -136,17 +131,15 @@ class InspectLog:
 
     @classmethod
     def of(cls, path: str, spec: Any) -> "InspectLog":
-        """Reads the part that inspect calls eval; `path` is for messages.
+        """Read the part that inspect calls eval; `path` is for messages.
 
         Raises:
             InputError: There is no such part.
         """
         if not isinstance(spec, Mapping):
             raise InputError(f"{path} is no log of inspect: its eval is missing")
-        config, dataset = (
-            part if isinstance(part := spec.get(name), Mapping) else {} for name in ("config", "dataset")
-        )
-        epochs, identifiers = config.get("epochs"), dataset.get("sample_ids")
+        epochs = mapping(spec.get("config")).get("epochs")
+        identifiers = mapping(spec.get("dataset")).get("sample_ids")
         return cls(
             str(spec.get("task") or ""),
             str(spec.get("model") or ""),
@@ -155,22 +148,18 @@ class InspectLog:
         )
 
     def row_id(self, sample_id: Any, epoch: Any) -> str:
-        """Tells the row of a sample from those of other samples, epochs and tasks."""
-        return "/".join(str(part) for part in (self.task, sample_id, epoch if self.epochs > 1 else "") if part != "")
+        """Return the id of a sample's row, unlike those of other samples, epochs and tasks."""
+        return row_id(self.task, sample_id, epoch if self.epochs > 1 else "")
 
 
 def sample_row(log: InspectLog, place: str, sample: Any) -> Record:
-    """The row of a sample; it has a problem where the sample failed, is none, or is the error of who read it."""
-    problem = _problem(sample)
-    if problem:
+    """Return the row of a sample; it has a problem where the sample failed, is none, or is the error of who read it."""
+    fields = mapping(sample)
+    identifier, epoch = fields.get("id", ""), fields.get("epoch", 1)
+    if problem := _problem(sample):
         raw = str(sample) if isinstance(sample, Exception) else json.dumps(sample, sort_keys=True, default=repr)
-        known = (
-            log.row_id(sample["id"], sample.get("epoch", 1)) if isinstance(sample, Mapping) and "id" in sample else ""
-        )
-        return Record(0, place, None, problem, raw, id=known)
-    identifier, epoch = sample["id"], sample.get("epoch", 1)
-    attached = sample.get("attachments")
-    texts = _Texts(attached if isinstance(attached, Mapping) else {})
+        return Record(0, place, None, problem, raw, id=log.row_id(identifier, epoch) if "id" in fields else "")
+    texts = _Texts(mapping(fields.get("attachments")))
     answer = texts.of(_completion(sample["output"]))
     pictures = texts.pictures(sample["input"])
     row = {
@@ -183,7 +172,7 @@ def sample_row(log: InspectLog, place: str, sample: Any) -> Record:
         "prediction": answer,
         "raw_response": answer,
         **_scores(sample.get("scores")),
-        **columns_of("metadata", sample["metadata"] if isinstance(sample.get("metadata"), Mapping) else {}),
+        **columns_of("metadata", mapping(sample.get("metadata"))),
     }
     if len(pictures) == 1:
         row["image"] = pictures[0]
@@ -212,7 +201,7 @@ def _problem(sample: Any) -> str:
 
 
 def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) -> dict[str, Any]:
-    """Texts of the choices in the place of letters. Several right ones are one answer: all have to be named."""
+    """Return texts of the choices in the place of letters. Several right ones are one answer: all have to be named."""
     texts = [str(choice) for choice in choices]
     target = sample.get("target")
     letters = target if isinstance(target, list) else [target]
@@ -221,7 +210,7 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
         row["references"] = [", ".join(right)]
     elif target not in (None, "", []):
         row["references"] = target
-    answers = [score.get("answer") for score in _each(sample.get("scores"))]
+    answers = [mapping(score).get("answer") for score in mapping(sample.get("scores")).values()]
     # A run without scores has the answer's last line only.
     said = _FINAL_ANSWER.findall(completion) or [completion]
     given = (answer.split(",") for answer in (*answers, said[-1]) if isinstance(answer, str))
@@ -231,33 +220,32 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
 
 
 def _named(letters: Sequence[Any], texts: Sequence[str]) -> list[str]:
-    """Texts that these letters stand for, in the order of the choices; empty where one is no letter of a choice."""
+    """Return the texts of these letters in the order of the choices; empty where one is no letter of a choice."""
     places = [_position(str(letter).strip()) for letter in letters]
     known = sorted({place for place in places if place is not None and place < len(texts)})
     return [texts[place] for place in known] if len(known) == len(letters) else []
 
 
 def _position(letter: str) -> int | None:
-    """The place of a choice: behind Z inspect counts on by numbers from 1."""
+    """Return the place of a choice: behind Z inspect counts on by numbers from 1."""
     if _NUMBER.match(letter):
         return len(string.ascii_uppercase) - 1 + int(letter)
     return letter_position(letter)
 
 
 def _completion(output: Mapping[str, Any]) -> Any:
-    """What the model said: as inspect sums it up, else its first choice's message."""
+    """Return what the model said: as inspect sums it up, else its first choice's message."""
     if output.get("completion") is not None:
         return output["completion"]
     choices = output.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    message = first.get("message") if isinstance(first, Mapping) else None
-    return message.get("content") if isinstance(message, Mapping) else None
+    return mapping(mapping(first).get("message")).get("content")
 
 
 def _scores(scores: Any) -> dict[str, Any]:
-    """A column for each of inspect's scores, and for the answer that its scorer read out of the text."""
+    """Return a column for each of inspect's scores, and for the answer that its scorer read out of the text."""
     found: dict[str, Any] = {}
-    for name, score in (scores if isinstance(scores, Mapping) else {}).items():
+    for name, score in mapping(scores).items():
         if not isinstance(score, Mapping):
             continue
         value = score.get("value")
@@ -272,10 +260,6 @@ def _number(value: Any) -> Any:
     return float(value) if isinstance(value, bool) else _VALUES.get(value, value) if isinstance(value, str) else value
 
 
-def _each(scores: Any) -> Iterator[Mapping[str, Any]]:
-    return (score for score in (scores.values() if isinstance(scores, Mapping) else ()) if isinstance(score, Mapping))
-
-
 @dataclass(frozen=True, slots=True)
 class _Texts:
     """Texts of one sample, of which long ones and pictures stand beside it.
@@ -287,7 +271,7 @@ class _Texts:
     attached: Mapping[str, Any]
 
     def of(self, content: Any) -> str:
-        """The text of a content: a text, or parts of which some are texts."""
+        """Return the text of a content: a text, or parts of which some are texts."""
         if isinstance(content, str):
             name = content.removeprefix(_ATTACHED)
             return str(self.attached.get(name, content)) if name != content else content
@@ -296,7 +280,7 @@ class _Texts:
         return "\n".join(self.of(text) for text in texts if isinstance(text, str))
 
     def question(self, asked: Any) -> str:
-        """What was asked: the input itself, or the last message of the user."""
+        """Return what was asked: the input itself, or the last message of the user."""
         if not isinstance(asked, list):
             return self.of(asked)
         messages = [message for message in asked if isinstance(message, Mapping)]
@@ -304,28 +288,15 @@ class _Texts:
         return self.of(of_user[-1].get("content")) if of_user else ""
 
     def pictures(self, asked: Any) -> list[str]:
-        """The pictures that stand in the input itself; what is named by a path or an address is not among them."""
-        contents = (
-            [message.get("content") for message in asked if isinstance(message, Mapping)]
-            if isinstance(asked, list)
-            else []
-        )
-        parts = [
-            part for content in contents if isinstance(content, list) for part in content if isinstance(part, Mapping)
-        ]
+        """Return the pictures that stand in the input itself, and none that a path or an address names."""
+        contents = [mapping(message).get("content") for message in (asked if isinstance(asked, list) else ())]
+        parts = [mapping(part) for content in contents if isinstance(content, list) for part in content]
         named = [self.of(part["image"]) for part in parts if isinstance(part.get("image"), str)]
         return [picture for picture in named if picture.startswith(_PICTURE)]
 
 
-TYPE_COLUMNS: Final = ("task",)
-PATTERNS: Final = ("*.eval", "*_*.json")
-"""inspect writes TIME_TASK_ID; a folder may have eval-set.json and listing.json too."""
-_MOST_EPOCHS: Final = 1000
-"""What is missing is told for no more: a log can claim any number."""
-
-
 def inspect_records(path: str) -> Iterator[Record]:
-    """A row for each sample and epoch, in the order of the log, then one for each that the run did not reach.
+    """Yield a row for each sample and epoch, in the order of the log, then one for each that the run did not reach.
 
     Raises:
         InputError: The file is not there, or no log of inspect.
@@ -362,7 +333,7 @@ def _archived(path: str) -> Iterator[Record]:
             header = load_member(archive, head)
         except UnreadableMemberError as error:
             raise InputError(f"{path}: {head} {error}") from error
-        log = InspectLog.of(path, header.get("eval") if isinstance(header, Mapping) else None)
+        log = InspectLog.of(path, mapping(header).get("eval"))
 
         def samples() -> Iterator[tuple[str, Any]]:
             for name in names:
@@ -391,10 +362,11 @@ def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record
 
 
 def _harness_of(content: bytes) -> str:
-    """Whose file it is where its first line is an object by itself."""
+    """Name the harness whose file it is, where its first line is an object by itself."""
     try:
-        fields = json.loads(content.split(b"\n", 1)[0])
+        return looks_like(json.loads(content.split(b"\n", 1)[0]))
     except (ValueError, RecursionError):
         return ""
-    name = named_by(fields) if isinstance(fields, Mapping) else ""
-    return f"; it looks like one of {name}: give --from {name}" if name else ""
+
+
+FILES: Final = OfficialFiles("inspect", inspect_records, TYPE_COLUMNS, PATTERNS)

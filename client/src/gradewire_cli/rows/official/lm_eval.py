@@ -5,39 +5,48 @@ import math
 import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
-from gradewire._rows import is_of_numbers, unpacked_list
-from gradewire_cli.rows.files import open_bytes
-from gradewire_cli.rows.formats import Record, jsonl_records
-from gradewire_cli.rows.official.samples import (
-    checked,
+from gradewire._rows import unpacked_list
+from gradewire_cli.rows.formats import Record
+from gradewire_cli.rows.official.choices import (
     choice_texts,
-    columns_of,
-    filtered,
     letter_position,
-    listed,
-    numbered,
+    named_texts,
     option_named,
     option_position,
     question_of,
     references_of,
 )
+from gradewire_cli.rows.official.harness import (
+    OfficialFiles,
+    SampleLog,
+    answer_rows,
+    columns_of,
+    listed,
+    mapping,
+    row_id,
+    stripped,
+    without_answer,
+)
 
+TYPE_COLUMNS: Final = ("task", "filter")
+PATTERNS: Final = ("samples_*.jsonl", "samples_*.jsonl.gz")
+_NAME: Final = re.compile(r"\A(?:samples_)?(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl(?:\.gz)?\Z")
+_UNFILTERED: Final = "none"
 _TRUTH: Final = {"False": "0", "True": "1"}
 _FINAL: Final = "####"
 
 
 def prompt_of(request: Sequence[Any]) -> str:
-    """The prompt of a request; of chat servers it stands in a list. "" without one."""
+    """Return the prompt of a request; of chat servers it stands in a list. "" without one."""
     first = request[0] if request else None
     prompt = first[0] if isinstance(first, list) and first else first
     return prompt if isinstance(prompt, str) else ""
 
 
 def last_user_message(prompt: str) -> str:
-    """What the user said last, where a prompt is a chat as JSON; any other prompt as it is."""
+    """Return what the user said last, where a prompt is a chat as JSON; any other prompt as it is."""
     if not prompt.startswith("[{"):
         return prompt
     try:
@@ -49,14 +58,14 @@ def last_user_message(prompt: str) -> str:
 
 
 def final_answer(target: str) -> str:
-    """What stands behind "####" in the last line of a worked solution, as GSM8K has it; any other target as it is."""
+    """Return what stands behind "####" in a worked solution's last line, as in GSM8K; any other target as it is."""
     solution, mark, answer = target.rpartition(_FINAL)
     worked = bool(mark) and solution.endswith("\n") and bool(solution.strip())
     return answer.strip() if worked and answer.strip() and "\n" not in answer.strip() else target
 
 
 def options_of(doc: Mapping[str, Any]) -> list[str]:
-    """Texts of a document's choices, in the order of their letters; empty where it has none, or one is a letter."""
+    """Return a document's choices in the order of their letters; empty without any, or where one is a letter."""
     for name in ("options", "choices"):
         given = doc.get(name)
         if isinstance(given, Mapping):
@@ -72,7 +81,7 @@ def options_of(doc: Mapping[str, Any]) -> list[str]:
 
 
 def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int]:
-    """Places of the choices that a document marks by 1 among 0, as TruthfulQA does; empty where it marks none."""
+    """Return places of the choices that a document marks by 1 among 0, as TruthfulQA does; empty without any."""
     for each in doc.values():
         choices, labels = (each.get("choices"), each.get("labels")) if isinstance(each, Mapping) else (None, None)
         if (
@@ -87,24 +96,19 @@ def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int
 
 
 def names_fields(target: Any, doc: Mapping[str, Any]) -> bool:
-    """Whether a target is names of fields and no answer, as lm-eval joins those of DROP's object `answer`."""
+    """Tell whether a target is names of fields and no answer, as lm-eval joins those of DROP's object `answer`."""
     return any(isinstance(each, Mapping) and each and target == ",".join(map(str, each)) for each in doc.values())
 
 
 def in_one_text(answers: Any) -> Any:
-    """Answers, of which those of several parts, as DROP's of several spans, are a text each; others as they are."""
+    """Join answers of several parts, as DROP's of several spans, to a text each; leave others as they are."""
     if not isinstance(answers, list) or not all(isinstance(each, list) for each in answers):
         return answers
     return [", ".join(map(str, parts)) for parts in answers]
 
 
-def is_checked_by_rules(doc: Mapping[str, Any]) -> bool:
-    """Whether answers are held against instructions and no text, as IFEval does, whose target is a 0 for nothing."""
-    return "instruction_id_list" in doc
-
-
 def right_positions(target: Any, offered: Sequence[str], likeliest: int, accuracy: Any) -> list[int]:
-    """Places of the choices that are right; empty where the target names none.
+    """Return places of the choices that are right; empty where the target names none.
 
     Args:
         target: As it is logged: a choice's number or text, a list of numbers, or whether it is the second of two.
@@ -125,32 +129,9 @@ def right_positions(target: Any, offered: Sequence[str], likeliest: int, accurac
 
 
 def _number(target: Any) -> str:
-    """A number as lm-eval takes it, which may be a truth value, or a float where a table had gaps."""
+    """Return a number as lm-eval takes it, which may be a truth value, or a float where a table had gaps."""
     text = str(target).strip()
     return _TRUTH.get(text, text.removesuffix(".0"))
-
-
-TYPE_COLUMNS: Final = ("task", "filter")
-PATTERNS: Final = ("samples_*.jsonl", "samples_*.jsonl.gz")
-_NAME: Final = re.compile(r"\A(?:samples_)?(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl(?:\.gz)?\Z")
-_UNFILTERED: Final = "none"
-
-
-def lm_eval_records(path: str, filter_: str = "") -> Iterator[Record]:
-    """A row for each answer of each line; several where a filter lets several answers pass.
-
-    Args:
-        path: Of the file.
-        filter_: Only lines of this filter; "" for those of all.
-
-    Raises:
-        InputError: The file is not there, holds no samples of lm-eval, or none of the filter.
-    """
-    named = _NAME.match(Path(path).name)
-    task = named[1] if named else ""
-    with open_bytes(path) as stream:
-        samples = filtered(path, checked(path, "lm-eval", jsonl_records(stream), _lack), filter_)
-        yield from numbered(row for sample in samples for row in _rows(sample, task))
 
 
 def _lack(fields: Mapping[str, Any]) -> str:
@@ -160,19 +141,12 @@ def _lack(fields: Mapping[str, Any]) -> str:
 
 
 def _rows(sample: Record, task: str) -> Iterator[Record]:
-    fields = sample.fields
-    if fields is None:
-        yield sample
-        return
+    fields = mapping(sample.fields)
     requests = _requests(fields.get("arguments"))
     prompt = next((prompt for request in requests if (prompt := prompt_of(request))), "")
     filter_ = str(fields.get("filter", _UNFILTERED))
-    identifier = "/".join(
-        str(part)
-        for part in (task, fields.get("doc_id", sample.index), "" if filter_ == _UNFILTERED else filter_)
-        if part != ""
-    )
-    told = {
+    identifier = row_id(task, fields.get("doc_id", sample.index), "" if filter_ == _UNFILTERED else filter_)
+    columns = {
         "task": task,
         "doc_id": fields.get("doc_id"),
         "filter": filter_,
@@ -182,52 +156,45 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
         **_metrics(fields),
         **columns_of("doc", fields["doc"]),
     }
-    if all(isinstance(request[1:2], list) and _is_text(request[1:2]) for request in requests) and requests:
-        yield _chosen(sample, {"id": identifier, **told}, requests)
+    if requests and all(map(_is_continuation, requests)):
+        yield _chosen(sample, {"id": identifier, **columns}, requests)
         return
     if requests and all(len(request) == 1 for request in requests):  # answers come with when to stop
-        yield _unusable(sample, identifier, "is the log-likelihood of a text: there is no answer to grade")
+        yield without_answer(sample, identifier, "is the log-likelihood of a text: there is no answer to grade")
         return
     answers = _answers(fields, requests)
     if not answers:
-        yield _unusable(sample, identifier, "has no answer in its filtered_resps")
+        yield without_answer(sample, identifier, "has no answer in its filtered_resps")
     target, options = _target(fields), options_of(fields["doc"])
-    lettered = isinstance(target, str) and option_position(target, options) is not None
-    if target is not None:
-        told["references"] = option_named(target, options) if lettered else target
-    if lettered:
-        told["choices"] = options
-    for place, (answer, raw) in enumerate(answers, 1):
-        several = len(answers) > 1
-        row = {
-            "id": f"{identifier}/{place}" if several else identifier,
-            **told,
-            "prediction": option_named(answer, options) if lettered and isinstance(answer, str) else answer,
-            "raw_response": raw,
-        }
-        yield Record(0, f"{sample.position} answer {place}" if several else sample.position, row)
+    if isinstance(target, str) and option_position(target, options) is not None:
+        columns |= {"references": option_named(target, options), "choices": options}
+        answers = [(option_named(answer, options), raw) for answer, raw in answers]
+    elif target is not None:
+        columns["references"] = target
+    yield from answer_rows(sample, identifier, columns, answers)
 
 
-def _chosen(sample: Record, told: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
-    """The row of a choice: its answer is the likeliest continuation."""
-    fields = sample.fields or {}
+def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
+    """Return the row of a choice: its answer is the likeliest continuation."""
+    fields = mapping(sample.fields)
     offered = [str(request[1]).strip() for request in requests]
     half = len(offered) // 2
     # acc_mutual_info asks once more, without the question.
     if half and offered[:half] == offered[half:] and not any(request[0] for request in requests[half:]):
         offered = offered[:half]
-    if len(offered) == 1:
-        return _unusable(sample, told["id"], "is the log-likelihood of one given text: there is no answer to grade")
-    if len(set(offered)) == 1:
-        return _unusable(
-            sample, told["id"], "asks which prompt fits, and its target does not say which does: nothing to grade"
-        )
     likelihoods = [_likelihood(response) for response in fields["filtered_resps"][: len(offered)]]
-    if len(likelihoods) < len(offered) or any(map(math.isnan, likelihoods)):
-        return _unusable(sample, told["id"], "has a choice without a log-likelihood")
-    texts = choice_texts(offered, fields["doc"].get("choices"), told["prompt"])
+    problem = ""
+    if len(offered) == 1:
+        problem = "is the log-likelihood of one given text: there is no answer to grade"
+    elif len(set(offered)) == 1:
+        problem = "asks which prompt fits, and its target does not say which does: nothing to grade"
+    elif len(likelihoods) < len(offered) or any(map(math.isnan, likelihoods)):
+        problem = "has a choice without a log-likelihood"
+    if problem:
+        return without_answer(sample, columns["id"], problem)
+    texts = choice_texts(offered, fields["doc"].get("choices"), columns["prompt"])
     likeliest = likelihoods.index(max(likelihoods))
-    row = {**told, "choices": texts, "prediction": texts[likeliest]}
+    row = {**columns, "choices": texts, "prediction": texts[likeliest]}
     right = marked_positions(fields["doc"], offered) or right_positions(
         fields.get("target"), offered, likeliest, fields.get("acc")
     )
@@ -237,7 +204,7 @@ def _chosen(sample: Record, told: dict[str, Any], requests: Sequence[Sequence[An
 
 
 def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> list[tuple[Any, Any]]:
-    """The answers that the filter let pass, each with what the model said.
+    """Return the answers that the filter let pass, each with what the model said.
 
     A request for a log-likelihood beside them, as of SQuAD 2's "unanswerable", is none.
     """
@@ -245,25 +212,23 @@ def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> li
     resps = fields.get("resps")
     raws = resps if isinstance(resps, list) else []
     for place, response in enumerate(fields["filtered_resps"]):
-        if place < len(requests) and _is_text(requests[place][1:2]):
+        if place < len(requests) and _is_continuation(requests[place]):
             continue
         raw = raws[place] if place < len(raws) else None
         passed = response if isinstance(response, list) else [response]
         said = raw if isinstance(raw, list) and raw else [raw]
-        found += [(_stripped(each), said[turn] if turn < len(said) else said[0]) for turn, each in enumerate(passed)]
+        found += [(stripped(each), said[turn] if turn < len(said) else said[0]) for turn, each in enumerate(passed)]
     return found
 
 
 def _target(fields: Mapping[str, Any]) -> Any:
-    """What is right: lm-eval writes lists as Python prints them."""
-    target = _stripped(fields.get("target"))
-    named = unpacked_list(target) if isinstance(target, str) else None
-    if named is not None and not is_of_numbers(named):
-        target = named
+    """Return what is right: lm-eval writes lists as Python prints them."""
+    target = named_texts(stripped(fields.get("target")))
     own = in_one_text(references_of(fields["doc"]))
     if target == "None" and (own is not None or "None" not in fields["doc"].values()):
         return own  # the task has no target
-    if is_checked_by_rules(fields["doc"]) or names_fields(target, fields["doc"]):
+    # IFEval's target is a 0 that stands for nothing: its answers are held against instructions.
+    if "instruction_id_list" in fields["doc"] or names_fields(target, fields["doc"]):
         return own
     if isinstance(target, str):
         target = final_answer(target)
@@ -271,7 +236,7 @@ def _target(fields: Mapping[str, Any]) -> Any:
 
 
 def _requests(arguments: Any) -> list[list[Any]]:
-    """Arguments of the requests of a sample: objects by name as lm-eval writes them now, lists as it once did."""
+    """Return arguments of a sample's requests: objects by name as lm-eval writes now, lists as it once did."""
     listed_ = list(arguments.values()) if isinstance(arguments, Mapping) else arguments
     if not isinstance(listed_, list):
         return []
@@ -281,8 +246,9 @@ def _requests(arguments: Any) -> list[list[Any]]:
     ]
 
 
-def _is_text(argument: Sequence[Any]) -> bool:
-    return bool(argument) and isinstance(argument[0], str)
+def _is_continuation(request: Sequence[Any]) -> bool:
+    """Tell whether a request is for the log-likelihood of a text."""
+    return len(request) > 1 and isinstance(request[1], str)
 
 
 def _likelihood(response: Any) -> float:
@@ -294,17 +260,9 @@ def _likelihood(response: Any) -> float:
 
 
 def _metrics(fields: Mapping[str, Any]) -> dict[str, Any]:
-    names = fields.get("metrics")
-    return (
-        {f"lm_eval_{name}": fields.get(name) for name in names if isinstance(name, str)}
-        if isinstance(names, list)
-        else {}
-    )
+    names = fields["metrics"] if isinstance(fields.get("metrics"), list) else ()
+    return {f"lm_eval_{name}": fields.get(name) for name in names if isinstance(name, str)}
 
 
-def _stripped(value: Any) -> Any:
-    return value.strip() if isinstance(value, str) else value
-
-
-def _unusable(sample: Record, identifier: str, problem: str) -> Record:
-    return Record(0, sample.position, None, problem, repr(sample.fields), id=identifier)
+LOG: Final = SampleLog("lm-eval", _NAME, _lack, _rows)
+FILES: Final = OfficialFiles("lm-eval", LOG.read, TYPE_COLUMNS, PATTERNS, has_filters=True)

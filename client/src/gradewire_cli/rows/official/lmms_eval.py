@@ -4,24 +4,28 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from gradewire._rows import is_of_numbers, unpacked_list
-from gradewire_cli.rows.files import open_bytes
-from gradewire_cli.rows.formats import Record, jsonl_records
-from gradewire_cli.rows.official.samples import (
+from gradewire_cli.rows.formats import Record
+from gradewire_cli.rows.official.choices import (
     category_of,
-    checked,
-    columns_of,
-    filtered,
-    listed,
-    numbered,
+    named_texts,
     option_named,
     option_position,
     options_in,
     question_of,
     references_of,
+)
+from gradewire_cli.rows.official.harness import (
+    OfficialFiles,
+    SampleLog,
+    answer_rows,
+    columns_of,
+    listed,
+    mapping,
+    row_id,
+    stripped,
+    without_answer,
 )
 
 TYPE_COLUMNS: Final = ("task", "category", "filter")
@@ -30,36 +34,19 @@ _NAME: Final = re.compile(r"\A(?:\d{8}_\d{6}_)?(?:samples_)?(.+?)\.jsonl(?:\.gz)
 _OWN: Final = frozenset(
     {"doc_id", "doc", "target", "resps", "filtered_resps", "token_counts", "doc_hash", "input", "input_media", "filter"}
 )
-"""What lmms-eval writes of every sample; the rest are the metrics of its task."""
-
-
-def lmms_eval_records(path: str, filter_: str = "") -> Iterator[Record]:
-    """A row for each answer of each line; several where a sample has several.
-
-    Args:
-        path: Of the file.
-        filter_: Only lines of this filter, by its number from 1; "" for those of all.
-
-    Raises:
-        InputError: The file is not there, holds no samples of lmms-eval, or none of the filter.
-    """
-    named = _NAME.match(Path(path).name)
-    task = named[1] if named else ""
-    with open_bytes(path) as stream:
-        samples = _with_filters(checked(path, "lmms-eval", jsonl_records(stream), _lack))
-        yield from numbered(row for sample in filtered(path, samples, filter_) for row in _rows(sample, task))
+"""Fields that lmms-eval writes of every sample; the rest are the metrics of its task."""
 
 
 def _lack(fields: Mapping[str, Any]) -> str:
-    if "filtered_resps" in fields and "target" in fields and "arguments" not in fields:
-        return ""
     if "arguments" in fields:
         return "has arguments, which lmms-eval leaves out"
+    if "filtered_resps" in fields and "target" in fields:
+        return ""
     return f"has no target with filtered_resps (it has: {listed(fields)})"
 
 
 def _with_filters(samples: Iterator[Record]) -> Iterator[Record]:
-    """The samples with the number of their filter: the log has all samples of the first one, then all of the next."""
+    """Yield samples with the number of their filter: the log has all of the first one, then all of the next."""
     seen: Counter[str] = Counter()
     for sample in samples:
         if sample.fields is None:
@@ -71,23 +58,19 @@ def _with_filters(samples: Iterator[Record]) -> Iterator[Record]:
 
 
 def _rows(sample: Record, task: str) -> Iterator[Record]:
-    fields = sample.fields
-    if fields is None:
-        yield sample
-        return
-    prompt = fields.get("input") if isinstance(fields.get("input"), str) else ""
-    doc = fields["doc"] if isinstance(fields.get("doc"), Mapping) else {}
+    fields = mapping(sample.fields)
+    prompt = fields["input"] if isinstance(fields.get("input"), str) else ""
+    doc, filter_ = mapping(fields.get("doc")), fields["filter"]
     metrics = {name: value for name, value in fields.items() if name not in _OWN}
-    options = options_in(prompt or "")
-    filter_ = fields["filter"]
-    parts = (task, fields.get("doc_id", sample.index), "" if filter_ == "1" else f"filter {filter_}")
-    identifier = "/".join(str(part) for part in parts if part != "")
+    options = options_in(prompt)
+    identifier = row_id(task, fields.get("doc_id", sample.index), "" if filter_ == "1" else f"filter {filter_}")
     answers = _answers(fields["filtered_resps"])
     if not answers:
         problem = "has log-likelihoods, and lmms-eval does not log of what: there is no answer to grade"
-        yield Record(0, sample.position, None, problem, repr(fields), id=identifier)
+        yield without_answer(sample, identifier, problem)
         return
-    told = {
+    references = _references(fields, doc, metrics, options)
+    columns = {
         "task": task,
         "doc_id": fields.get("doc_id"),
         "filter": filter_,
@@ -97,27 +80,19 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
         **({"choices": options} if options else {}),
         **{f"lmms_eval_{name}": value for name, value in metrics.items()},
         **columns_of("doc", doc),
+        **({} if references is None else {"references": references}),
     }
-    references = _references(fields, doc, metrics, options)
-    if references is not None:
-        told["references"] = references
     raw = fields.get("resps", fields["filtered_resps"])
-    for place, answer in enumerate(answers, 1):
-        several = len(answers) > 1
-        prediction = option_named(answer, options) if isinstance(answer, str) else answer
-        row = {"id": f"{identifier}/{place}" if several else identifier, **told}
-        place_ = f"{sample.position} answer {place}" if several else sample.position
-        yield Record(0, place_, {**row, "prediction": prediction, "raw_response": raw})
+    yield from answer_rows(sample, identifier, columns, [(option_named(each, options), raw) for each in answers])
 
 
 def _answers(responses: Any) -> list[Any]:
-    """The answers of a sample; none where they are log-likelihoods."""
+    """Return the answers of a sample; none where they are log-likelihoods."""
     each = responses if isinstance(responses, list) else [responses]
     if _is_likelihood(each) or (each and all(map(_is_likelihood, each))):
         return []
-    # Of a filter that lets several pass they stand in a list of their own.
-    passed = itertools.chain(*(answer if isinstance(answer, list) else [answer] for answer in each))
-    return [answer.strip() if isinstance(answer, str) else answer for answer in passed]
+    # Answers of a filter that lets several pass stand in a list of their own.
+    return list(map(stripped, itertools.chain(*(answer if isinstance(answer, list) else [answer] for answer in each))))
 
 
 def _is_likelihood(response: Any) -> bool:
@@ -133,19 +108,21 @@ def _is_likelihood(response: Any) -> bool:
 def _references(
     fields: Mapping[str, Any], doc: Mapping[str, Any], metrics: Mapping[str, Any], options: list[str]
 ) -> Any:
-    """What is right: all that annotators said where the log has it, else the target."""
-    target = fields["target"].strip() if isinstance(fields["target"], str) else fields["target"]
+    """Return what is right: all that annotators said where the log has it, else the target."""
+    target = stripped(fields["target"])
     for known in (doc, *metrics.values()):
-        answers = known.get("answers") if isinstance(known, Mapping) else None
-        if isinstance(answers, list) and target in [_text(answer) for answer in answers]:
+        answers = mapping(known).get("answers")
+        if isinstance(answers, list) and target in map(_text, answers):
             return answers
-    if isinstance(target, str):
-        if option_position(target, options) is not None:
-            return option_named(target, options)
-        named = unpacked_list(target)
-        target = named if named is not None and not is_of_numbers(named) else target
+    if isinstance(target, str) and option_position(target, options) is not None:
+        return option_named(target, options)
+    target = named_texts(target)
     return target if target not in (None, "", "None", []) else references_of(doc)
 
 
 def _text(answer: Any) -> Any:
     return answer.get("answer") if isinstance(answer, Mapping) else answer
+
+
+LOG: Final = SampleLog("lmms-eval", _NAME, _lack, _rows, with_filters=_with_filters)
+FILES: Final = OfficialFiles("lmms-eval", LOG.read, TYPE_COLUMNS, PATTERNS, has_filters=True)

@@ -1,26 +1,40 @@
 """Tables of predictions of VLMEvalKit: workbooks as it writes them by default, TSV or JSON by PRED_FORMAT."""
 
+import itertools
+import re
 import string
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
-from gradewire._rows import is_missing, is_of_numbers, unpacked_list
-from gradewire_cli.problems import InputError, named_errors
+from gradewire._rows import is_missing
+from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import GZIP, open_bytes
 from gradewire_cli.rows.formats import Record, csv_records, json_records, printable
-from gradewire_cli.rows.official.samples import checked, listed, numbered, option_named, option_position, references_of
+from gradewire_cli.rows.official.choices import named_texts, option_named, option_position, references_of
+from gradewire_cli.rows.official.harness import (
+    OfficialFiles,
+    SampleLog,
+    listed,
+    mapping,
+    open_zip,
+    row_id,
+    without_answer,
+)
 
 MAX_UNPACKED_BYTES: Final = 1 << 30
 """A workbook is a zip archive: what would unpack to more is refused before it is."""
 _MOST_ROWS: Final = 1 << 20
 _MOST_COLUMNS: Final = 1 << 14
-"""Of a sheet, as Excel has it. A cell may say that it stands anywhere, and openpyxl fills up what lies before it."""
+"""Bounds of a sheet in Excel. A cell may say that it stands anywhere, and openpyxl fills up what lies before it."""
+_NAME: Final = re.compile(r"\A(.+?)(?:\.[^.]+)?(?:\.gz)?\Z", re.IGNORECASE)
+"""MODEL_DATASET, as VLMEvalKit names the file; where the one ends and the other begins, the name does not say."""
+TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
+_FAILED: Final = "Failed to obtain answer"
+"""VLMEvalKit writes this in the place of an answer that it did not get."""
 
 
 def workbook_records(path: str) -> Iterator[Record]:
-    """Rows under the header of the first sheet, without empty ones; formulas are the text that was typed.
+    """Yield rows under the header of the first sheet, without empty ones; formulas are the text that was typed.
 
     Raises:
         InputError: It is not there, no workbook, too large, names a column twice, or openpyxl is missing.
@@ -32,7 +46,8 @@ def workbook_records(path: str) -> Iterator[Record]:
             f"{path}: reading workbooks needs openpyxl: pip install 'gradewire[xlsx]'; or have VLMEvalKit write TSV by "
             "PRED_FORMAT=tsv"
         ) from error
-    _check_size(path)
+    kind, way_out = "workbook", "give it as TSV"
+    open_zip(path, kind=kind, most_bytes=MAX_UNPACKED_BYTES, way_out=way_out).close()
     try:
         book = openpyxl.load_workbook(path, read_only=True)
         try:
@@ -61,43 +76,9 @@ def _records(path: str, sheet: Any) -> Iterator[Record]:
         yield Record(index, f"row {number}", _fields(header, line))
 
 
-def _check_size(path: str) -> None:
-    with named_errors(path):
-        try:
-            with zipfile.ZipFile(path) as archive:
-                claimed = sum(member.file_size for member in archive.infolist())
-        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise InputError(f"{path} is no workbook: {error}") from error
-    if claimed > MAX_UNPACKED_BYTES:
-        raise InputError(
-            f"{path} would unpack to {claimed >> 20} MiB, and workbooks up to {MAX_UNPACKED_BYTES >> 20} MiB are read: "
-            "give it as TSV"
-        )
-
-
 def _fields(header: Sequence[str], line: Sequence[Any]) -> dict[str, Any]:
-    """Cells by column; without those of columns that have no name."""
+    """Return cells by column; without those of columns that have no name."""
     return {name: value for name, value in zip(header, line, strict=False) if name}
-
-
-TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
-_FAILED: Final = "Failed to obtain answer"
-"""VLMEvalKit writes this in the place of an answer that it did not get."""
-
-
-def vlmevalkit_records(path: str) -> Iterator[Record]:
-    """A row for each row of the table.
-
-    Raises:
-        InputError: The file is not there, of another format, or no table of predictions.
-    """
-    yield from numbered(_row(record, _task(path)) for record in checked(path, "vlmevalkit", _table(path), _lack))
-
-
-def _task(path: str) -> str:
-    """MODEL_DATASET, as VLMEvalKit names the file; where the one ends and the other begins, the name does not say."""
-    name = Path(path).name
-    return Path(name[: -len(GZIP)] if name.lower().endswith(GZIP) else name).stem
 
 
 def _table(path: str) -> Iterator[Record]:
@@ -120,40 +101,33 @@ def _lack(fields: Mapping[str, Any]) -> str:
     return f"has no index with a prediction (it has: {listed(fields)})"
 
 
-def _row(record: Record, task: str) -> Record:
-    if record.fields is None:
-        return record
-    fields = {name: None if is_missing(value) else value for name, value in record.fields.items()}
+def _rows(record: Record, task: str) -> Iterator[Record]:
+    fields = {name: None if is_missing(value) else value for name, value in mapping(record.fields).items()}
     prediction, index = fields["prediction"], fields["index"]
-    identifier = f"{task}/{record.index if index is None else index}"
+    identifier = row_id(task, record.index if index is None else index)
     if isinstance(prediction, str) and _FAILED in prediction:
-        problem = f"has no answer: {prediction[:200]}"
-        return Record(0, record.position, None, problem, repr(record.fields), id=identifier)
+        yield without_answer(record, identifier, f"has no answer: {prediction[:200]}")
+        return
     options = _options(fields)
+    references = _references(fields, options)
     row = {
         "id": identifier,
         "task": task,
         **{name: fields.get(name) or "" for name in TYPE_COLUMNS[1:]},
         "question": fields.get("question"),
-        "prediction": option_named(prediction, options) if isinstance(prediction, str) else prediction,
+        "prediction": option_named(prediction, options),
         "raw_response": prediction,
         **({"choices": options} if options else {}),
         **{f"vlmevalkit_{name}": value for name, value in fields.items()},
+        **({} if references is None else {"references": references}),
     }
-    references = _references(fields, options)
-    if references is not None:
-        row["references"] = references
-    return Record(0, record.position, row)
+    yield Record(0, record.position, row)
 
 
 def _options(fields: Mapping[str, Any]) -> list[str]:
-    """Texts of the columns A, B, C …, as far as a row has them."""
-    options: list[str] = []
-    for letter in string.ascii_uppercase:
-        value = fields.get(letter)
-        if value is None or value == "":
-            break
-        options.append(str(value))
+    """Return texts of the columns A, B, C …, as far as a row has them."""
+    given = (fields.get(letter) for letter in string.ascii_uppercase)
+    options = list(map(str, itertools.takewhile(lambda value: value not in (None, ""), given)))
     return options if len(options) > 1 else []
 
 
@@ -161,10 +135,11 @@ def _references(fields: Mapping[str, Any], options: list[str]) -> Any:
     answer = fields.get("answer")
     if answer is None:
         answer = references_of(fields)
-    if not isinstance(answer, str):
-        return answer
-    place = option_position(answer, options)
+    place = option_position(answer, options) if isinstance(answer, str) else None
     if place is not None:
         return [options[place]]
-    named = unpacked_list(answer)
-    return named if named and not is_of_numbers(named) else answer
+    return named_texts(answer) or answer
+
+
+LOG: Final = SampleLog("vlmevalkit", _NAME, _lack, _rows, samples=_table)
+FILES: Final = OfficialFiles("vlmevalkit", LOG.read, TYPE_COLUMNS)

@@ -7,7 +7,6 @@ them.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from gradewire_cli.problems import InputError
@@ -15,7 +14,7 @@ from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
 
 TYPE_COLUMNS: Final = ("answer_type", "question_type")
-"""What the official program tells its figures by."""
+"""Columns by which the official program groups its means."""
 _LISTS: Final = ("questions", "annotations", "data")
 _IDS: Final = ("question_id", "questionId")
 _IMAGES: Final = ("image_id", "imageId")
@@ -23,30 +22,22 @@ _GIVEN: Final = ("prediction", "pred_answer", "answer")
 """Beside a prediction "answer" is the data set's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class VqaFiles:
-    """The files beside the results.
-
-    Attributes:
-        questions: Path of the questions.
-        annotations: Path of the annotations; "" where the questions have the answers.
-    """
-
-    questions: str
-    annotations: str = ""
-
-
-def vqa_records(path: str, files: VqaFiles) -> Iterator[Record]:
-    """A row for each entry of the results, in their order, then one for each question that they do not answer.
+def vqa_records(path: str, questions: str, annotations: str) -> Iterator[Record]:
+    """Yield a row for each entry of the results, in their order, then one for each question that they do not answer.
 
     An entry without a known question, a second one for the same question, one for a question whose annotation is
     missing or cannot be read, and a question without an answer are rows with a problem: each is named, and the others
     are scored.
 
+    Args:
+        path: The results.
+        questions: Path of the questions.
+        annotations: Path of the annotations; "" where the questions have the answers.
+
     Raises:
         InputError: A file is not there, is not JSON, or not of a known form; no question has an annotation.
     """
-    asked, unusable = _questions(files)
+    asked, unusable = _questions(questions, annotations)
     results = _entries(path, _loaded(path))
     first: dict[str, int] = {}
     for index, entry in enumerate(results):
@@ -81,17 +72,17 @@ def _problem(entry: object, identifier: str, questions: Mapping[str, Any], first
     return ""
 
 
-def _questions(files: VqaFiles) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Fields of every question by its id, and why answers to some of them cannot be scored."""
+def _questions(path: str, annotations: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return fields of every question by its id, and why answers to some of them cannot be scored."""
     asked: dict[str, dict[str, Any]] = {}
     unusable: dict[str, str] = {}
-    for entry in _entries(files.questions, _loaded(files.questions)):
+    for entry in _entries(path, _loaded(path)):
         fields = entry if isinstance(entry, dict) else {}
         identifier = _first(fields, _IDS)
         if not identifier or not isinstance(fields.get("question"), str):
-            raise InputError(f"{files.questions}: an entry has no question_id or no question: {_printable(entry)}")
+            raise InputError(f"{path}: an entry has no question_id or no question: {_printable(entry)}")
         if identifier in asked:
-            raise InputError(f"{files.questions}: question {printable(identifier)} stands there twice")
+            raise InputError(f"{path}: question {printable(identifier)} stands there twice")
         asked[identifier] = {
             "id": identifier,
             "question_id": identifier,
@@ -99,17 +90,17 @@ def _questions(files: VqaFiles) -> tuple[dict[str, dict[str, Any]], dict[str, st
             "question": fields["question"],
             **_annotation({}),
         }
-        if not files.annotations or "answers" in fields or "answer" in fields:
-            _annotate(asked[identifier], fields, files.questions, unusable)
-    if files.annotations:
-        _annotate_all(asked, files.annotations, unusable)
+        if not annotations or "answers" in fields or "answer" in fields:
+            _annotate(asked[identifier], fields, path, unusable)
+    if annotations:
+        _annotate_all(asked, annotations, unusable)
     for identifier, fields in asked.items():
         if not fields.get("references"):
             unusable.setdefault(identifier, f"answers question {printable(identifier)}, which has no answers")
     if asked and len(unusable) == len(asked):
-        way_out = "give another --annotations" if files.annotations else "give --annotations FILE"
+        way_out = "give another --annotations" if annotations else "give --annotations FILE"
         why = next(iter(unusable.values())).removeprefix("answers ").replace(", which", "", 1)
-        raise InputError(f"{files.questions}: {why}: {way_out}")
+        raise InputError(f"{path}: {why}: {way_out}")
     return asked, unusable
 
 
@@ -136,7 +127,7 @@ def _annotate(question: dict[str, Any], fields: Mapping[str, Any], path: str, un
 
 
 def _annotation(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """References with what belongs to them, and the types; empty where there is nothing.
+    """Return references with what belongs to them, and the types; empty where there is nothing.
 
     Raises:
         ValueError: An answer is no text.
@@ -184,7 +175,7 @@ def _entries(path: str, document: Any) -> Sequence[Any]:
 
 
 def _first(fields: object, names: Sequence[str]) -> str:
-    """The first of these fields that is there, as a text; ids are numbers in some files and texts in others.
+    """Return the first of these fields that is there, as a text; ids are numbers in some files and texts in others.
 
     A whole number may have become a float: table libraries write 7 as 7.0 where another row has none.
     """

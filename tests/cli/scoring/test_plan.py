@@ -11,7 +11,7 @@ from tests.cli.judged import rows_of
 
 from gradewire.metrics import METRIC_TYPES
 from gradewire.testing import StubTransport
-from gradewire_cli.scoring.metrics import metrics_not_for
+from gradewire_cli.scoring.plan import metrics_not_for
 from gradewire_proto.v1 import models_pb2
 
 # Each has what every metric needs.

@@ -10,7 +10,7 @@ import pytest
 from tests.support.syncs import Syncs
 
 from gradewire_cli.results.results_file import encode_rows
-from gradewire_cli.results.table_file import write_table
+from gradewire_cli.results.results_table import write_table
 
 LARGE = 1 << 70
 

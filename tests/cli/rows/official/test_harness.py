@@ -8,14 +8,8 @@ import pytest
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import Record
 from gradewire_cli.rows.input_file import official_files
-from gradewire_cli.rows.official.samples import (
-    NoSuchFilterError,
-    OfficialFiles,
-    choice_texts,
-    letter_position,
-    option_named,
-    options_in,
-)
+from gradewire_cli.rows.official.choices import choice_texts, letter_position, option_named, options_in
+from gradewire_cli.rows.official.harness import NoSuchFilterError, OfficialFiles
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Command, write_rows
 
 from gradewire.testing import StubTransport, echo_scores
-from gradewire_cli.results.judge_summary import CascadeTally, is_cascade
+from gradewire_cli.results.tallies import CascadeTally, is_cascade
 from gradewire_cli.rows.row import Row
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_stats.estimated_mean import estimated_mean

@@ -21,17 +21,17 @@ from gradewire_cli.rows.row import Row
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 _PARQUET: Final = frozenset({".parquet", ".pq"})
 TABLE_SUFFIXES: Final = frozenset(_DELIMITERS) | _PARQUET
-"""Of outputs that are tables, in small letters."""
+"""Suffixes of outputs that are tables, in small letters."""
 _LINES: Final = frozenset({".jsonl", ".ndjson", ""})
 _BATCH_ROWS: Final = 4096
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _HEAD: Final = ("id", "index")
 _TAIL: Final = ("picture_digest", "digest")
-"""Of no use to people, so they are the last columns."""
+"""Columns of no use to people, so they are the last."""
 
 
 def is_table(path: Path) -> bool:
-    """Whether an output of this name is a table, and no JSONL.
+    """Tell whether an output of this name is a table, and no JSONL.
 
     Raises:
         InputError: The name tells of another format, or pyarrow is missing.
@@ -45,12 +45,12 @@ def is_table(path: Path) -> bool:
 
 
 def part_of(path: Path) -> Path:
-    """Where the rows of a table stand until all are there."""
+    """Return where the rows of a table stand until all are there."""
     return path.with_name(f"{path.name}.part.jsonl")
 
 
 def write_table(path: Path, rows: Path) -> None:
-    """Makes the table of an output file, all or nothing; when it returns the table outlasts a power cut.
+    """Make the table of an output file, all or nothing; when it returns the table outlasts a power cut.
 
     Args:
         path: The table; its name says which form.
@@ -131,13 +131,13 @@ def _cells(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Rows of an output file; the first one has the lines of its metrics."""
+    """Yield rows of an output file; the first one has the lines of its metrics."""
     for place, (_, row) in enumerate(read_results(path)):
         yield row if place == 0 else without_lines(row)
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with one value a cell: METRIC.KEY of what is said of a score, input columns under their own names."""
+    """Return a row with one value a cell: METRIC.KEY for a score, input columns under their own names."""
     cells = {name: row.get(name) for name in (*_HEAD, "digest")}
     cells |= {name: row[name] for name in ("file", "picture_digest") if name in row}
     for column, value in row.get("input", {}).items():
@@ -204,7 +204,7 @@ def _of_all(kinds: set[str]) -> str:
 
 
 def _cell(value: Any, kind: str) -> Any:
-    """A value as its column has it; a lone surrogate, which UTF-8 cannot hold, is replaced as in CSV."""
+    """Return a value as its column has it; a lone surrogate, which UTF-8 cannot hold, is replaced as in CSV."""
     if value is None:
         return None
     match kind:

@@ -1,9 +1,9 @@
-"""How right models are as each metric sees it: tables beside people, or beside the evaluator in their place."""
+"""Tables of the accuracy of models as each metric sees it, beside people or the evaluator in their place."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import CELLS_MEAN, Table, Value, bare, cell_names, cells_mean, count, estimated
@@ -11,13 +11,12 @@ from gradewire_cli.results.tables import CELLS_MEAN, Table, Value, bare, cell_na
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradewire_cli.scoring.labelled_rows import EvaluatorLabels
     from gradewire_stats.verdicts import ModelAccuracyTable
 
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Who says what is right, as tables call it.
+    """Names that tables have for whoever labelled the rows.
 
     Attributes:
         name: human, or the label of an evaluator.
@@ -33,28 +32,20 @@ class People:
     judge: str = "people judge"
     several: str = "people"
 
+    @classmethod
+    def evaluator(cls, label: str) -> Self:
+        """Return what tables call an evaluator in the place of people."""
+        title = f"{label}'s accuracy, over all rows that it judged"
+        return cls(label, f"{label}'s", title, judge=f"{label} judges", several=label)
+
     @property
     def all_rows(self) -> str:
         """Name of the line over all rows."""
         return f"{self.name}, all rows"
 
 
-def people_of(against: EvaluatorLabels | None) -> People:
-    """What tables call who labelled the rows."""
-    if against is None:
-        return People()
-    label = against.label
-    return People(
-        name=label,
-        possessive=f"{label}'s",
-        accuracy_title=f"{label}'s accuracy, over all rows that it judged",
-        judge=f"{label} judges",
-        several=label,
-    )
-
-
 def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
-    """How far each metric is from people over all cells, and how right each sees them, a line for each cell."""
+    """Yield how far each metric is from people over all cells, and how right each sees them, a line for each cell."""
     cells = len(table.cells)
     if cells > 1:
         yield Table(
@@ -78,7 +69,7 @@ def _cell_names(table: ModelAccuracyTable, *, between: str = "\n") -> list[str]:
 
 
 def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
-    """All tables: accuracies, deviations, and rows without a verdict."""
+    """Yield all tables: accuracies, deviations, and rows without a verdict."""
     names = _cell_names(table)
     yield Table(
         people.accuracy_title,
@@ -110,7 +101,7 @@ def accuracy_tables(table: ModelAccuracyTable, people: People) -> Iterator[Table
 
 
 def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[NamedEstimate]:
-    """All figures of the tables, for notes on their intervals."""
+    """Yield all statistics of the tables, for notes on their intervals."""
     names = _cell_names(table, between=" ")
     for name, cell in zip(names, table.cells, strict=True):
         yield NamedEstimate(people.name, f"{people.possessive} accuracy", name, cell.human)
@@ -125,7 +116,7 @@ def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[Na
 def _accuracies(table: ModelAccuracyTable, people: People) -> Iterator[list[Value | str]]:
     for found in table.evaluators:
         yield [found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)]
-        # Where it judged all rows, the human figure is the one over all rows.
+        # If it judged all rows, the human value is the one over all rows.
         if any(cell.failed for cell in found.cells):
             yield [f"{people.name}, rows of {found.evaluator}", *(estimated(cell.human) for cell in found.cells)]
     yield [people.all_rows, *(estimated(cell.human) for cell in table.cells)]

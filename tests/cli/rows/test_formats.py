@@ -14,13 +14,13 @@ from pyarrow import parquet
 from tests.support.examples import example_count
 
 from gradewire_cli.problems import InputError
-from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.records import TEXT_CELLS, Format, Reading, count_rows, format_of, read_file
+from gradewire_cli.rows.formats import TEXT_CELLS, Format, Reading, Record, count_rows, format_of, read_file
 from gradewire_cli.rows.row import Row, RowOptions, open_rows
 
-# Everything that UTF-8 can hold; NUL, quotes, line ends and separators included. In CSV alone "nan" is a missing value.
+# Everything that UTF-8 can hold; NUL, quotes, line ends and separators included. In CSV alone these say nothing.
+NOTHING = {"nan", "<na>", "nat", "null", "\\n"}
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20).filter(
-    lambda text: text.lower() != "nan" and not re.match(r"\s*(#|\d+\.0\s*$)", text)
+    lambda text: text.strip().lower() not in NOTHING and not re.match(r"\s*(#|\d+\.0\s*$)", text)
 )
 FILLED = TEXTS.filter(bool)
 TABLES = st.lists(

@@ -1,0 +1,262 @@
+"""Entries of a manifest, as a run gives them: clock and machine, digests of files, counts, costs; and its place."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import stat
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+import click
+
+from gradewire_cli.options.common import OUTPUT_FILE, option_group
+from gradewire_cli.problems import named_errors, redacted_url
+from gradewire_cli.results.manifest import (
+    Cost,
+    InputDigest,
+    Machine,
+    RunCounts,
+    RunManifest,
+    RunTimes,
+    Versions,
+    write_manifest,
+)
+from gradewire_cli.results.tallies import PaidTokens
+from gradewire_proto.v1 import scoring_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gradewire_cli.results.summary import Summary
+    from gradewire_cli.results.tallies import MetricTally
+    from gradewire_cli.rows.input_file import InputFile
+
+_CPU_INFO = Path("/proc/cpuinfo")
+_PROMPT: Final = "prompt"
+_REFERENCE_SET: Final = "reference_set"
+
+
+def _load() -> float | None:
+    # Windows has none.
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def _cpu_s() -> float:
+    return sum(os.times()[:4])
+
+
+@dataclass(frozen=True, slots=True)
+class RunClock:
+    """Made where a run begins."""
+
+    _began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _began_s: float = field(default_factory=time.monotonic)
+    _cpu_s: float = field(default_factory=_cpu_s)
+    _load: float | None = field(default_factory=_load)
+
+    def times(self) -> RunTimes:
+        """Return what the run took until now."""
+        return RunTimes(
+            began_at=self._began_at.isoformat(timespec="seconds"),
+            wall_s=time.monotonic() - self._began_s,
+            cpu_s=_cpu_s() - self._cpu_s,
+        )
+
+    def machine(self) -> Machine:
+        """Return this machine, with its load before the run and now."""
+        return Machine(
+            processor=_processor(),
+            cores=usable_cores(),
+            memory_bytes=_memory_bytes(),
+            system=f"{platform.system()} {platform.release()} {platform.machine()}",
+            load_before=self._load,
+            load_after=_load(),
+        )
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in _CPU_INFO.read_text(errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def usable_cores() -> int:
+    """Return logical cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory_bytes() -> int | None:
+    with suppress(ValueError, OSError, AttributeError):  # names that this system does not have
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return None
+
+
+def manifest_path(output: Path) -> Path:
+    """Return the path of an output's manifest: OUTPUT.manifest.json, or manifest.json in a folder of parts."""
+    if output.is_dir():
+        return output / "manifest.json"
+    return output.with_name(f"{output.name}.manifest.json")
+
+
+def file_digest(path: str | Path) -> InputDigest:
+    """Return size and SHA-256 of a file; anything but a regular file is only named, for it may be read once.
+
+    Raises:
+        OSError: It is there and cannot be read.
+    """
+    file = Path(path)
+    if not file.exists() or not stat.S_ISREG(file.stat().st_mode):
+        return InputDigest(path=str(path))
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256")
+        return InputDigest(path=str(path), bytes=stream.tell(), sha256=digest.hexdigest())
+
+
+def versions(server: str = "") -> Versions:
+    """Return versions of this client, of a server that it has asked, and of the protocol between them."""
+    return Versions(
+        gradewire=importlib.metadata.version("gradewire"),
+        server=server,
+        protocol=scoring_pb2.DESCRIPTOR.package,
+        python=platform.python_version(),
+    )
+
+
+def pinned_names(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return models and prompts that metric lines name with a digest, as NAME@DIGEST, each once and in their order."""
+    models: dict[str, None] = {}
+    prompts: dict[str, None] = {}
+    for line in lines:
+        for pair in line.partition("?")[2].split("&"):
+            name, _, value = pair.partition("=")
+            if "@" in value and name != _REFERENCE_SET:
+                (prompts if name == _PROMPT else models)[unquote(value)] = None
+    return list(models), list(prompts)
+
+
+manifest_option = click.option(
+    "--manifest", type=OUTPUT_FILE, help="Write the manifest here, not beside the output as OUTPUT.manifest.json."
+)
+row_output_options = option_group(
+    click.option("--keep-columns", metavar="COLUMN,…", help="Keep these columns of the input, or all."),
+    click.option("--summary-json", type=OUTPUT_FILE, help="Also write the summary here, as JSON."),
+    manifest_option,
+)
+
+
+def manifest_path_of(given: Path | None, *outputs: Path | None) -> Path | None:
+    """Return the path of --manifest, else one beside the first output that is a file; None without any."""
+    if given is not None:
+        return given
+    files = (path for path in outputs if path is not None and (path.is_file() or not path.exists()))
+    first = next(files, None)
+    return None if first is None else manifest_path(first)
+
+
+def forget_manifest(path: Path | None) -> None:
+    """Remove the manifest of an output that is about to change; raises InputError where that cannot be."""
+    if path is not None:
+        with named_errors(path):
+            path.unlink(missing_ok=True)
+
+
+def save_manifest(path: Path | None, manifest: RunManifest) -> None:
+    """Write a manifest where there is a place for it; raises InputError where that cannot be."""
+    if path is not None:
+        with named_errors(path):
+            write_manifest(path, manifest)
+
+
+def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
+    """Return digests of files that were read, URLs without keys; raises InputError where one is gone."""
+    found = []
+    for path in paths:
+        with named_errors(path):
+            found.append(replace(file_digest(path), path=redacted_url(str(path))))
+    return found
+
+
+def output_digest(path: Path | None) -> InputDigest | None:
+    """Return digest of an output that is whole; None where it is no file that can be read again.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    if path is None:
+        return None
+    (found,) = digests_of([path])
+    return found if found.sha256 else None
+
+
+def reading_parameters(source: InputFile) -> dict[str, Any]:
+    """Return options that decide what a row is, and what of it is kept; by name, as JSON has them."""
+    rows, reading = source.options, source.reading
+    return {
+        "map": dict(rows.columns),
+        "where": {column: sorted(values) for column, values in rows.where.items()},
+        "reference_separator": rows.reference_separator,
+        "missing": list(rows.missing),
+        "keep_columns": None if rows.kept_columns is None else list(rows.kept_columns),
+        "input_format": reading.format or "",
+        "encoding": reading.encoding,
+        "delimiter": reading.delimiter,
+    }
+
+
+def metric_fields(lines: Mapping[str, str]) -> dict[str, Any]:
+    """Return fields `metrics`, `models` and `prompts` of a manifest, from the lines of metrics by label."""
+    models, prompts = pinned_names(lines.values())
+    return {"metrics": dict(lines), "models": models, "prompts": prompts}
+
+
+def counts_of(summary: Summary, *, scored_now: int) -> RunCounts:
+    """Return the counts of a run, of which `scored_now` rows are not of an earlier one."""
+    return RunCounts(
+        rows=summary.rows,
+        scored_now=scored_now,
+        failed=summary.failed_rows,
+        unscored=summary.unscored_rows,
+        **_tallied(summary.metrics),
+    )
+
+
+def tallied_counts(tallies: Mapping[str, MetricTally], *, rows: int) -> RunCounts:
+    """Return the counts of rows of which only statuses by metric are known."""
+    return RunCounts(rows=rows, **_tallied(tallies))
+
+
+def _tallied(tallies: Mapping[str, MetricTally]) -> dict[str, Any]:
+    return {
+        "statuses": {label: dict(tally.statuses) for label, tally in tallies.items()},
+        "warnings": {label: dict(tally.warnings) for label, tally in tallies.items() if tally.warnings},
+    }
+
+
+def cost_of(summary: Summary) -> Cost | None:
+    """Return what the judges of this run took; None where none is paid for that is known of."""
+    prices = summary.prices
+    paid = [tally.judge.paid for tally in summary.metrics.values() if tally.judge is not None]
+    if not paid or prices is None:
+        return None
+    used = sum(paid, start=PaidTokens())
+    return Cost(
+        read_tokens=used.read,
+        written_tokens=used.written,
+        unknown_rows=used.unknown_rows,
+        read_price=prices.read,
+        written_price=prices.written,
+        price=prices.price(used.read, used.written),
+    )

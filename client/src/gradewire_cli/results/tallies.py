@@ -1,0 +1,376 @@
+"""Counts of a run by metric: scores, verdicts, statuses, and the work of judges."""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections import Counter
+from dataclasses import asdict, dataclass, field, fields
+from hashlib import blake2b
+from random import Random
+from statistics import fmean, quantiles, stdev
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from gradewire.metrics import METRIC_TYPES, Auto
+from gradewire.results import ScoreWarning, Status
+from gradewire_cli.results.results_file import verdict
+from gradewire_cli.results.tables import number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gradewire.results import MetricScore
+    from gradewire_cli.options.judge import JudgePrices
+    from gradewire_cli.rows.row import Row
+    from gradewire_stats.estimated_mean import EstimatedMean
+
+_DRAWN_BY: Final = ("question", "references", "prediction", "captions")
+"""Fields by which `auto` draws its sample."""
+RESAMPLES: Final = 2000
+NORMAL_FROM_ROWS: Final = 500
+"""Rows from which on the bootstrap of a mean and its normal interval agree to all printed digits."""
+
+
+def asks_judge(label: str) -> bool:
+    """Tell whether a label, or a metric line, names a metric that asks a judge."""
+    name = label.partition("?")[0].partition("/")[0].partition(":")[0]
+    kind = METRIC_TYPES.get(name)
+    return kind is not None and kind.needs_judge
+
+
+@dataclass(slots=True)
+class PaidTokens:
+    """Tokens that a run used.
+
+    Attributes:
+        rows: Whose tokens are known.
+        unknown_rows: Whose tokens the judge's server does not tell.
+        read: By the judge.
+        written: By it.
+    """
+
+    rows: int = 0
+    unknown_rows: int = 0
+    read: int = 0
+    written: int = 0
+
+    def __bool__(self) -> bool:
+        """Tell whether a judge was asked for anything."""
+        return self.rows + self.unknown_rows > 0
+
+    def __add__(self, other: PaidTokens) -> PaidTokens:
+        """Return both together."""
+        return PaidTokens(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Take in one result that a judge decided."""
+        # Files of before have 0 where a server did not say.
+        if result.get("prompt_tokens"):
+            self.rows += 1
+            self.read += result["prompt_tokens"]
+            self.written += result.get("generated_tokens", 0)
+        else:
+            self.unknown_rows += 1
+
+    def text(self, prices: JudgePrices | None) -> str:
+        """Say the tokens, and their price if there is one; empty where nothing was asked."""
+        if not self:
+            return ""
+        if not self.rows:
+            return "this run used tokens that the judge's server does not count: price unknown"
+        text = f"this run used {self.read} tokens read and {self.written} written"
+        if prices is not None:
+            text += f", {prices.text(self.read, self.written)}"
+        return text + (f", and an unknown number for {self.unknown_rows} rows" if self.unknown_rows else "")
+
+
+@dataclass(slots=True)
+class JudgeTally:
+    """One metric of a judge over the rows so far.
+
+    Attributes:
+        judged: Scored rows that the judge decided.
+        ruled: Scored rows that a rule decided.
+        used: Tokens of the judged rows, the fixed prompt counted for each row.
+        paid: What rows of this run took that a judge was asked for and has scored.
+        masses: Probability of the labels together, where the backend tells.
+        remembered: Rows of this run whose answers were all in a cache.
+        timed: Rows of this run that a judge was asked for.
+        inference_s: Of these, in the judge.
+        queue_s: Of these, before its turn.
+    """
+
+    judged: int = 0
+    ruled: int = 0
+    used: PaidTokens = field(default_factory=PaidTokens)
+    paid: PaidTokens = field(default_factory=PaidTokens)
+    masses: array[float] = field(default_factory=lambda: array("d"))
+    remembered: int = 0
+    timed: int = 0
+    inference_s: float = 0.0
+    queue_s: float = 0.0
+
+    def add(self, result: Mapping[str, Any], score: MetricScore | None) -> None:
+        """Take in one result, and what it cost where it is of this run."""
+        if result["score"] is not None:
+            if result.get("decided_by") == "rule":
+                self.ruled += 1
+            else:
+                self.judged += 1
+                self.used.add(result)
+            if (mass := result.get("label_mass")) is not None:
+                self.masses.append(mass)
+        if score is None:
+            return
+        hits = score.cache_hits
+        if hits.computed and result["score"] is not None and result.get("decided_by") != "rule":
+            self.paid.add(result)
+        if hits.computed or hits.joined:
+            self.timed += 1
+            self.inference_s += score.timing.inference_s
+            self.queue_s += score.timing.queue_s
+        elif hits.memory or hits.disk or hits.redis:
+            self.remembered += 1
+
+    def text(self, prices: JudgePrices | None = None) -> str:
+        """Return one line for people; empty where nothing was judged. `prices`: see `PaidTokens.text`."""
+        if not self.judged + self.ruled:
+            return ""
+        said = [f"{self.judged} judged" + (f", {self.ruled} by rule" if self.ruled else "")]
+        if known := self.used.rows:
+            read, written = self.used.read / known, self.used.written / known
+            of_known = "" if known == self.judged else f" of {known}"
+            said.append(f"{read:.0f} tokens read and {written:.0f} written for each{of_known}")
+        if self.masses:
+            mean = sum(self.masses) / len(self.masses)
+            said.append(f"mean label mass {number(mean)} (least {number(min(self.masses))})")
+        if self.timed:
+            said.append(
+                f"{self.inference_s / self.timed:.2f} s in the judge and {self.queue_s / self.timed:.2f} s in its queue"
+            )
+        if self.remembered:
+            said.append(f"{self.remembered} verdicts were there already")
+        if paid := self.paid.text(prices):
+            said.append(paid)
+        return "; ".join(said)
+
+
+def is_cascade(label: str) -> bool:
+    """Tell whether a label, or a metric line, names the cascade."""
+    return label.partition("?")[0].partition("/")[0] == Auto.name
+
+
+class _DecidedRow(NamedTuple):
+    """A scored row of `auto`; numbers of a judge that was not asked are NaN."""
+
+    score: float
+    verdict: float
+    judge_score: float
+    judge_verdict: float
+    sampled: bool
+    known: bool
+    content: bytes
+    question: bytes
+
+
+@dataclass(slots=True)
+class CascadeTally:
+    """`auto` over the rows so far.
+
+    Attributes:
+        decided: Rows by who decided and why.
+        judge_calls: Rows that the judge was asked about.
+        failed: Of these, rows that it did not grade.
+    """
+
+    decided: Counter[tuple[str, str]] = field(default_factory=Counter)
+    judge_calls: int = 0
+    failed: int = 0
+    _rows: list[_DecidedRow] = field(default_factory=list)
+
+    def add(self, result: Mapping[str, Any], row: Row | None = None) -> None:
+        """Take in one result, of this row; without one it is taken for a row like no other."""
+        if not result.get("decided_by"):
+            return
+        self.decided[result["decided_by"], result["reason"]] += 1
+        self.judge_calls += bool(result.get("judge_status"))
+        self.failed += result.get("judge_status", "") not in {"", "OK"}
+        if result["score"] is None:
+            return
+        judged = result.get("judge_score") is not None
+        item = row.item if row is not None and row.item else {}
+        alone = [len(self._rows)]
+        self._rows.append(
+            _DecidedRow(
+                result["score"],
+                float(result.get("correct", False)),
+                result["judge_score"] if judged else math.nan,
+                float(result["judge_correct"]) if judged else math.nan,
+                sampled=bool(result.get("sampled")) and judged,
+                known=result["reason"] == "band" and judged,
+                content=_digest([item.get(name) for name in _DRAWN_BY] if item else alone),
+                question=_digest(item["question"].strip() if item.get("question") else alone),
+            )
+        )
+
+    def estimates(self) -> dict[str, EstimatedMean]:
+        """Return the judge's mean score and share of right verdicts, had it judged all; empty without a large sample.
+
+        Raises:
+            ModuleNotFoundError: numpy is not installed.
+        """
+        from gradewire_stats.estimated_mean import LEAST_SAMPLED, estimated_mean  # noqa: PLC0415 - numpy, where there is a sample
+
+        if len({each.content for each in self._rows if each.sampled and not each.known}) < LEAST_SAMPLED:
+            return {}
+        scores, verdicts, judge_scores, judge_verdicts, *rest = map(list, zip(*self._rows, strict=True))
+        rows: dict[str, Any] = dict(zip(("sampled", "known", "contents", "groups"), rest, strict=True))
+        return {
+            "mean": estimated_mean(scores, judge_scores, **rows),
+            "share_right": estimated_mean(verdicts, judge_verdicts, **rows),
+        }
+
+    def document(self) -> dict[str, Any]:
+        """Return the values for --summary-json."""
+        decided: dict[str, dict[str, int]] = {}
+        for (who, why), count in sorted(self.decided.items()):
+            decided.setdefault(who, {})[why] = count
+        try:
+            estimates = {name: asdict(found) for name, found in self.estimates().items()}
+        except ModuleNotFoundError:
+            estimates = {}
+        return {
+            "decided": decided,
+            "asked": self.judge_calls,
+            "failed": self.failed,
+            "judge_had_it_judged_all": estimates,
+        }
+
+    def lines(self) -> list[str]:
+        """Return lines for people; none where nothing was decided."""
+        if not self.decided:
+            return []
+        decided = ", ".join(f"{who} {count} ({why})" for (who, why), count in sorted(self.decided.items()))
+        failed = f", {self.failed} times without an answer" if self.failed else ""
+        lines = [
+            f"decided by {decided}; the judge was asked about {self.judge_calls} of {self.decided.total()} rows{failed}"
+        ]
+        try:
+            estimates = self.estimates()
+        except ModuleNotFoundError as error:
+            return [*lines, f"the judge's mean over all rows: {error}"]
+        titles = {"mean": "mean score", "share_right": "share called right"}
+        lines += [
+            f"the judge's {titles[name]}, had it judged all rows: {number(found.value)} [{number(found.low)}, "
+            f"{number(found.high)}]; of rows like these [{number(found.population_low)}, "
+            f"{number(found.population_high)}] ({found.sampled} sampled rows, {found.known} of the band)"
+            for name, found in estimates.items()
+        ]
+        return lines
+
+
+def _digest(said: object) -> bytes:
+    return blake2b(json.dumps(said, ensure_ascii=True, default=repr).encode("ascii"), digest_size=16).digest()
+
+
+@dataclass(slots=True)
+class MetricTally:
+    """One metric over the rows so far.
+
+    Attributes:
+        line: What reproduces it.
+        scores: Scores of the rows that have one.
+        verdicts: Number of rows by verdict, those without one left out.
+        certain: The same without verdicts that are not to be trusted (UNCERTAIN).
+        statuses: Number of rows by status.
+        warnings: Number of rows by warning.
+        examples: First message of each status, with the row's id.
+        judge: What its judge did; None for a metric that asks none.
+        cascade: Who decided; None for all metrics but auto.
+    """
+
+    line: str = ""
+    scores: array[float] = field(default_factory=lambda: array("d"))
+    verdicts: Counter[bool] = field(default_factory=Counter)
+    certain: Counter[bool] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, tuple[str, str]] = field(default_factory=dict)
+    judge: JudgeTally | None = None
+    cascade: CascadeTally | None = None
+
+    def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
+        """Take in one result, of the row with this id; `row` itself tells `auto` which rows are alike."""
+        self.line = self.line or result.get("line", "")
+        self.statuses[result["status"]] += 1
+        self.warnings.update(result.get("warnings", ()))
+        if self.cascade is not None:
+            self.cascade.add(result, row)
+        if result["score"] is None:
+            self.examples.setdefault(result["status"], (identifier, result.get("message", "")))
+            return
+        self.scores.append(result["score"])
+        judged = verdict(label, result)
+        if judged is not None:
+            self.verdicts[judged] += 1
+            self.certain[judged] += ScoreWarning.UNCERTAIN not in result.get("warnings", ())
+
+    @property
+    def rows(self) -> int:
+        """Rows with a result."""
+        return self.statuses.total()
+
+    @property
+    def mean(self) -> float:
+        """Mean over scored rows, NaN without any."""
+        return fmean(self.scores) if self.scores else math.nan
+
+    @property
+    def mean_empty_as_wrong(self) -> float:
+        """The same with every empty prediction counted as 0."""
+        rows = len(self.scores) + self.statuses[Status.EMPTY_PREDICTION]
+        return math.fsum(self.scores) / rows if rows else math.nan
+
+    @property
+    def share_right(self) -> float:
+        """Share of rows called right among those with a verdict, NaN without any."""
+        return _share_right(self.verdicts)
+
+    @property
+    def uncertain(self) -> int:
+        """Rows whose verdict is not to be trusted."""
+        return self.verdicts.total() - self.certain.total()
+
+    @property
+    def share_right_certain(self) -> float:
+        """The same share, of the verdicts that are to be trusted."""
+        return _share_right(self.certain)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """Rows without a score, by status."""
+        return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
+
+    def summary(self, label: str, note: str = "") -> str:
+        """Return one line for people: what reproduces the metric, a note on that, and how many rows have no score."""
+        failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
+        return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
+
+    def interval(self) -> tuple[float, float] | None:
+        """Return 95 % bootstrap interval of the mean over rows; None for fewer than two scored rows."""
+        rows = len(self.scores)
+        if rows < 2:
+            return None
+        if rows >= NORMAL_FROM_ROWS:
+            half = 1.959964 * stdev(self.scores) / math.sqrt(rows)
+            return self.mean - half, self.mean + half
+        random = Random(0)  # noqa: S311 - draws rows, hides nothing
+        means = [math.fsum(random.choices(self.scores, k=rows)) / rows for _ in range(RESAMPLES)]
+        cuts = quantiles(means, n=40, method="inclusive")
+        return cuts[0], cuts[-1]
+
+
+def _share_right(verdicts: Counter[bool]) -> float:
+    total = verdicts.total()
+    return verdicts[True] / total if total else math.nan
