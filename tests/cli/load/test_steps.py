@@ -88,7 +88,8 @@ def test_a_late_client_makes_a_step_void_and_an_interrupted_one_is_none() -> Non
     for _ in range(20):
         counts.lag_s.append(2 * OBJECTIVE.max_lag_s)
     assert step_of(counts).outcome is Outcome.VOID
-    assert step_of(counts, stopped=True).outcome is Outcome.STOPPED
+    counts.stopped = True
+    assert step_of(counts).outcome is Outcome.STOPPED
 
 
 def test_what_the_server_spent_is_divided_by_what_it_scored() -> None:

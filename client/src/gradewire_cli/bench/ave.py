@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from gradewire_cli.bench.ave_samples import AVE_COLUMNS, PARTS, AveFile, ave_scores, write_items
-from gradewire_cli.bench.paper_tables import TableResult, TableSpec, described_tallies, place_of, run_parameters
+from gradewire_cli.bench.ave_samples import PARTS, AveFile, ave_scores, write_items
+from gradewire_cli.bench.paper_tables import TableResult, described_tallies, table_command
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import Table, count, differing, estimated, measured
@@ -61,9 +61,10 @@ def _compute(call: TableCall) -> TableResult | None:
     }
     chosen = {name: options[name] for name in ("merge", "variance", "log_base", "dataset_alignment")}
     values = {column: sorted(allowed) for column, allowed in where.items()}
+    headline, *differences = _headline(found, gains, baseline)
     return TableResult(
-        tables=list(_tables(found, gains, baseline)),
-        headline=list(_headline(found, gains, baseline)),
+        tables=[headline, _by_dataset(found), *differences],
+        headline=[headline, *differences],
         notes=list(_notes(scores, found)),
         intervals=_intervals(found, gains, baseline),
         left_out=file.sentences(),
@@ -80,28 +81,18 @@ def _compute(call: TableCall) -> TableResult | None:
             "differences": gains,
             "metrics": described_tallies(scores.tallies),
         },
-        parameters=run_parameters(run) | chosen | {"half": options["half"], "where": values},
+        parameters={**chosen, "half": options["half"], "where": values},
         rows=len(file.chosen),
         tallies=scores.tallies,
         server_version=scores.server_version,
-        place=place_of(run),
+        run=run,
     )
-
-
-def _tables(
-    found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
-) -> Iterator[Table]:
-    """The table of the paper, alignments by data set, and the gains over a baseline where there is one."""
-    headline, *differences = _headline(found, gains, baseline)
-    yield headline
-    yield _by_dataset(found)
-    yield from differences
 
 
 def _headline(
     found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
 ) -> Iterator[Table]:
-    """As `_tables`, without the data sets."""
+    """Yield the table of the paper, and the gains over a baseline where there is one."""
     yield Table(
         "Alignment with people (Spearman by part, and their mean), consistency, generalization",
         ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "generalization"],
@@ -168,13 +159,8 @@ def _notes(scores: AveScores, found: Mapping[str, AveProperties]) -> Iterator[st
 
 
 def _named(dataset: str) -> str:
-    return (
-        _NO_DATASET
-        if not dataset
-        else dataset
-        if len(dataset) <= _NAME_CHARACTERS
-        else f"{dataset[:_NAME_CHARACTERS]}…"
-    )
+    name = dataset or _NO_DATASET
+    return name if len(name) <= _NAME_CHARACTERS else f"{name[:_NAME_CHARACTERS]}…"
 
 
 def _undefined(rows: AveRows, found: AveProperties) -> Iterator[tuple[int, str]]:
@@ -203,67 +189,43 @@ def _intervals(
                 yield NamedEstimate(f"{label} minus {baseline}", name, "all samples", estimate)
 
 
-ave_command = TableSpec(
-    name="ave",
-    about="""Alignment, consistency and generalization of evaluators on the samples of FILE.
-
-    Failed rows and samples without a part enter no figure of that part, and are counted.
-    """,
-    columns=AVE_COLUMNS,
-    metrics="sbert,sfve,bertscore,smile,rouge_l,bleu,meteor,exact_match",
-    options=[
-        scoring_options,
-        click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these samples. May be repeated."),
-        click.option(
-            "--half", type=click.Choice(("a", "b")), help="Only samples whose question is of this half, by its hash."
-        ),
-        click.option("--baseline", metavar="METRIC", help="Compare the others with this one, as the table calls it."),
-        choice_option(
-            "--merge", among=("mean", "median", "max"), about="How the scores of a sample's descriptions are combined."
-        ),
-        choice_option(
-            "--variance", among=("population", "sample"), about="Divide by the number of values, or by one less."
-        ),
-        click.option(
-            "--log-base",
-            type=click.FloatRange(min=1, min_open=True),
-            default=2.0,
-            help="Base of the logarithms; 2 fits the published values.",
-        ),
-        choice_option(
-            "--dataset-alignment",
-            among=("mean-of-parts", "pooled"),
-            about="Alignment of a data set: the mean over its parts, or of all its parts at once.",
-        ),
-        click.option(
-            "--scores",
-            type=OUTPUT_FILE,
-            multiple=True,
-            help="Take the scores from this output of gradewire score on the file of --items; nothing is scored.",
-        ),
-        click.option(
-            "--items",
-            type=OUTPUT_FILE,
-            help="Write what would be scored here, one labelled row for each text, and score nothing.",
-        ),
-        draw_options(resamples=RESAMPLES),
-    ],
+ave_command = table_command(
+    "ave",
+    scoring_options,
+    click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these samples. May be repeated."),
+    click.option(
+        "--half", type=click.Choice(("a", "b")), help="Only samples whose question is of this half, by its hash."
+    ),
+    click.option("--baseline", metavar="METRIC", help="Compare the others with this one, as the table calls it."),
+    choice_option(
+        "--merge", among=("mean", "median", "max"), about="How the scores of a sample's descriptions are combined."
+    ),
+    choice_option(
+        "--variance", among=("population", "sample"), about="Divide by the number of values, or by one less."
+    ),
+    click.option(
+        "--log-base",
+        type=click.FloatRange(min=1, min_open=True),
+        default=2.0,
+        help="Base of the logarithms; 2 fits the published values.",
+    ),
+    choice_option(
+        "--dataset-alignment",
+        among=("mean-of-parts", "pooled"),
+        about="Alignment of a data set: the mean over its parts, or of all its parts at once.",
+    ),
+    click.option(
+        "--scores",
+        type=OUTPUT_FILE,
+        multiple=True,
+        help="Take the scores from this output of gradewire score on the file of --items; nothing is scored.",
+    ),
+    click.option(
+        "--items",
+        type=OUTPUT_FILE,
+        help="Write what would be scored here, one labelled row for each text, and score nothing.",
+    ),
+    draw_options(resamples=RESAMPLES),
     compute=_compute,
     has_headline=True,
-    epilog="""
-Descriptions (part 2) and shifted references (part 3) are a text or a list; --map descriptions=COLUMN,COLUMN takes one
-from each column, and --map labels=COLUMN,COLUMN one annotator's grade from each.
-
-\b
-Examples:
-  gradewire bench ave ave.json --map prediction=response --map descriptions=desc1,desc2,desc3
-  gradewire bench ave standin.jsonl --half b --baseline sbert
-  gradewire bench ave standin.jsonl --metrics 'sfve?model=all-MiniLM-L6-v2,sfve?model=sfve-mini'
-  gradewire bench ave standin.jsonl --items items.jsonl   (then: gradewire score items.jsonl --out scores.jsonl,
-                                                          gradewire bench ave standin.jsonl --scores scores.jsonl)
-
-Alignment is the mean over the parts of Spearman's correlation with the grades; consistency the logarithm of 1 / the
-mean variance of a sample's scores over the parts, on the scores as they are and, free of their scale, divided by their
-spread; generalization the logarithm of 1 / the variance of the alignments of the data sets.
-""",
-).command()
+)

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metric_line
-from gradewire_cli.bench.paper_tables import TableResult, TableSpec, place_of, run_parameters
+from gradewire_cli.bench.paper_tables import TableResult, table_command
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import (
     ALL_ROWS,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement_table import AgreementReport, JudgedRows
     from gradewire_stats.point_estimates import Statistic
 
-WEIGHTS: Final = tuple(tenth / 10 for tenth in range(11))
+_WEIGHTS: Final = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 _STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")
 # Single parts of the lexical term, by the name that they have in results.
 _PARTS: Final = {"keyword": "keyword similarity alone", "exact": "exact words alone"}
@@ -84,11 +84,10 @@ def _compute(call: TableCall) -> TableResult:
             "synthetic": synthetic,
             "variants": {each.metric: _document(each.metric, labelled, variants, report) for each in report.metrics},
         },
-        parameters=run_parameters(run),
         rows=len(labelled),
         tallies=labelled.tallies,
         server_version=labelled.server_version,
-        place=place_of(run),
+        run=run,
     )
 
 
@@ -210,30 +209,14 @@ def _document(
     }
 
 
-smile_command = TableSpec(
-    name="smile",
-    about="""How well SMILE agrees with the labels of FILE, with and without its terms, and by its weight w.
-
-    SMILE's paper, table 5 (terms) and figure 5 (w): Pearson over all rows and as mean over data sets and models, AUC,
-    and the difference from SMILE with its own weight.
-    """,
-    options=[
-        labelled_run_options,
-        click.option(
-            "--weights",
-            metavar="W,…",
-            default=",".join(f"{weight:g}" for weight in WEIGHTS),
-            help="Weights of the sentence term that are tried, 0 to 1.",
-        ),
-    ],
+smile_command = table_command(
+    "smile",
+    labelled_run_options,
+    click.option(
+        "--weights",
+        metavar="W,…",
+        default=_WEIGHTS,
+        help="Weights of the sentence term that are tried, 0 to 1.",
+    ),
     compute=_compute,
-    epilog="""\b
-Examples:
-  gradewire bench smile answers.jsonl
-  gradewire bench smile answers.jsonl --preset fast --synthetic inline --markdown ablations.md
-  gradewire bench smile unlabelled.jsonl --against lave
-
-Every line is SMILE itself with other parameters, scored in the same run: each text is encoded once. Keyword similarity
-and exact words alone are those of the reference that the lexical term chose; with one reference that is every row's.
-""",
-).command()
+)

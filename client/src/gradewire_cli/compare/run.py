@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire_cli.compare.earlier_outputs import SideManifest, manifest_of, read_outputs, read_summary, runs_of_outputs
-from gradewire_cli.compare.result import CompareResult, Drawing, check_names, compare_side
+from gradewire_cli.compare.result import CompareResult, Drawing, compare_side
 from gradewire_cli.compare.sides import Collected, Matching, match, sides_of
 from gradewire_cli.options.common import OUTPUT_FILE, option_group
 from gradewire_cli.problems import InputError
@@ -199,7 +199,7 @@ class CompareJob:
         if self.comparison is None:
             self._chooser(labels, collected)
         else:
-            check_names(self.options["conditions"], labels, self.comparison.name)
+            self._check_conditions(labels, self.comparison.name)
 
     async def _opened(self, client: AsyncClient, collected: Collected) -> Chooser:
         if self.comparison is None:
@@ -216,8 +216,13 @@ class CompareJob:
         lines = next(iter(collected.lines.values()), {})
         by = self.options["by"]
         label = labels[0] if by is None else label_named(labels, by, "--by")
-        check_names(self.options["conditions"], labels, label)
+        self._check_conditions(labels, label)
         return MetricChooser(label, lines.get(label, ""), self.drawing.tie_margin)
+
+    def _check_conditions(self, labels: Sequence[str], chooser: str) -> None:
+        """Refuse conditions on metrics that there are not, before anything is scored; raise InputError."""
+        for condition in self.options["conditions"]:
+            condition.label(labels, chooser)
 
     async def _chosen(self, collected: Collected, matchings: Sequence[Matching], chooser: Chooser) -> list[Chosen]:
         shown_from = self.source.folder if self.comparison is not None and self.comparison.image else None

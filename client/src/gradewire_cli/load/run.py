@@ -94,7 +94,6 @@ class Step:
         after: The server after the step's last call.
         load: Runnable processes of this machine in the last minute, at the step's end.
         over_knee: Whether it is the step at twice the knee.
-        stopped: Whether the user interrupted it.
     """
 
     rate_per_s: float
@@ -106,7 +105,6 @@ class Step:
     after: ServerUsage | None = None
     load: float = math.nan
     over_knee: bool = False
-    stopped: bool = False
 
     def share(self, calls: int) -> float:
         """Return the share of all calls that were due; NaN without any."""
@@ -134,7 +132,7 @@ class Step:
     @property
     def outcome(self) -> Outcome:
         """The result, by the objective."""
-        if self.stopped:
+        if self.counts.stopped:
             return Outcome.STOPPED
         if self.is_lost:
             return Outcome.LOST
@@ -388,31 +386,31 @@ class LoadRun:
             objective = replace(objective, p99_s=2 * objective.p99_s, max_lag_s=2 * objective.max_lag_s)
         before = self._usage()
         offsets = poisson(rate_per_s, duration_s, options.seed + len(result.steps))
-        run = self.processes.open_step(offsets, duration_s + objective.p99_s)
+        counts = self._counted(self.processes.open_step(offsets, duration_s + objective.p99_s))
         step = Step(
             rate_per_s=rate_per_s,
             duration_s=duration_s,
-            counts=run.counts,
+            counts=counts,
             objective=objective,
             batch=options.batch,
             before=before,
             after=self._usage(),
             load=os.getloadavg()[0],
             over_knee=over_knee,
-            stopped=run.stopped,
         )
         result.steps.append(step)
-        result.sent_items += run.counts.sent_items
-        result.stopped |= run.stopped
         self.on_step(step)
         return step
 
+    def _counted(self, counts: StepCounts) -> StepCounts:
+        self.result.stopped |= counts.stopped
+        self.result.sent_items += counts.sent_items
+        return counts
+
     def _probe(self) -> float:
         """Return the first rate: a share of what a closed loop gets done."""
-        run = self.processes.probe(_PROBE_S)
-        self.result.stopped |= run.stopped
-        self.result.sent_items += run.counts.sent_items
-        return _START_SHARE * max(1, len(run.counts.latency_s)) / _PROBE_S
+        counts = self._counted(self.processes.probe(_PROBE_S))
+        return _START_SHARE * max(1, len(counts.latency_s)) / _PROBE_S
 
     def _usage(self) -> ServerUsage | None:
         """Return the server's usage; None without a page, or if the server is gone or too busy to send it."""
