@@ -12,8 +12,14 @@ import numpy as np
 from benchmarks.common.rows import read_lines
 
 from gradewire_server.metrics.correctness.features import FEATURES, GRADER, INPUT_KIND
-from gradewire_stats.calibration.labelled_rows import InputKinds, LabelledFeatures, checked, half_of, question_key
-from gradewire_stats.calibration.stored_fit import FittedFeature
+from gradewire_stats.calibration.labelled_rows import (
+    FittedFeature,
+    InputKinds,
+    LabelledFeatures,
+    checked,
+    half_of,
+    question_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -40,7 +40,6 @@ from gradewire_stats.point_estimates import (
     auc,
     correlations,
     one_blas_thread,
-    right,
 )
 
 
@@ -259,7 +258,7 @@ class JointBootstrap:
         _check(rows)
         clusters = question_clusters(rows.datasets, rows.questions)
         self._strata = strata_of(rows.datasets, clusters)
-        columns = Columns(rows, clusters, self._strata, right(rows.labels))
+        columns = Columns(rows, clusters, self._strata)
         self._parts = [JudgedPart(columns, part) for part in parts]
 
     def cells(self, metric: str, statistics: Sequence[Statistic]) -> list[CellDraws]:

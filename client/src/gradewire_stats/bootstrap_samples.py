@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gradewire_stats import weighted_statistics
 from gradewire_stats.agreement_table import JudgedRows
-from gradewire_stats.point_estimates import RIGHT_FROM, VERDICT_STATISTICS, Statistic, scipy_stats
+from gradewire_stats.point_estimates import RIGHT_FROM, VERDICT_STATISTICS, Statistic, right, scipy_stats
 from gradewire_stats.weighted_statistics import correlation, ordered_pairs
 
 
@@ -20,6 +20,7 @@ class Sample:
         scores: float64[rows], finite.
         verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
         labels: float64[rows].
+        verdict_labels: float64[rows], those that verdicts are compared with.
         positive: bool[rows], labelled right; None where labels of the table leave [0, 1].
         clusters: int[rows], question of each row.
         failed: Rows of the part without a score.
@@ -28,6 +29,7 @@ class Sample:
     scores: NDArray[np.float64]
     verdicts: NDArray[np.float64]
     labels: NDArray[np.float64]
+    verdict_labels: NDArray[np.float64]
     positive: NDArray[np.bool_] | None
     clusters: NDArray[np.intp]
     failed: int
@@ -40,19 +42,22 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A table with its questions numbered and its labels read, once for all samples of it.
+    """A table with its questions numbered, once for all samples of it.
 
     Attributes:
         rows: The table.
         clusters: int[rows], question of each row.
         strata: int[questions], data set of each question.
-        positive: bool[rows], labelled right; None where a label leaves [0, 1].
     """
 
     rows: JudgedRows
     clusters: NDArray[np.intp]
     strata: NDArray[np.intp]
-    positive: NDArray[np.bool_] | None
+
+    @property
+    def verdict_labels(self) -> NDArray[np.float64]:
+        """Labels that verdicts are compared with, float64[rows]."""
+        return self.rows.labels if self.rows.verdict_labels is None else self.rows.verdict_labels
 
     def usable(
         self, metric: str, part: NDArray[np.intp], *, paired_with: str | None
@@ -78,11 +83,13 @@ class Columns:
         kept = np.flatnonzero(scored)
         kept = kept[np.argsort(self.rows.scores[metric][part[kept]], kind="stable")]
         taken = part[kept]
+        positive = right(self.verdict_labels)
         return Sample(
             scores=self.rows.scores[metric][taken],
             verdicts=np.where(judged[kept], self.rows.verdicts[metric][taken], np.nan),
             labels=self.rows.labels[taken],
-            positive=None if self.positive is None else self.positive[taken],
+            verdict_labels=self.verdict_labels[taken],
+            positive=None if positive is None else positive[taken],
             clusters=self.clusters[taken],
             failed=len(part) - len(kept),
         )
@@ -128,7 +135,7 @@ def sums_by_question(
             "true_positive": summed((said & positive).astype(np.float64)),
             "false_positive": summed((said & ~positive).astype(np.float64)),
             "positive": summed((judged & positive).astype(np.float64)),
-            "human": summed(np.where(judged, sample.labels, 0.0)),
+            "human": summed(np.where(judged, sample.verdict_labels, 0.0)),
         }
     return sums
 
@@ -247,8 +254,8 @@ class RankedSample:
         upper = self._labels.group == len(self._labels.starts) - 1
         found = weighted_statistics.two_labels(drawn, self._scores, upper)
         if self._sample.positive is not None and not np.array_equal(upper, self._sample.positive):
-            # Two labels on the same side of 0.5: they can be ranked, but there is only one class.
-            found["auc"] = np.full(len(drawn), np.nan)
+            # Two labels on the same side of 0.5 can be ranked, but there is only one class; verdicts have their own.
+            found["auc"] = weighted_statistics.two_labels(drawn, self._scores, self._sample.positive)["auc"]
         return {statistic: values for statistic, values in found.items() if statistic in self._wanted}
 
     def _kendall(self, drawn: NDArray[np.float64]) -> NDArray[np.float64]:

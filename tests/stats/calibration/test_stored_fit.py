@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from gradewire_server.metrics.correctness.fitted import FittedRows
-from gradewire_stats.calibration.stored_fit import KEPT_ROWS, distances, neighbourhood, ramp, scales
+from gradewire_stats.calibration.stored_fit import distances, ramp
+from gradewire_stats.calibration.written_fit import KEPT_ROWS, neighbourhood, scales
 
 
 def test_the_mean_distance_to_the_closest_rows() -> None:

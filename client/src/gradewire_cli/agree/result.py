@@ -77,7 +77,7 @@ def compute_agreement(
     Raises:
         InputError: There is nothing to judge, or scipy is not installed.
     """
-    from gradewire_stats.agreement import agreement, agreement_with_evaluator  # noqa: PLC0415 - scipy takes a second to load
+    from gradewire_stats.agreement import agreement  # noqa: PLC0415 - scipy takes a second to load
     from gradewire_stats.annotators import annotator_agreement  # noqa: PLC0415 - as above
     from gradewire_stats.systems import system_tables  # noqa: PLC0415 - as above
     from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - as above
@@ -86,11 +86,8 @@ def compute_agreement(
     ratings = labelled.ratings()
     compare = pairs(list(rows.scores))
     try:
-        if labelled.against is None:
-            report = agreement(rows, compare=compare, compare_statistics=compared, **run.draws)
-        else:
-            verdicts = labelled.against.verdicts()
-            report = agreement_with_evaluator(rows, verdicts, compare=compare, compare_statistics=compared, **run.draws)
+        beside = rows if labelled.against is None else rows.beside_evaluator(labelled.against.verdicts())
+        report = agreement(beside, compare=compare, compare_statistics=compared, **run.draws)
         annotators = annotator_agreement(ratings, **run.draws) if len(ratings) else None
         systems = system_tables(rows, **run.draws)
         accuracies = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -26,6 +25,7 @@ from gradewire_cli.results.tables import (
     of_cells,
 )
 from gradewire_cli.scoring.labelled_run import described_run, labelled_run_of, labelled_run_options
+from gradewire_stats.agreement import agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -150,12 +150,9 @@ def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
 
 def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> AgreementReport:
     """Agreement with people; with an evaluator in their place AUC is that of its verdicts."""
-    from gradewire_stats.agreement import agreement, agreement_with_evaluator  # noqa: PLC0415 - after the scores, as scipy is slow
-
     against = labelled.against
-    how = agreement if against is None else partial(agreement_with_evaluator, verdicts=against.verdicts())
-    return how(
-        rows,
+    return agreement(
+        rows if against is None else rows.beside_evaluator(against.verdicts()),
         statistics=_STATISTICS,
         compare=[(name, FULL) for name in rows.scores if name != FULL],
         compare_statistics=("pearson",),

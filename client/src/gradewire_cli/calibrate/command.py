@@ -47,8 +47,7 @@ from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, labelled_run_of
 from gradewire_stats.calibration.cascade import DELTA
-from gradewire_stats.calibration.labelled_rows import Half, question_keys
-from gradewire_stats.calibration.stored_fit import FittedFeature
+from gradewire_stats.calibration.labelled_rows import FittedFeature, Half, question_keys
 from gradewire_stats.calibration.thresholds import Objective, WeightObjective
 
 THRESHOLDS = ("smile", "sbert", "sfve", "bertscore")

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_stats.agreement_table import AgreementReport
     from gradewire_stats.calibration.fit_correctness import CorrectnessFitResult
+    from gradewire_stats.calibration.labelled_rows import FittedFeature
     from gradewire_stats.calibration.quality import TransferStatistics
-    from gradewire_stats.calibration.stored_fit import FittedFeature
     from gradewire_stats.calibration.thresholds import Objective, WeightObjective
     from gradewire_stats.point_estimates import Statistic
 
