@@ -14,7 +14,7 @@ from benchmarks.load.frames import Ended, FramedConnection
 from benchmarks.load.memory import WORDS
 from benchmarks.load.schedule import even_times
 
-from gradewire_cli.load.calls import open_loop
+from gradewire_cli.bench.load.calls import open_loop
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 SCORE: Final = "/gradewire.v1.Scoring/Score"

@@ -10,7 +10,7 @@ import grpc
 from benchmarks.load.memory import WORDS
 from benchmarks.load.schedule import even_times
 
-from gradewire_cli.load.calls import open_loop
+from gradewire_cli.bench.load.calls import open_loop
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 ITEMS = 32

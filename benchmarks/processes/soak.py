@@ -31,7 +31,7 @@ from benchmarks.processes.counted_transport import CountedTransport
 
 from gradewire import AsyncClient, GradewireError
 from gradewire.results import ItemScores
-from gradewire_cli.load.calls import open_loop
+from gradewire_cli.bench.load.calls import open_loop
 
 METRICS: Final = "smile:fast,exact_match"
 _TOLERANCE: Final = 2e-4

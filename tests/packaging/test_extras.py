@@ -153,7 +153,7 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
         "gradewire._",
         "gradewire.integrations.",
         "gradewire.rewards.",
-        "gradewire_cli.load",
+        "gradewire_cli.bench.load",
         "gradewire_cli.server_",
     )
     missing = [name for name in done.stdout.split() if not name.startswith((*allowed, "gradewire_cli.bulk"))]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from gradewire_cli.bench.ave_samples import PARTS, AveFile, ave_scores, write_items
-from gradewire_cli.bench.paper_tables import TableResult, described_tallies, table_command
+from gradewire_cli.bench.ave_samples import PARTS, AveFile, AveScores, ave_scores, write_items
+from gradewire_cli.bench.paper_tables import TableCall, TableResult, described_tallies, table_command
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import Table, count, differing, estimated, measured
@@ -20,8 +20,6 @@ from gradewire_cli.scoring.plan import scoring_options
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradewire_cli.bench.ave_samples import AveScores
-    from gradewire_cli.bench.paper_tables import TableCall
     from gradewire_stats.ave import AveDifferences, AveProperties, AveRows
 
 _NO_DATASET = "(none)"

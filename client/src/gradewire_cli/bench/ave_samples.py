@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from gradewire_cli.bench.paper_tables import fields_of
+from gradewire_cli.bench.paper_tables import Columns, fields_of
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.table_formats import write_text
 from gradewire_cli.rows.cells import LeftOut, read_labels, unpacked
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gradewire.transport import Transport
-    from gradewire_cli.bench.paper_tables import Columns
     from gradewire_cli.results.summary import MetricTally
     from gradewire_cli.scoring.labelled_run import LabelledRun
 

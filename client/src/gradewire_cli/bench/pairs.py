@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
-from gradewire_cli.bench.paper_tables import TableResult, fields_of, table_command
+from gradewire_cli.bench.paper_tables import Columns, TableCall, TableResult, fields_of, table_command
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.results.interval_notes import NamedEstimate
@@ -23,16 +23,14 @@ from gradewire_cli.rows.input_file import input_options, named_columns
 from gradewire_cli.rows.row import Row, question_key_of
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options
 from gradewire_cli.scoring.plan import ScorePlan, takes_corpus
-from gradewire_cli.scoring.row_scorer import RowScorer
+from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from gradewire_cli.bench.paper_tables import Columns, TableCall
     from gradewire_cli.rows.formats import Record
-    from gradewire_cli.scoring.row_scorer import ScoredRow
     from gradewire_stats.pairwise import Choice, PairwiseReport
 
 

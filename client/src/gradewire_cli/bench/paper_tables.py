@@ -11,7 +11,7 @@ import click
 
 from gradewire_cli.options.common import option_group
 from gradewire_cli.problems import exit_codes, exit_on_interrupt
-from gradewire_cli.results.interval_notes import interval_notes
+from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import RunClock, RunManifest, versions
 from gradewire_cli.results.manifest_file import (
@@ -24,20 +24,17 @@ from gradewire_cli.results.manifest_file import (
     tallied_counts,
 )
 from gradewire_cli.results.table_formats import TableFiles, all_tables_option, table_file_options
-from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
-from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, named_columns
+from gradewire_cli.results.tables import FURTHER_TABLES, Table, show_tables
+from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, named_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from gradewire.transport import Transport
-    from gradewire_cli.results.interval_notes import NamedEstimate
     from gradewire_cli.results.summary import MetricTally
-    from gradewire_cli.results.tables import Table
     from gradewire_cli.rows.cells import LeftOut
     from gradewire_cli.rows.formats import Record
-    from gradewire_cli.rows.input_file import InputFile
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
 _PAPERS: dict[str, dict[str, Any]] = tomllib.loads(files(__package__).joinpath("papers.toml").read_text("utf-8"))

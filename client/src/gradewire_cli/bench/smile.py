@@ -11,7 +11,7 @@ import numpy as np
 
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metric_line
-from gradewire_cli.bench.paper_tables import TableResult, table_command
+from gradewire_cli.bench.paper_tables import TableCall, TableResult, table_command
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import (
     ALL_ROWS,
@@ -24,15 +24,13 @@ from gradewire_cli.results.tables import (
     estimated,
     of_cells,
 )
-from gradewire_cli.scoring.labelled_run import described_run, labelled_run_of, labelled_run_options
+from gradewire_cli.scoring.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 from gradewire_stats.agreement import agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradewire_cli.bench.paper_tables import TableCall
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_cli.scoring.labelled_run import LabelledRun
     from gradewire_stats.agreement_table import AgreementReport, JudgedRows
     from gradewire_stats.point_estimates import Statistic
 

@@ -10,22 +10,19 @@ import click
 import numpy as np
 
 from gradewire.metrics import Cider
-from gradewire_cli.bench.paper_tables import TableResult, described_tallies, table_command
+from gradewire_cli.bench.paper_tables import TableCall, TableResult, described_tallies, table_command
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import TITLES, Cell, Table, Value, cell_names, count, estimated, measured
 from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables, people_of
-from gradewire_cli.scoring.labelled_rows import label_named
-from gradewire_cli.scoring.labelled_run import described_run, labelled_run_of, labelled_run_options
+from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named
+from gradewire_cli.scoring.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gradewire_cli.bench.paper_tables import TableCall
     from gradewire_cli.options.common import Command
     from gradewire_cli.scoring.accuracy_tables import People
-    from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows
-    from gradewire_cli.scoring.labelled_run import LabelledRun
     from gradewire_stats.agreement_table import JudgedRows
     from gradewire_stats.point_estimates import Statistic
     from gradewire_stats.verdicts import EvaluatorOnModel, KnvqaTable, ModelSummary

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradewire.metrics import Correctness
+from gradewire.metrics import Auto, Correctness
 from gradewire.metrics.choice import format_metric_line, parse_metric_line
-from gradewire_cli.calibrate.rows import labelled_scores
+from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import Table, number
-from gradewire_stats.calibration.cascade import CascadeRows
-from gradewire_stats.calibration.labelled_rows import half_of
+from gradewire_stats.calibration.cascade import CascadeFit, CascadeRows, HeldRisk, JudgeGain
+from gradewire_stats.calibration.labelled_rows import Half, half_of
 from gradewire_stats.point_estimates import MissingScipyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from gradewire.metrics import Auto
-    from gradewire_cli.calibrate.rows import LabelledScores
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_stats.calibration.cascade import CascadeFit, HeldRisk, JudgeGain
-    from gradewire_stats.calibration.labelled_rows import Half
 
 
 HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]

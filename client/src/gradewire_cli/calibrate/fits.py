@@ -10,8 +10,8 @@ import numpy as np
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import TITLES, Table, Value, differing, estimated, number
-from gradewire_stats.agreement_table import JudgedRows
-from gradewire_stats.calibration.quality import COVERAGES
+from gradewire_stats.agreement_table import AgreementReport, JudgedRows
+from gradewire_stats.calibration.quality import COVERAGES, TransferStatistics
 from gradewire_stats.calibration.thresholds import (
     FOLDS,
     balanced_accuracy,
@@ -19,7 +19,7 @@ from gradewire_stats.calibration.thresholds import (
     fit_weight,
     held_out_verdicts,
 )
-from gradewire_stats.point_estimates import RIGHT_FROM
+from gradewire_stats.point_estimates import RIGHT_FROM, Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,12 +28,9 @@ if TYPE_CHECKING:
 
     from gradewire_cli.calibrate.rows import LabelledScores
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_stats.agreement_table import AgreementReport
     from gradewire_stats.calibration.fit_correctness import CorrectnessFitResult
     from gradewire_stats.calibration.labelled_rows import FittedFeature
-    from gradewire_stats.calibration.quality import TransferStatistics
     from gradewire_stats.calibration.thresholds import Objective, WeightObjective
-    from gradewire_stats.point_estimates import Statistic
 
 
 BEFORE, AFTER = "before", "after"

@@ -19,13 +19,13 @@ from gradewire_cli.compare.run import CompareJob, output_options, resume_hint, s
 from gradewire_cli.compare.sides import DUPLICATES, RULES, check_names
 from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_option, option_group, read_groupings
 from gradewire_cli.options.connection import connection_of
-from gradewire_cli.options.metrics import metric_options_of
+from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.table_formats import TableFiles
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.rows.input_file import ALIAS_HELP, input_file
+from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
 from gradewire_cli.scoring.labelled_run import draw_options
 from gradewire_cli.scoring.metrics import ALL_METRICS
@@ -36,8 +36,6 @@ from gradewire_stats.comparison.groups import RESAMPLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradewire_cli.options.metrics import MetricOptions
-    from gradewire_cli.rows.input_file import InputFile
 
 _FILE_CHARACTERS = 400
 

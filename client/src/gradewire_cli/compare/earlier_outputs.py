@@ -11,26 +11,22 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from gradewire_cli.compare.sides import Collected
+from gradewire_cli.compare.sides import Collected, Side
 from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.results.manifest import file_digest, manifest_path
+from gradewire_cli.results.manifest import InputDigest, RunManifest, file_digest, manifest_path
 from gradewire_cli.results.manifest_file import ManifestError, read_manifest
 from gradewire_cli.results.results_file import line_parts, lines_of, output_files, read_results
 from gradewire_cli.rows.cells import CellReading
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.row import read_rows
-from gradewire_cli.scoring.pairs import results_of
+from gradewire_cli.rows.row import Row, RowOptions, read_rows
+from gradewire_cli.scoring.pairs import Answer, Result, results_of
 from gradewire_proto.wire_rules import current
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradewire_cli.compare.sides import Side
-    from gradewire_cli.results.manifest import InputDigest, RunManifest
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_cli.rows.row import Row, RowOptions
-    from gradewire_cli.scoring.pairs import Answer, Result
 
 
 INPUTS: Final = "inputs"

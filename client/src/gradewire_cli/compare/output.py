@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire_cli.options.common import written
 from gradewire_cli.pages import page
-from gradewire_cli.pages.charts import share_chart
+from gradewire_cli.pages.charts import Chart, share_chart
 from gradewire_cli.pages.page import (
     Card,
     CardText,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from gradewire_cli.compare.conditions import CheckedCondition
     from gradewire_cli.compare.result import ChangedRow, CompareResult, GroupedStatistics, SideComparison
-    from gradewire_cli.pages.charts import Chart
     from gradewire_cli.pages.page import Block
     from gradewire_stats.comparison import EmptyAsWrong, MetricDifference, Outcomes, PairComparison, VerdictDifference
 

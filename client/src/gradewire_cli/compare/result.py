@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradewire_cli.compare.earlier_outputs import differences, differing_metrics
-from gradewire_cli.options.common import written
+from gradewire_cli.compare.earlier_outputs import ManifestDifference, SideManifest, differences, differing_metrics
+from gradewire_cli.options.common import Grouping, written
 from gradewire_cli.scoring.labelled_run import Draws, described_draws
 from gradewire_stats.comparison import PairComparison, PairedRows, compare_pairs
 from gradewire_stats.comparison.pairs import OrderStatistics, order_statistics
@@ -19,9 +19,7 @@ from gradewire_stats.comparison.pairs import OrderStatistics, order_statistics
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gradewire_cli.compare.earlier_outputs import ManifestDifference, SideManifest
     from gradewire_cli.compare.sides import Matching
-    from gradewire_cli.options.common import Grouping
     from gradewire_cli.scoring.pairs import AnswerPair, Chooser, Chosen
     from gradewire_stats.comparison.paired_rows import TieMargin
 

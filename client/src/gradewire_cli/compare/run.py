@@ -13,19 +13,19 @@ import click
 
 from gradewire_cli.compare.earlier_outputs import SideManifest, manifest_of, read_outputs, read_summary, runs_of_outputs
 from gradewire_cli.compare.result import CompareResult, Drawing, compare_side
-from gradewire_cli.compare.sides import Collected, Matching, match, sides_of
+from gradewire_cli.compare.sides import Collected, Matching, Side, match, sides_of
 from gradewire_cli.options.common import OUTPUT_FILE, option_group
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import ResultsFile
 from gradewire_cli.results.table_formats import all_tables_option, table_file_options
-from gradewire_cli.rows.row import with_picture_digests
+from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
 from gradewire_cli.scoring.labelled_rows import label_named
-from gradewire_cli.scoring.pairs import AnswerPair, PairEngine, results_of
+from gradewire_cli.scoring.pairs import AnswerPair, Chooser, Chosen, PairEngine, results_of
 from gradewire_cli.scoring.plan import refuse_part_of_a_request, resolve_plan
-from gradewire_cli.scoring.row_scorer import RowScorer
+from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,13 +34,9 @@ if TYPE_CHECKING:
     from gradewire import AsyncClient
     from gradewire.metrics import Compare
     from gradewire.transport import Transport
-    from gradewire_cli.compare.sides import Side
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.options.metrics import MetricOptions
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_cli.rows.row import Row
-    from gradewire_cli.scoring.pairs import Chooser, Chosen
-    from gradewire_cli.scoring.row_scorer import ScoredRow
 
 
 output_options = option_group(

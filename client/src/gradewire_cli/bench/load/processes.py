@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 from gradewire.errors import GradewireError
-from gradewire_cli.load.calls import LoadCaller, Sender, StepCounts
-from gradewire_cli.load.content import OwnRows
+from gradewire_cli.bench.load.calls import LoadCaller, Objective, Offsets, Sender, StepCounts
+from gradewire_cli.bench.load.content import Mix, OwnRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from gradewire.metrics.choice import MetricChoice
     from gradewire.transport import Endpoint
-    from gradewire_cli.load.calls import Objective, Offsets
-    from gradewire_cli.load.content import Mix
 
 # From the order to the first call: all processes must have it by then.
 _START_AFTER_S: Final = 0.3

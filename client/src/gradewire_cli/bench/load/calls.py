@@ -24,7 +24,7 @@ from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, PUSHBACK_
 
 if TYPE_CHECKING:
     from gradewire.transport import Endpoint
-    from gradewire_cli.load.content import SentItem
+    from gradewire_cli.bench.load.content import SentItem
 
 
 OK: Final = "OK"

@@ -10,15 +10,15 @@ from dataclasses import replace
 import grpc
 import psutil
 import pytest
-from tests.cli.load.samples import even_offsets
+from tests.cli.bench.load.samples import even_offsets
 from tests.client.small_server import Fault, SmallServer, run_small_server
 
 from gradewire.errors import ServerUnreachable
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.transport import Endpoint
-from gradewire_cli.load.calls import Objective, percentile_s
-from gradewire_cli.load.content import Mix, OwnRows
-from gradewire_cli.load.processes import ClientProcessError, LoadOptions, LoadProcesses
+from gradewire_cli.bench.load.calls import Objective, percentile_s
+from gradewire_cli.bench.load.content import Mix, OwnRows
+from gradewire_cli.bench.load.processes import ClientProcessError, LoadOptions, LoadProcesses
 from gradewire_proto.v1 import types_pb2
 
 TOKEN = "of-a-tenant"  # noqa: S105 - of a server of this test

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.cli.load.samples import OBJECTIVE, counts_of, step_of, usage
+from tests.cli.bench.load.samples import OBJECTIVE, counts_of, step_of, usage
 
 from gradewire.errors import InvalidRequest
-from gradewire_cli.load.calls import HANGING, StepCounts
-from gradewire_cli.load.run import Outcome, ServerUsage, overload_checks, read_usage
+from gradewire_cli.bench.load.calls import HANGING, StepCounts
+from gradewire_cli.bench.load.run import Outcome, ServerUsage, overload_checks, read_usage
 
 OK = "HTTP/1.1 200 OK\r\n\r\n"
 PAGE = """# HELP gradewire_serving 1 while health says SERVING

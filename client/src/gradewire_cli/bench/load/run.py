@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from gradewire.errors import InvalidRequest
-from gradewire_cli.load.calls import HANGING, OK, REFUSED, UNAVAILABLE, percentile_s, poisson
+from gradewire_cli.bench.load.calls import HANGING, OK, REFUSED, UNAVAILABLE, percentile_s, poisson
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gradewire_cli.load.calls import Objective, StepCounts
-    from gradewire_cli.load.processes import LoadOptions, LoadProcesses
+    from gradewire_cli.bench.load.calls import Objective, StepCounts
+    from gradewire_cli.bench.load.processes import LoadOptions, LoadProcesses
 
 
 _TIMEOUT_S: Final = 10.0
@@ -271,6 +271,11 @@ class Knee:
     lost: bool = False
     stopped: bool = False
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the server, and nothing else, bounds the rate."""
+        return self.rate_per_s is not None and not (self.stopped or self.lost or self.client_limited)
+
 
 def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_per_s: float = math.inf) -> Knee:
     """Raise the rate by halves until it misses, then bisect (in the logarithm) until both ends are within 10 %.
@@ -338,6 +343,14 @@ class LoadResult:
         return self.stopped or bool(self.error)
 
     @property
+    def has_failed(self) -> bool:
+        """Whether there is no result, or a promise was broken."""
+        if self.knee is None:
+            return any(step.client_limited or step.is_lost for step in self.steps)
+        late = any(step.over_knee and step.client_limited for step in self.steps)
+        return not self.knee.is_known or late or any(check.holds is False for check in self.checks)
+
+    @property
     def knee_step(self) -> Step | None:
         """The last step at the knee that held."""
         rate = None if self.knee is None else self.knee.rate_per_s
@@ -372,8 +385,7 @@ class LoadRun:
         )
         knee = result.knee_step
         # Twice the client's own limit is not twice of what the server keeps up with.
-        ended = result.knee.stopped or result.knee.lost or result.knee.client_limited
-        if knee is not None and not ended:
+        if knee is not None and result.knee.is_known:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
 
