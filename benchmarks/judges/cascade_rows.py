@@ -52,7 +52,7 @@ class CheapRows:
     def with_judge(self, verdicts: Mapping[str, tuple[float, float]]) -> CascadeRows:
         """The rows with what a judge says, score and verdict by id of the row; NaN for the others."""
         said = np.array([verdicts.get(row["id"], (np.nan, np.nan)) for row in self.rows])
-        return CascadeRows.of(
+        return CascadeRows(
             exact=self.exact,
             probability=self.probability,
             denied=self.denied,

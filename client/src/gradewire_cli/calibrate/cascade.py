@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from gradewire_stats.calibration.labelled_rows import Half, half_of
 from gradewire_stats.point_estimates import MissingScipyError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gradewire_cli.scoring.labelled_rows import LabelledRows
 
 
@@ -81,31 +84,28 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
         raise InputError(f"no row has a score of {label}: {reasons}")
     line = parse_metric_line(first["line"])
     judge, prompt = str(getattr(line, "model", "")), str(getattr(line, "prompt", ""))
-    unjudged: dict[str, int] = {}
-    for result in judged:
-        if result["score"] is None:
-            unjudged[result["status"]] = unjudged.get(result["status"], 0) + 1
-    rows = CascadeRows.of(
+    rows = CascadeRows(
         exact=np.array([scores[_EXACT]["score"] == 1 for scores in outputs], dtype=np.bool_),
         probability=cheap.scores,
         denied=np.array(["UNCERTAIN" in result.get("warnings", ()) for result in cheap.results], dtype=np.bool_),
         right=cheap.right,
-        judge_verdicts=np.array([_number(result.get("correct"), result) for result in judged]),
-        judge_scores=np.array([_number(result["score"], result) for result in judged]),
+        judge_verdicts=_numbers(judged, "correct"),
+        judge_scores=_numbers(judged, "score"),
         questions=cheap.questions,
     )
+    model, _, digest = judge.partition("@")
     provenance = {
         "metric_version": VERSION,
         "correctness_fit": cheap.results[0]["fit"],
         "judge": metric.judge or "lave",
-        "judge_model": judge.partition("@")[0],
-        "judge_digest": judge.partition("@")[2],
+        "judge_model": model,
+        "judge_digest": digest,
         "prompt_digest": prompt.partition("@")[2],
     }
     parameters = (
         ("caption", str(bool(metric.caption)).lower()),
         ("judge", metric.judge or "lave"),
-        ("judge_model", judge.partition("@")[0]),
+        ("judge_model", model),
     )
     encoder = str(getattr(parse_metric_line(cheap.line), "model", ""))
     digests = {"these very rows": cheap.sha256}
@@ -118,7 +118,7 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
         encoder=encoder,
         provenance=provenance,
         parameters=parameters,
-        unjudged=unjudged,
+        unjudged=Counter(result["status"] for result in judged if result["score"] is None),
         digests=digests,
     )
 
@@ -169,8 +169,10 @@ def _judge_label(metric: Auto) -> str:
     return f"{metric.judge or 'lave'}{'?caption=true' if metric.caption else ''}"
 
 
-def _number(value: object, result: Mapping[str, Any]) -> float:
-    return math.nan if result["score"] is None or value is None else float(value)  # type: ignore[arg-type]
+def _numbers(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]:
+    """float64[rows]; NaN where a result has no score, or not this value."""
+    values = (result.get(name) if result["score"] is not None else None for result in results)
+    return np.array([math.nan if value is None else float(value) for value in values])
 
 
 _SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -238,9 +240,9 @@ def cascade_warnings(scored: ScoredCascade, told: Iterable[str]) -> Iterator[str
 
 
 def _gain(gain: JudgeGain) -> list[str]:
-    if math.isnan(gain.low):
-        return [f"{gain.share:.0%}", str(gain.rows), number(gain.cheap), number(gain.judge), "too few rows", "no"]
     between = f"{gain.judge - gain.cheap:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
+    if math.isnan(gain.low):
+        between = "too few rows"
     adds = "yes" if gain.adds else "no"
     return [f"{gain.share:.0%}", str(gain.rows), number(gain.cheap), number(gain.judge), between, adds]
 

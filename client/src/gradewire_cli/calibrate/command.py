@@ -143,7 +143,7 @@ class Calibration:
             weight = fitted_weight(before.fitted, self.options["weight_objective"])
             values: dict[str, Any] = {"sentence_weight": weight}
             labelled, after = self._score(transport, replace(self.metric, **values))
-        fit = fitted_threshold(before, after, self.options["objective"], **self.run.draws)
+        fit = fitted_threshold(before, after, self.options["objective"], self.run.draws)
         told = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
         show_tables(
             [fit_table(fit)], fit_lines(told, before, after), [*warning_lines(after, labelled), *gain_lines(fit)]
@@ -179,7 +179,7 @@ class Calibration:
         known = server_module("gradewire_cli.server_fits")
         features = [FittedFeature(*each) for each in known.correctness_features(grader)]
         shape = known.correctness_shape()
-        fit = fitted_probability(scored, features, shape, provenance, **self.run.draws)
+        fit = fitted_probability(scored, features, shape, provenance, self.run.draws)
         warnings = [*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)]
         show_tables(probability_tables(fit), fit_lines("a probability", scored, scored), warnings)
         figures = {f"{each}_held_out": value for each, value in fit.result.figures.items() if math.isfinite(value)}
