@@ -9,9 +9,9 @@ import numpy as np
 from benchmarks.agreement.correctness_rows import COLUMNS, ScoredRows, together
 from benchmarks.common.rows import HEADLINE_MODELS
 
+from gradewire_stats.agreement_statistics import auc
 from gradewire_stats.calibration.fit_correctness import held_out_probabilities, left_out_log_odds
 from gradewire_stats.calibration.labelled_rows import left_out_sources
-from gradewire_stats.point_estimates import auc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

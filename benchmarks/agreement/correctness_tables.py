@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from benchmarks.agreement.correctness_fitting import Fitted
     from numpy.typing import NDArray
 
+    from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import AgreementReport
-    from gradewire_stats.intervals import Difference
-    from gradewire_stats.point_estimates import Statistic
+    from gradewire_stats.bootstrap import Difference
 
 STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradewire_stats.agreement_statistics import auc
 from gradewire_stats.calibration.quality import calibration_error, measured
-from gradewire_stats.point_estimates import auc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradewire_stats.bootstrap import draws
 from gradewire_stats.calibration.cascade import budget_threshold, fit_cascade, fitted_risks, judged_rows
 from gradewire_stats.calibration.labelled_rows import half_of
 from gradewire_stats.estimated_mean import estimated_mean
-from gradewire_stats.intervals import draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

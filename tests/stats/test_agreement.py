@@ -6,9 +6,9 @@ from scipy import stats
 from sklearn import metrics as sklearn_metrics
 
 from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement_statistics import ALL_STATISTICS
 from gradewire_stats.agreement_table import JudgedRows
-from gradewire_stats.intervals import draws, interval, question_clusters
-from gradewire_stats.point_estimates import ALL_STATISTICS
+from gradewire_stats.bootstrap import draws, interval, question_clusters
 
 RANDOM = np.random.default_rng(7)
 

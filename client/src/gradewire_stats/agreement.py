@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from gradewire_stats.agreement_statistics import ALL_STATISTICS, Statistic
 from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows, MetricAgreement, parts_of
-from gradewire_stats.bootstrap import CellDraws, JointBootstrap, mean_over
-from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
+from gradewire_stats.table_draws import CellDraws, JointBootstrap, mean_over
 
 COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 

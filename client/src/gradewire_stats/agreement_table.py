@@ -7,8 +7,8 @@ from typing import Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.intervals import CellsMean, Difference, Estimate
-from gradewire_stats.point_estimates import Statistic
+from gradewire_stats.agreement_statistics import Statistic
+from gradewire_stats.bootstrap import CellsMean, Difference, Estimate
 
 # Labels outside [0, 1] give no figure of verdicts: those of an evaluator that has none.
 _NO_VERDICT = 2.0
@@ -88,7 +88,7 @@ class CellAgreement:
         judged: Rows with a verdict: what accuracy, F1, precision, recall, positive rate and deviation are about.
         estimates: By statistic.
         questions: Questions behind the rows with a score that a draw can take otherwise: all, less one for each further
-            data set. With fewer than `estimates.LEAST_QUESTIONS` no figure has an interval.
+            data set. With fewer than `bootstrap.LEAST_QUESTIONS` no figure has an interval.
     """
 
     level: Level

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gradewire_cli.results.table_formats import COLUMNS, to_tidy_csv
 from gradewire_cli.results.tables import Table, Value, cells_mean, count, differing, estimated
-from gradewire_stats.intervals import CellsMean, Difference, Estimate
+from gradewire_stats.bootstrap import CellsMean, Difference, Estimate
 
 
 def read(text: str) -> list[dict[str, str]]:

@@ -27,7 +27,7 @@ from gradewire_cli.results.tables import show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
-from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
+from gradewire_stats.agreement_statistics import ALL_STATISTICS, Statistic
 from gradewire_stats.systems import models_of
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import draws_by_statistic
 from gradewire_cli.scoring.accuracy_tables import people_of
 from gradewire_cli.scoring.labelled_run import described_run
+from gradewire_stats.agreement_statistics import MissingScipyError
+from gradewire_stats.bootstrap import LEAST_QUESTIONS
 from gradewire_stats.curves import abstention
-from gradewire_stats.intervals import LEAST_QUESTIONS
-from gradewire_stats.point_estimates import MissingScipyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
+    from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.curves import Abstention
-    from gradewire_stats.point_estimates import Statistic
     from gradewire_stats.systems import SystemTable
     from gradewire_stats.verdicts import ModelAccuracyTable
 

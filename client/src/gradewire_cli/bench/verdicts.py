@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from gradewire_cli.options.common import Command
     from gradewire_cli.scoring.accuracy_tables import People
+    from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import JudgedRows
-    from gradewire_stats.point_estimates import Statistic
     from gradewire_stats.verdicts import EvaluatorOnModel, KnvqaTable, ModelSummary
 
 # SMILE's paper cuts all continuous scores where its own bins begin to count as right (appendix: 0.67).

@@ -11,6 +11,7 @@ import numpy as np
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import TITLES, Table, Value, differing, estimated, number
 from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement_statistics import RIGHT_FROM, Statistic
 from gradewire_stats.agreement_table import AgreementReport, JudgedRows
 from gradewire_stats.calibration import stored_fit
 from gradewire_stats.calibration.fit_correctness import fit_correctness
@@ -23,7 +24,6 @@ from gradewire_stats.calibration.thresholds import (
     fit_weight,
     held_out_verdicts,
 )
-from gradewire_stats.point_estimates import RIGHT_FROM, Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire_cli.scoring.labelled_run import Draws
-    from gradewire_stats.intervals import Estimate
+    from gradewire_stats.bootstrap import Estimate
     from gradewire_stats.ratings import Bias, Control, RatingTable
 
 

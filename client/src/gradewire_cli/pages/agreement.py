@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from gradewire_cli.pages.agreement_input import ReportInput
     from gradewire_cli.pages.cases import Basis, Direction
     from gradewire_cli.pages.page import Block
+    from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import AgreementReport, CellAgreement, MetricAgreement
-    from gradewire_stats.intervals import Estimate
-    from gradewire_stats.point_estimates import Statistic
+    from gradewire_stats.bootstrap import Estimate
 
 
 STATISTICS: dict[Statistic, tuple[str, str]] = {

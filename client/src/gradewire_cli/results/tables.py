@@ -14,9 +14,9 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import CellAgreement
-    from gradewire_stats.intervals import CellsMean, Difference, Estimate
-    from gradewire_stats.point_estimates import Statistic
+    from gradewire_stats.bootstrap import CellsMean, Difference, Estimate
 
 
 UNDEFINED = "-"

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats.agreement_statistics import scipy_stats
+from gradewire_stats.bootstrap import numbered, ratio_draws
 from gradewire_stats.calibration.labelled_rows import Half, half_of, question_keys
-from gradewire_stats.intervals import numbered, ratio_draws
-from gradewire_stats.point_estimates import scipy_stats
 
 DELTA = 0.1
 """Probability with which the bound of a risk may fail, unless it is said otherwise."""

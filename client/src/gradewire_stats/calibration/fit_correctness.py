@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats.agreement_statistics import one_blas_thread
 from gradewire_stats.calibration.labelled_rows import (
     FOLDS,
     LEAST_OF_A_CLASS,
@@ -30,7 +31,6 @@ from gradewire_stats.calibration.quality import (
 )
 from gradewire_stats.calibration.stored_fit import distances, log_odds, ramp, ruled
 from gradewire_stats.calibration.written_fit import DistanceBand, Points, fit_form, neighbourhood, scales, tree_form
-from gradewire_stats.point_estimates import one_blas_thread
 
 _PENALTY: Final = 30.0
 """Of squared weights, for features of one standard deviation; chosen by leaving sources out."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats.agreement_statistics import RIGHT_FROM
 from gradewire_stats.calibration.labelled_rows import FittedFeature
-from gradewire_stats.point_estimates import RIGHT_FROM
 
 FORMAT: Final = 1
 _ROUNDING: Final = 1e-9

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.intervals import LEAST_QUESTIONS, Difference, Estimate, difference, draws, estimate, joined
+from gradewire_stats.bootstrap import LEAST_QUESTIONS, Difference, Estimate, difference, draws, estimate, joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
 
 import numpy as np
 
-from gradewire_stats.intervals import question_clusters, strata_of
+from gradewire_stats.bootstrap import question_clusters, strata_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

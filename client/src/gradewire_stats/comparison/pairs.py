@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 import numpy as np
 
+from gradewire_stats.agreement_statistics import scipy_stats
+from gradewire_stats.bootstrap import Difference, Estimate, difference
 from gradewire_stats.comparison.groups import RESAMPLES, GroupedRows, GroupStatistics, compare_groups
-from gradewire_stats.intervals import Difference, Estimate, difference
-from gradewire_stats.point_estimates import scipy_stats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
