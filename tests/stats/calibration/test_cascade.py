@@ -142,7 +142,7 @@ def test_intervals_of_the_gain_are_corrected_for_the_looks_and_count_questions()
         copied,
         **{
             name: np.repeat(getattr(copied, name)[:250], 4)
-            for name in ("confidence", "verdicts", "scores", "right", "judge_verdicts", "judge_scores")
+            for name in ("exact", "probability", "denied", "right", "judge_verdicts", "judge_scores")
         },
         questions=[f"question {row // 4}" for row in range(1000)],
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from gradewire_cli.bench.ave_samples import PARTS, AveFile, AveScores, ave_scores, write_items
+from gradewire_cli.bench.ave_samples import PARTS, AveFile, ave_scores, write_items
 from gradewire_cli.bench.paper_tables import TableCall, TableResult, described_tallies, table_command
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option
 from gradewire_cli.results.interval_notes import NamedEstimate
@@ -16,11 +16,12 @@ from gradewire_cli.results.tables import Table, count, differing, estimated, mea
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options, labelled_run_of
 from gradewire_cli.scoring.plan import scoring_options
+from gradewire_stats.ave import AveDifferences, AveOptions, AveProperties, AveRows, ave_differences, ave_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradewire_stats.ave import AveDifferences, AveProperties, AveRows
+    from gradewire_cli.results.summary import MetricTally
 
 _NO_DATASET = "(none)"
 # AVE has four. A file has as many as it likes, and calls them as it likes.
@@ -42,19 +43,17 @@ def _compute(call: TableCall) -> TableResult | None:
     def baseline_among(labels: Sequence[str]) -> str | None:
         return None if baseline is None else label_named(labels, baseline, "--baseline")
 
-    scores = ave_scores(file, run, options["merge"], call.transport, baseline_among)
-    from gradewire_stats.ave import AveOptions, ave_differences, ave_properties  # noqa: PLC0415 - after the scores
-
+    by_evaluator, labelled = ave_scores(file, run, options["merge"], call.transport, baseline_among)
     left_open = AveOptions(
         log_base=options["log_base"],
         variance=options["variance"],
         dataset_alignment="pooled" if options["dataset_alignment"] == "pooled" else "mean_of_parts",
     )
-    found = {label: ave_properties(rows, left_open, **run.draws) for label, rows in scores.rows.items()}
+    found = {label: ave_properties(rows, left_open, **run.draws) for label, rows in by_evaluator.items()}
     baseline = baseline_among(list(found))
     gains = {
-        label: ave_differences(rows, scores.rows[baseline], left_open, **run.draws)
-        for label, rows in scores.rows.items()
+        label: ave_differences(rows, by_evaluator[baseline], left_open, **run.draws)
+        for label, rows in by_evaluator.items()
         if baseline is not None and label != baseline
     }
     chosen = {name: options[name] for name in ("merge", "variance", "log_base", "dataset_alignment")}
@@ -63,7 +62,7 @@ def _compute(call: TableCall) -> TableResult | None:
     return TableResult(
         tables=[headline, _by_dataset(found), *differences],
         headline=[headline, *differences],
-        notes=list(_notes(scores, found)),
+        notes=list(_notes(by_evaluator, labelled.tallies, found)),
         intervals=_intervals(found, gains, baseline),
         left_out=file.sentences(),
         document={
@@ -77,12 +76,12 @@ def _compute(call: TableCall) -> TableResult | None:
             "evaluators": found,
             "baseline": options["baseline"],
             "differences": gains,
-            "metrics": described_tallies(scores.tallies),
+            "metrics": described_tallies(labelled.tallies),
         },
         parameters={**chosen, "half": options["half"], "where": values},
         rows=len(file.chosen),
-        tallies=scores.tallies,
-        server_version=scores.server_version,
+        tallies=labelled.tallies,
+        server_version=labelled.server_version,
         run=run,
     )
 
@@ -136,16 +135,18 @@ def _by_dataset(found: Mapping[str, AveProperties]) -> Table:
     )
 
 
-def _notes(scores: AveScores, found: Mapping[str, AveProperties]) -> Iterator[str]:
+def _notes(
+    by_evaluator: Mapping[str, AveRows], tallies: Mapping[str, MetricTally], found: Mapping[str, AveProperties]
+) -> Iterator[str]:
     """What each evaluator is, what failed, and why a figure is missing."""
-    yield from (tally.summary(label) for label, tally in scores.tallies.items())
-    every = next(iter(scores.rows.values()))
+    yield from (tally.summary(label) for label, tally in tallies.items())
+    every = next(iter(by_evaluator.values()))
     if len(every.labels) and every.labels.min() == every.labels.max():
         yield f"no alignment: all {len(every.labels)} samples have the grade {every.labels[0]:g}"
     elif len(set(every.datasets)) < 2:
         yield "no generalization: there is one data set (column dataset), and it is the variance between several"
     for label, each in found.items():
-        for part, why in _undefined(scores.rows[label], each):
+        for part, why in _undefined(by_evaluator[label], each):
             yield f"{label} has no figure for part {part}: {why}"
         silent = [name for name, aligned in each.datasets.items() if math.isnan(aligned)]
         if silent and not math.isnan(each.alignment.value) and len(each.datasets) > 1:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gradewire.transport import Transport
-    from gradewire_cli.results.summary import MetricTally
+    from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
 PARTS = (1, 2, 3)
@@ -218,20 +218,6 @@ def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str,
             raise InputError(f"there is no column {column!r}; the columns are: {', '.join(map(printable, there))}")
 
 
-@dataclass(frozen=True, slots=True)
-class AveScores:
-    """Scores on the chosen samples, by evaluator.
-
-    Attributes:
-        tallies: What became of its items.
-        server_version: Version of gradewire where they were scored; "" where scores were read.
-    """
-
-    rows: Mapping[str, AveRows]
-    tallies: Mapping[str, MetricTally]
-    server_version: str = ""
-
-
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:
     """Writes everything that is scored, one item a line, as a labelled file that `gradewire score` takes.
 
@@ -254,8 +240,8 @@ def ave_scores(
     merge: Any,
     transport: Transport | None,
     check: Callable[[Sequence[str]], object],
-) -> AveScores:
-    """Scores the chosen samples, or reads their scores.
+) -> tuple[dict[str, AveRows], LabelledRows]:
+    """Score the chosen samples, or read their scores; return them by evaluator, and the items as they came.
 
     Args:
         file: The samples.
@@ -291,4 +277,4 @@ def ave_scores(
             # Part 1 of a sample has the references that tell questions of the same words apart.
             questions=[judged.questions[first] for first in np.flatnonzero(places[2] == 0).tolist()],
         )
-    return AveScores(rows, labelled.tallies, labelled.server_version)
+    return rows, labelled

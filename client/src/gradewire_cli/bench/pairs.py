@@ -24,6 +24,7 @@ from gradewire_cli.rows.row import Row, question_key_of
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options
 from gradewire_cli.scoring.plan import ScorePlan, takes_corpus
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
+from gradewire_stats.pairwise import Choice, JudgedPairs, PairwiseReport, choices_from_scores, pairwise_agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire_cli.rows.formats import Record
-    from gradewire_stats.pairwise import Choice, PairwiseReport
 
 
 _CHOICES: dict[str, Choice] = {"a": "A", "b": "B", "tie": "tie"}
@@ -162,8 +162,6 @@ def _compute(call: TableCall) -> TableResult:
         with one_line_errors():
             scores, version = asyncio.run(_scores(found.pairs, call, connection, summary))
         place = connection.description
-        from gradewire_stats.pairwise import choices_from_scores  # noqa: PLC0415 - scipy takes a second to load
-
         chosen |= {label: choices_from_scores(sides[:, 0], sides[:, 1]) for label, sides in scores.items()}
     resamples, seed = options["resamples"], options["seed"]
     report = _report(found.pairs, chosen, resamples=resamples, seed=seed)
@@ -198,8 +196,6 @@ def _intervals(report: PairwiseReport) -> Iterator[NamedEstimate]:
 
 
 def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -> PairwiseReport:
-    from gradewire_stats.pairwise import JudgedPairs, pairwise_agreement  # noqa: PLC0415 - as above
-
     words = [[len(text.split()) for text in pair.responses] for pair in pairs if pair.responses]
     judged = JudgedPairs(
         votes=[pair.votes for pair in pairs],

@@ -17,6 +17,7 @@ from gradewire_cli.results.tables import TITLES, Cell, Table, Value, cell_names,
 from gradewire_cli.scoring.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables, people_of
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named
 from gradewire_cli.scoring.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
+from gradewire_stats.verdicts import EvaluatorOnModel, KnvqaTable, ModelSummary, knvqa_table, model_accuracy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.accuracy_tables import People
     from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import JudgedRows
-    from gradewire_stats.verdicts import EvaluatorOnModel, KnvqaTable, ModelSummary
 
 # SMILE's paper cuts all continuous scores where its own bins begin to count as right (appendix: 0.67).
 _CUT = 2 / 3
@@ -163,8 +163,6 @@ def _evaluator_cut(against: EvaluatorLabels | None, named: float | None, cut: fl
 
 def _compute_accuracy(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=_CUT)
-    from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - after the scores, as scipy is slow
-
     table, people = model_accuracy(rows.judged, **rows.run.draws), rows.people
     return rows.result(
         {"human": table.cells, "evaluators": table.evaluators},
@@ -185,8 +183,6 @@ accuracy_command = table_command(
 
 def _compute_knvqa(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=None)
-    from gradewire_stats.verdicts import knvqa_table  # noqa: PLC0415 - after the scores: scipy takes a second to load
-
     table, people = knvqa_table(rows.judged, lengths_words=rows.labelled.lengths_words(), **rows.run.draws), rows.people
     return rows.result(
         {"models": table.models, "evaluators": table.lines},

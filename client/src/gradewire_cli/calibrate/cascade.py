@@ -16,7 +16,7 @@ from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import Table, number
 from gradewire_stats.agreement_statistics import MissingScipyError
-from gradewire_stats.calibration.cascade import CascadeFit, CascadeRows, HeldRisk, JudgeGain
+from gradewire_stats.calibration.cascade import CascadeFit, CascadeRows, HeldRisk, JudgeGain, fit_cascade, held_risks
 from gradewire_stats.calibration.labelled_rows import Half, half_of
 
 if TYPE_CHECKING:
@@ -134,8 +134,6 @@ def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three number
     Raises:
         InputError: A half is empty, or scipy is not installed.
     """
-    from gradewire_stats.calibration.cascade import fit_cascade, held_risks  # noqa: PLC0415 - as above
-
     halves = {"a": scored.rows.half("a"), "b": scored.rows.half("b")}
     if half is not None and not all(map(len, halves.values())):
         raise InputError(f"--half {half}: all rows belong to one half of the questions; leave it out")

@@ -296,14 +296,14 @@ def are_outputs(paths: Sequence[str]) -> bool:
     Raises:
         InputError: Some are and others are not.
     """
-    there = {path: path != STDIN and _is_output(path) for path in paths}
-    if len(set(there.values())) > 1:
-        output, other = (next(path for path in paths if there[path] is kind) for kind in (True, False))
+    outputs = [path for path in paths if path != STDIN and _is_output(path)]
+    if 0 < len(outputs) < len(paths):
+        output, other = outputs[0], next(path for path in paths if path not in outputs)
         raise InputError(
             f"{output} is an output of gradewire score and {other} is none: score {other} with the same --metrics "
             "first, or give the answers of both"
         )
-    return all(there.values())
+    return bool(outputs)
 
 
 def _is_output(path: str) -> bool:
@@ -363,18 +363,16 @@ def _rows(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]
         record = Record(output["index"], f"line {number}", columns)
         for row in read_rows([record], options, CellReading()):
             identifier = str(output.get("id", row.id))
-            yield (
-                replace(
-                    row,
-                    id=identifier,
-                    # A row without an id of its own has its number in the place of one.
-                    has_id=identifier != str(output["index"]),
-                    digest=str(output["digest"]),
-                    picture_digest=str(output.get("picture_digest", "")),
-                    kept_columns=columns,
-                ),
-                output,
+            kept = replace(
+                row,
+                id=identifier,
+                # A row without an id of its own has its number in the place of one.
+                has_id=identifier != str(output["index"]),
+                digest=str(output["digest"]),
+                picture_digest=str(output.get("picture_digest", "")),
+                kept_columns=columns,
             )
+            yield kept, output
 
 
 def _check_columns(path: str, columns: Mapping[str, Any], options: RowOptions) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.metadata
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -115,18 +115,17 @@ class CompareJob:
         matchings = [match(sides[0], side, **how) for side in sides[1:]]
         chooser, chosen, run = asyncio.run(self._choose(collected, matchings, transport))
         manifests = self._manifests(sides, collected, run)
-        by_side: dict[str, list[Chosen]] = {}
+        by_side: defaultdict[str, list[Chosen]] = defaultdict(list)
         for pair, choice in chosen:
-            by_side.setdefault(pair.model_b, []).append((pair, choice))
+            by_side[pair.model_b].append((pair, choice))
+        groupings, drawing = self.source.groupings, self.drawing
         return CompareResult(
             chooser=chooser.name,
             identity=chooser.identity,
             manifests=manifests,
             sides=[
-                compare_side(
-                    matching, by_side[matching.candidate.name], chooser, manifests, self.source.groupings, self.drawing
-                )
-                for matching in matchings
+                compare_side(each, by_side[each.candidate.name], chooser, manifests, groupings, drawing)
+                for each in matchings
             ],
             drawing=self.drawing,
             notes=[*left_out, *collected.notes],
@@ -163,7 +162,11 @@ class CompareJob:
         quiet, kept, resume = self.options["quiet"], scores_beside(self.options["out"]), self.options["resume"]
         has_synthetic = collected.has_synthetic
         plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
-        self._check_chooser(plan.chosen.labels, collected)
+        # Before anything is scored.
+        if self.comparison is None:
+            self._chooser(plan.chosen.labels, collected)
+        else:
+            self._check_conditions(plan.chosen.labels, self.comparison.name)
         paired = {row.index for matching in matchings for pair in matching.pairs for row in pair}
         rows = [row for row in collected.rows if row.index in paired]
 
@@ -173,8 +176,7 @@ class CompareJob:
         def take_batch(batch: Sequence[ScoredRow]) -> None:
             if results is not None:
                 results.write([scored.output for scored in batch])
-            for scored in batch:
-                take(scored.row, scored.output)
+            collected.results.update((scored.row.index, results_of(scored.output)) for scored in batch)
 
         with ResultsFile(kept) if kept else contextlib.nullcontext() as results:
             if kept and resume:
@@ -190,23 +192,11 @@ class CompareJob:
             if results is not None and (left := results.finish()):
                 click.echo(left, err=True)
 
-    def _check_chooser(self, labels: Sequence[str], collected: Collected) -> None:
-        """Refuses a chooser or a condition that names what there is not; raises InputError."""
-        if self.comparison is None:
-            self._chooser(labels, collected)
-        else:
-            self._check_conditions(labels, self.comparison.name)
-
     async def _opened(self, client: AsyncClient, collected: Collected) -> Chooser:
-        if self.comparison is None:
+        by, deadline_s = self.comparison, self.connection.deadline_s
+        if by is None:
             return self._chooser(list(collected.lines[""]), collected)
-        return await JudgeChooser.open(
-            client,
-            self.comparison,
-            self.comparison.name,
-            pictures=self.source.folder,
-            deadline_s=self.connection.deadline_s,
-        )
+        return await JudgeChooser.open(client, by, by.name, pictures=self.source.folder, deadline_s=deadline_s)
 
     def _chooser(self, labels: Sequence[str], collected: Collected) -> Chooser:
         lines = next(iter(collected.lines.values()), {})
@@ -216,7 +206,7 @@ class CompareJob:
         return MetricChooser(label, lines.get(label, ""), self.drawing.tie_margin)
 
     def _check_conditions(self, labels: Sequence[str], chooser: str) -> None:
-        """Refuse conditions on metrics that there are not, before anything is scored; raise InputError."""
+        """Refuse conditions on metrics that there are not; raise InputError."""
         for condition in self.options["conditions"]:
             condition.label(labels, chooser)
 
