@@ -182,7 +182,7 @@ quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without serve
 	    --ignore tests/client/_transport --ignore tests/client/integrations --ignore tests/client/rewards/test_scorer.py \
 	    --ignore tests/client/rewards/test_traces.py --ignore tests/cli/agree/test_scored_rows.py --ignore tests/cli/bulk \
 	    --ignore tests/cli/calibrate --ignore tests/cli/leaderboard/test_kill.py --ignore tests/cli/leaderboard/test_page_in_browser.py \
-	    --ignore tests/cli/load --ignore tests/cli/pages/test_chromium.py --ignore tests/cli/results/test_journal.py \
+	    --ignore tests/cli/bench/load --ignore tests/cli/pages/test_chromium.py --ignore tests/cli/results/test_journal.py \
 	    --ignore tests/cli/test_triton.py --ignore tests/stats/calibration/test_probability.py \
 	    --ignore tests/stats/calibration/test_quality.py --ignore tests/server/metrics/correctness/test_shipped.py \
 	    --ignore tests/server/metrics/judged/test_hostile.py --ignore tests/server/metrics/values/test_hostile.py \

@@ -9,8 +9,7 @@ import pytest
 
 from gradewire_cli.bulk import pipeline
 from gradewire_cli.bulk.parts import PartStore
-from gradewire_cli.bulk.pipeline import ray_session
-from gradewire_cli.bulk.reading import FileEnd
+from gradewire_cli.bulk.pipeline import FileEnd, ray_session
 
 WORKERS = 2
 _LIMIT_S = 300

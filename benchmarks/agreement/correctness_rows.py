@@ -17,8 +17,14 @@ from gradewire_server.metrics.correctness.features import FEATURES, GRADER, INPU
 from gradewire_server.metrics.correctness.fitted import CorrectnessFit, read_fit
 from gradewire_server.metrics.correctness.metric import VERSION
 from gradewire_stats.calibration.fit_correctness import fit_correctness, fitted_form
-from gradewire_stats.calibration.labelled_rows import InputKinds, LabelledFeatures, checked, half_of, question_key
-from gradewire_stats.calibration.stored_fit import FittedFeature
+from gradewire_stats.calibration.labelled_rows import (
+    FittedFeature,
+    InputKinds,
+    LabelledFeatures,
+    checked,
+    half_of,
+    question_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,11 +12,11 @@ from benchmarks.agreement.correctness_rows import COLUMNS, SMILE_CUT, ScoredRows
 from benchmarks.common.rows import HEADLINE_MODELS
 
 from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement_statistics import auc
 from gradewire_stats.agreement_table import JudgedRows
 from gradewire_stats.calibration.fit_correctness import held_out_probabilities, left_out_log_odds
 from gradewire_stats.calibration.labelled_rows import left_out_sources
 from gradewire_stats.calibration.quality import accuracy_at_coverage, brier_score, calibration_error
-from gradewire_stats.point_estimates import auc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from benchmarks.agreement.correctness_rows import Fitted
     from numpy.typing import NDArray
 
+    from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import AgreementReport
-    from gradewire_stats.intervals import Difference
-    from gradewire_stats.point_estimates import Statistic
+    from gradewire_stats.bootstrap import Difference
 
 
 GROUPS = {

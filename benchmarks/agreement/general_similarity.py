@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire_models.repository.built import default_repository, load_built
-from gradewire_stats.intervals import draws, interval
-from gradewire_stats.weighted_statistics import Ordering, spearman
+from gradewire_stats.agreement_statistics import Ordering, spearman
+from gradewire_stats.bootstrap import draws, interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.agreement.ratings_coverage import Field
 
-from gradewire_stats.intervals import draws
+from gradewire_stats.bootstrap import draws
 from gradewire_stats.ratings import bradley_terry, controlled_fit, elo_draws, pair_counts, rate
 
 if TYPE_CHECKING:

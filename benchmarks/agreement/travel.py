@@ -26,9 +26,9 @@ from benchmarks.agreement.correctness_rows import DRAWN, Fitted, Recipe, ScoredR
 from benchmarks.common.figures import write_block
 from benchmarks.common.rows import HEADLINE_MODELS, read_lines, require_files
 
+from gradewire_stats.agreement_statistics import auc
 from gradewire_stats.calibration.fit_correctness import held_out_probabilities
 from gradewire_stats.calibration.quality import calibration_error, measured
-from gradewire_stats.point_estimates import auc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

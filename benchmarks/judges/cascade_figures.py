@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.common.rows import Row, read_lines
 
+from gradewire_stats.bootstrap import draws
 from gradewire_stats.calibration.cascade import CascadeRows, budget_threshold, fit_cascade, fitted_risks, judged_rows
 from gradewire_stats.calibration.labelled_rows import half_of
 from gradewire_stats.estimated_mean import estimated_mean
-from gradewire_stats.intervals import draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +56,7 @@ class CheapRows:
     def with_judge(self, verdicts: Mapping[str, tuple[float, float]]) -> CascadeRows:
         """The rows with what a judge says, score and verdict by id of the row; NaN for the others."""
         said = np.array([verdicts.get(row["id"], (np.nan, np.nan)) for row in self.rows])
-        return CascadeRows.of(
+        return CascadeRows(
             exact=self.exact,
             probability=self.probability,
             denied=self.denied,

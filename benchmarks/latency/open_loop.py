@@ -32,7 +32,7 @@ from benchmarks.latency.payloads import (
     score_request,
 )
 
-from gradewire_cli.load.calls import open_loop
+from gradewire_cli.bench.load.calls import open_loop
 from gradewire_proto.v1 import references_pb2_grpc, scoring_pb2, scoring_pb2_grpc
 
 STAGES = ("queue_s", "cache_s", "tokenize_s", "inference_s")

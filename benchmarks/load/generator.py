@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.load.frames import Ended, FramedConnection
 from benchmarks.load.memory import WORDS
 
-from gradewire_cli.load.calls import open_loop
+from gradewire_cli.bench.load.calls import open_loop
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 

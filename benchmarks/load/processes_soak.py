@@ -34,10 +34,8 @@ from gradewire import AsyncClient
 from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.errors import GradewireError
 from gradewire.results import ItemScores
-
-# Private: what is public repeats what failed, and says of it only what became of the last attempt.
 from gradewire.transport import SCORE, SCORE_STREAM, Endpoint, Q, R, RpcMethod
-from gradewire_cli.load.calls import open_loop
+from gradewire_cli.bench.load.calls import open_loop
 
 
 class CountedTransport(GrpcTransport):

@@ -27,7 +27,7 @@ from benchmarks.common.servers import ENGINES, Server, start_engine
 from benchmarks.load.generator import even_times
 from benchmarks.load.memory import WORDS
 
-from gradewire_cli.load.calls import open_loop
+from gradewire_cli.bench.load.calls import open_loop
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 ITEMS = 32

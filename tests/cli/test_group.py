@@ -8,8 +8,8 @@ import pytest
 
 from gradewire_cli import main
 from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement_statistics import MissingScipyError
 from gradewire_stats.agreement_table import JudgedRows
-from gradewire_stats.point_estimates import MissingScipyError
 
 HEAVY = ("gradewire_server", "gradewire_models", "rich", "grpc", "scipy", "pyarrow", "onnxruntime")
 Main = Callable[..., tuple[int, str, str]]

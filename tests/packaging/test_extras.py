@@ -19,7 +19,7 @@ PROGRAMS = {
     "parquet": ((), "assert report.to_arrow().num_rows == 1"),
     "agree": (
         (),
-        "import gradewire_stats.point_estimates as them; them.scipy_stats(); them.one_blas_thread()",
+        "import gradewire_stats.agreement_statistics as them; them.scipy_stats(); them.one_blas_thread()",
     ),
 }
 # For each extra that a command needs and no program here: the extras beside it, and the command.
@@ -153,7 +153,7 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
         "gradewire._",
         "gradewire.integrations.",
         "gradewire.rewards.",
-        "gradewire_cli.load",
+        "gradewire_cli.bench.load",
         "gradewire_cli.server_",
     )
     missing = [name for name in done.stdout.split() if not name.startswith((*allowed, "gradewire_cli.bulk"))]

@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sklearn_metrics
 
-from gradewire_stats.agreement import OF_SCORES, agreement, agreement_with_evaluator
+from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement_statistics import ALL_STATISTICS
 from gradewire_stats.agreement_table import JudgedRows
-from gradewire_stats.intervals import draws, interval, question_clusters
-from gradewire_stats.point_estimates import ALL_STATISTICS
+from gradewire_stats.bootstrap import draws, interval, question_clusters
 
 RANDOM = np.random.default_rng(7)
 
@@ -164,9 +164,9 @@ def rows_of(count: int = 200) -> tuple[JudgedRows, np.ndarray]:
 
 def test_ranks_go_by_scores_and_verdicts_by_verdicts() -> None:
     rows, verdicts = rows_of()
-    report = agreement_with_evaluator(
-        rows, verdicts, compare=[("one", "other")], compare_statistics=("auc", "pearson", "accuracy"), resamples=100
-    )
+    beside = rows.beside_evaluator(verdicts)
+    compared = ("auc", "pearson", "accuracy")
+    report = agreement(beside, compare=[("one", "other")], compare_statistics=compared, resamples=100)
     assert [metric.metric for metric in report.metrics] == ["one", "other"]
     for metric in report.metrics:
         every = metric.cells[-1].estimates
@@ -186,7 +186,8 @@ def test_ranks_go_by_scores_and_verdicts_by_verdicts() -> None:
 
 def test_an_evaluator_without_verdicts_gives_none_of_their_figures() -> None:
     rows, verdicts = rows_of()
-    report = agreement_with_evaluator(rows, np.full_like(verdicts, np.nan), resamples=100)
+    report = agreement(rows.beside_evaluator(np.full_like(verdicts, np.nan)), resamples=100)
     every = report.metrics[0].cells[-1].estimates
     for statistic in ALL_STATISTICS:
-        assert math.isnan(every[statistic].value) == (statistic not in OF_SCORES), statistic
+        of_scores = statistic in {"pearson", "spearman", "kendall", "pairwise"}
+        assert math.isnan(every[statistic].value) != of_scores, statistic

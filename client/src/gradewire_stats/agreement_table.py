@@ -7,8 +7,11 @@ from typing import Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.intervals import CellsMean, Difference, Estimate
-from gradewire_stats.point_estimates import Statistic
+from gradewire_stats.agreement_statistics import Statistic
+from gradewire_stats.bootstrap import CellsMean, Difference, Estimate
+
+# Labels outside [0, 1] give no figure of verdicts: those of an evaluator that has none.
+_NO_VERDICT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class JudgedRows:
             compared with each other by `pairwise`, a blank one stands for itself. The words of a question do for
             texts; the same words about another image are another question and need another key.
         groups: Group of each row (a kind of question, say), "" where it has none; empty where nobody asked for groups.
+        verdict_labels: float64[rows], labels that verdicts and AUC are compared with in place of `labels`; None: these.
     """
 
     scores: Mapping[str, NDArray[np.float64]]
@@ -35,6 +39,16 @@ class JudgedRows:
     models: Sequence[str]
     questions: Sequence[str]
     groups: Sequence[str] = ()
+    verdict_labels: NDArray[np.float64] | None = None
+
+    def beside_evaluator(self, verdicts: NDArray[np.float64]) -> Self:
+        """Return the same rows, of which `labels` are an evaluator's scores, with its verdicts for those of verdicts.
+
+        Args:
+            verdicts: float64[rows]: 1 right, 0 wrong; NaN in all rows where it gives none, and then AUC and the
+                statistics of verdicts are not defined.
+        """
+        return replace(self, verdict_labels=np.where(np.isnan(verdicts), _NO_VERDICT, verdicts))
 
     def with_cuts(self, cuts: Mapping[str, float]) -> Self:
         """The same rows with verdicts from scores.
@@ -74,7 +88,7 @@ class CellAgreement:
         judged: Rows with a verdict: what accuracy, F1, precision, recall, positive rate and deviation are about.
         estimates: By statistic.
         questions: Questions behind the rows with a score that a draw can take otherwise: all, less one for each further
-            data set. With fewer than `estimates.LEAST_QUESTIONS` no figure has an interval.
+            data set. With fewer than `bootstrap.LEAST_QUESTIONS` no figure has an interval.
     """
 
     level: Level

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.bootstrap_samples import RANK_DRAWS
-from gradewire_stats.intervals import (
+from gradewire_stats.agreement_statistics import Ordering, correlations, spearman
+from gradewire_stats.bootstrap import (
     Difference,
     Estimate,
     difference,
@@ -24,8 +24,7 @@ from gradewire_stats.intervals import (
     question_clusters,
     strata_of,
 )
-from gradewire_stats.point_estimates import correlations
-from gradewire_stats.weighted_statistics import Ordering, spearman
+from gradewire_stats.cell_statistics import RANK_DRAWS
 
 
 @dataclass(frozen=True, slots=True)

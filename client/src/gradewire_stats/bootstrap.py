@@ -1,295 +1,234 @@
-"""One bootstrap over questions for all metrics, parts and comparisons of a table."""
+"""The bootstrap: draws of whole questions, and estimates with the intervals that they give."""
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement_table import Comparison, JudgedRows, Part
-from gradewire_stats.bootstrap_samples import (
-    ADDITIVE_STATISTICS,
-    OF_VERDICTS,
-    RANK_DRAWS,
-    RANK_STATISTICS,
-    Columns,
-    RankedSample,
-    Sample,
-    additive_values,
-    scale_of,
-    sums_by_question,
-)
-from gradewire_stats.intervals import (
-    CellsMean,
-    Estimate,
-    check_lengths,
-    difference,
-    draws,
-    estimate,
-    free_clusters,
-    joined,
-    question_clusters,
-    strata_of,
-)
-from gradewire_stats.point_estimates import (
-    ALL_STATISTICS,
-    VERDICT_STATISTICS,
-    Statistic,
-    auc,
-    correlations,
-    one_blas_thread,
-    right,
-)
+Key = TypeVar("Key", bound=Hashable)
+# Draws in work at a time keep numpy's overhead out of sight; fewer where there are many questions bound the memory.
+DRAWS_AT_A_TIME = 200
+WEIGHTS_AT_A_TIME = 1 << 22
+# Share of the defined values inside an interval.
+CONFIDENCE = 0.95
 
 
-@dataclass(slots=True, eq=False)
-class CellDraws:
-    """One metric on the rows of a part that it scored: its point values, and its values in all draws.
+def check_lengths(count: int, rows: str, lengths: Mapping[str, int]) -> None:
+    """Raise ValueError where a column is not as long as there are rows."""
+    for name, length in lengths.items():
+        if length != count:
+            raise ValueError(f"there are {count} {rows} and {length} {name}")
+
+
+def numbered(keys: Iterable[Hashable]) -> NDArray[np.intp]:
+    """Return the number of each key, from 0 without gaps, in the order in which keys come first."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+
+
+def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDArray[np.intp]:
+    """Numbers the questions.
+
+    Args:
+        datasets: Data set of each row; the same key in another data set is another question.
+        questions: Key of each row's question; a blank one is a question of its own.
+
+    Returns:
+        int[rows], from 0 without gaps.
+    """
+    rows = enumerate(zip(datasets, questions, strict=True))
+    return numbered((dataset, question) if question.strip() else row for row, (dataset, question) in rows)
+
+
+def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Numbers the data set of each question, int[questions]; `clusters` as `question_clusters` gives them."""
+    numbers = {name: number for number, name in enumerate(sorted(set(datasets)))}
+    strata = np.zeros(int(clusters.max(initial=-1)) + 1, dtype=np.intp)
+    strata[clusters] = [numbers[name] for name in datasets]
+    return strata
+
+
+def free_clusters(clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> int:
+    """How many clusters can be drawn otherwise: all of them, less one for each further data set.
+
+    The only question of a data set is in every draw once: twenty data sets of one question each have no spread at all.
+
+    Args:
+        clusters: int[…], clusters behind a figure, each once or more often.
+        strata: int[clusters of the table], as `strata_of` gives them.
+    """
+    there = np.unique(clusters)
+    return len(there) - max(0, len(np.unique(strata[there])) - 1)
+
+
+def draws(
+    strata: NDArray[np.intp], *, resamples: int, seed: int, one_fewer: bool = False
+) -> Iterator[NDArray[np.float64]]:
+    """Draws clusters with replacement, within each stratum as many as it has.
+
+    The spread of a mean over such draws is too small by the factor (n - 1) / n in a stratum of n clusters: with many
+    data sets of two questions each, by half. One fewer, each counted n / (n - 1) times, has the right one (Rao and Wu
+    1988, Journal of the American Statistical Association 83, 231-241).
+
+    Args:
+        strata: int[clusters], stratum (data set) of each cluster.
+        resamples: Number of draws in all.
+        seed: Same seed, same draws.
+        one_fewer: For means: draws n - 1 of the n clusters of a stratum and weighs them up to n; a single one is drawn.
+
+    Yields:
+        float64[draws, clusters]: how often each cluster was drawn, or its weight; at most `DRAWS_AT_A_TIME` at a time.
+    """
+    random = np.random.default_rng(seed)
+    members = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
+    at_a_time = max(1, min(DRAWS_AT_A_TIME, WEIGHTS_AT_A_TIME // max(1, len(strata))))
+    for start in range(0, resamples, at_a_time):
+        weights = np.zeros((min(at_a_time, resamples - start), len(strata)))
+        for clusters in members:
+            taken_each = max(1, len(clusters) - one_fewer)
+            drawn = random.integers(len(clusters), size=(len(weights), taken_each))
+            # One draw at a time stays in the cache: ten times as fast as one count over all of them.
+            for draw, taken in enumerate(drawn):
+                weights[draw, clusters] = np.bincount(taken, minlength=len(clusters)) * (len(clusters) / taken_each)
+        yield weights
+
+
+def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return sums over drawn clusters divided by other sums over them, of clusters of one stratum.
+
+    Args:
+        above: float[clusters, figures], parts of the sums.
+        below: float[clusters, figures], parts of what they are divided by.
+        resamples: Number of draws.
+        seed: Same seed, same draws.
+
+    Returns:
+        float64[draws, figures]; NaN where a draw has nothing below.
+    """
+    strata = np.zeros(len(above), dtype=np.intp)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chunks = [(weights @ above) / (weights @ below) for weights in draws(strata, resamples=resamples, seed=seed)]
+    return np.concatenate(chunks) if chunks else np.empty((0, above.shape[1]))
+
+
+def drawn_values(
+    chunks: Iterable[NDArray[np.float64]], values: Callable[[NDArray[np.float64]], Mapping[Key, NDArray[np.float64]]]
+) -> dict[Key, NDArray[np.float64]]:
+    """Return float64[draws] of each figure that `values` gives for a chunk of draws; nothing where nothing is drawn."""
+    found = [values(weights) for weights in chunks]
+    return {name: np.concatenate([chunk[name] for chunk in found]) for name in (found[0] if found else ())}
+
+
+def joined(chunks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Figures of all draws from those of each chunk of draws; empty where nothing was drawn."""
+    return np.concatenate(chunks) if chunks else np.array([])
+
+
+def interval(values: NDArray[np.float64]) -> tuple[float, float] | None:
+    """95 % percentile interval of bootstrap values.
+
+    Args:
+        values: float64[resamples]; NaN or infinite where a resample left the statistic undefined.
+
+    Returns:
+        Lower and upper bound; None where fewer than half of the resamples were defined.
+    """
+    defined = values[np.isfinite(values)]
+    if not len(values) or len(defined) * 2 < len(values):
+        return None
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(defined, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+# Draws of so few questions hardly differ from one another: their spread is too small, with one question it is 0.
+LEAST_QUESTIONS = 10
+# Where more draws than this leave a difference undefined, those that are left are others than chance would have drawn.
+MOST_UNDEFINED = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its 95 % bootstrap interval.
 
     Attributes:
-        part: Which rows these are of.
-        sample: The rows, with the questions of the part numbered from 0.
-        wanted: Statistics that are asked for.
-        values: Point values by statistic.
-        sums: Number of the column of `JudgedPart` that each sum stands in.
-        ranked: The same rows in order, where a statistic of ranks is wanted.
-        questions_of: Questions that a draw can take otherwise: of all rows, of those with a verdict, of pairs.
+        value: NaN where the statistic is not defined.
+        low: Lower bound; NaN without an interval.
+        high: Upper bound; NaN without an interval.
+        resamples: Draws behind the interval, those in which the statistic is defined; 0 without an interval.
+        undefined: Draws in which it is not: they are left out of the interval.
+        questions: Questions behind the value that could be drawn otherwise: with fewer than `LEAST_QUESTIONS` there is
+            no interval, with more there is none where more than half of the draws are undefined.
     """
 
-    part: Part
-    sample: Sample
-    wanted: set[Statistic] = field(default_factory=set)
-    values: dict[Statistic, float] = field(default_factory=dict)
-    sums: dict[str, int] = field(default_factory=dict)
-    ranked: RankedSample | None = None
-    questions_of: dict[str, int] = field(default_factory=dict)
-    _drawn: defaultdict[Statistic, list[NDArray[np.float64]]] = field(default_factory=lambda: defaultdict(list))
+    value: float
+    low: float
+    high: float
+    resamples: int
+    undefined: int = field(default=0, kw_only=True)
+    questions: int = field(default=0, kw_only=True)
 
-    def take(self, sums: NDArray[np.float64], drawn: NDArray[np.float64]) -> None:
-        """Compute the values of further draws.
-
-        Args:
-            sums: float64[columns, draws], of the part.
-            drawn: float64[draws, questions of the part], those for which statistics of ranks are wanted.
-        """
-        values = additive_values({name: sums[column] for name, column in self.sums.items()}, self.wanted)
-        if self.ranked is not None and len(drawn):
-            values |= self.ranked.resample(drawn)
-        for statistic, column in values.items():
-            self._drawn[statistic].append(column)
-
-    def draws(self, statistic: Statistic) -> NDArray[np.float64]:
-        """Values of all draws, float64[draws]; NaN where undefined, shorter or empty where fewer could be computed."""
-        return joined(self._drawn[statistic])
-
-    def questions(self, statistic: Statistic) -> int:
-        """Questions behind a statistic that a draw can take otherwise."""
-        return self.questions_of["pairs" if statistic == "pairwise" else "judged" if statistic in OF_VERDICTS else ""]
-
-    def estimate(self, statistic: Statistic) -> Estimate:
-        """A statistic with its interval; all draws have to be taken."""
-        return estimate(self.values[statistic], self.draws(statistic), questions=self.questions(statistic))
+    @property
+    def bare(self) -> bool:
+        """Whether there is a value without an interval."""
+        return not math.isnan(self.value) and math.isnan(self.low)
 
 
-class JudgedPart:
-    """Rows of a part, for every metric that is asked about and on every set of rows that a comparison needs.
+@dataclass(frozen=True, slots=True)
+class CellsMean(Estimate):
+    """A mean over cells with its 95 % bootstrap interval.
 
-    A metric whose rows are the same alone and beside another one is one sample: failures are rare, so comparisons are
-    nearly free.
+    Attributes:
+        cells: Cells in the mean: those in which the statistic is defined.
+        cells_in_all: Cells that there are.
     """
 
-    def __init__(self, columns: Columns, part: Part) -> None:
-        self.part = part
-        self._columns = columns
-        self._cells: dict[tuple[str, bytes], CellDraws] = {}
-        # Questions of the part; samples number them from 0.
-        self._clusters = np.unique(columns.clusters[part.rows])
-        self._label_scale = scale_of(columns.rows.labels[part.rows])
-        self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))
-
-    def add(self, metric: str, statistics: Collection[Statistic], *, paired_with: str | None = None) -> CellDraws:
-        """Asks for statistics of a metric, on rows that `paired_with` scored too."""
-        scored, judged = self._columns.usable(metric, self.part.rows, paired_with=paired_with)
-        key = (metric, np.packbits(np.concatenate([scored, judged])).tobytes())
-        if key not in self._cells:
-            sample = self._columns.sample(metric, self.part.rows, scored=scored, judged=judged)
-            local = np.searchsorted(self._clusters, sample.clusters)
-            self._cells[key] = CellDraws(self.part, replace(sample, clusters=local))
-        self._cells[key].wanted |= set(statistics)
-        return self._cells[key]
-
-    def settle(self) -> None:
-        """Computes point values and what all draws share; to be called once, after the last `add`."""
-        columns: dict[bytes, int] = {}
-        kept: list[NDArray[np.float64]] = []
-        for cell in self._cells.values():
-            sample = cell.sample
-            sums = sums_by_question(sample, cell.wanted, label_scale=self._label_scale, count=len(self._clusters))
-            for name, column in sums.items():
-                # Metrics share counts and sums of labels: the same column is multiplied once.
-                cell.sums[name] = columns.setdefault(column.tobytes(), len(kept))
-                if cell.sums[name] == len(kept):
-                    kept.append(column)
-            cell.values = _point(
-                sample, cell.wanted, {name: column.sum(keepdims=True) for name, column in sums.items()}
-            )
-            if len(sample.scores) and not cell.wanted.isdisjoint(RANK_STATISTICS):
-                cell.ranked = RankedSample(sample, cell.wanted)
-            behind = {name: np.flatnonzero(sums.get(name, ())) for name in ("judged", "pairs")} | {"": sample.clusters}
-            cell.questions_of = {
-                name: free_clusters(self._clusters[where], self._columns.strata) for name, where in behind.items()
-            }
-        if kept:
-            self._sums_by_question = np.stack(kept, axis=1)
-
-    def take(self, weights: NDArray[np.float64], *, rank_draws: int) -> None:
-        """Compute the values of further draws.
-
-        Args:
-            weights: float64[draws, questions of the table], how often each was drawn.
-            rank_draws: Draws, from the first on, for which statistics of ranks are wanted.
-        """
-        drawn = np.take(weights, self._clusters, axis=1)
-        sums = (drawn @ self._sums_by_question).T
-        for cell in self._cells.values():
-            cell.take(sums, drawn[:rank_draws])
+    cells: int = field(kw_only=True)
+    cells_in_all: int = field(kw_only=True)
 
 
-def _point(
-    sample: Sample, wanted: Collection[Statistic], sums: Mapping[str, NDArray[np.float64]]
-) -> dict[Statistic, float]:
-    values: dict[Statistic, float] = dict.fromkeys((*ALL_STATISTICS, "human_rate"), np.nan)
-    values |= {name: float(value[0]) for name, value in additive_values(sums, ADDITIVE_STATISTICS).items()}
-    values |= correlations(sample.scores, sample.labels, wanted)
-    if sample.positive is not None:
-        values["auc"] = auc(sample.scores, sample.positive)
-    return values
+@dataclass(frozen=True, slots=True)
+class Difference(Estimate):
+    """A paired difference with its 95 % bootstrap interval.
 
-
-class PairDraws:
-    """Two metrics on the rows that both scored, for the difference of their statistics."""
-
-    def __init__(self, parts: Sequence[JudgedPart], names: tuple[str, str], statistics: Sequence[Statistic]) -> None:
-        self._names = names
-        # The finest parts are for the mean of cells, the last one is for all rows.
-        self._sides = [
-            [part.add(name, statistics, paired_with=other) for name, other in (names, names[::-1])]
-            for part in parts
-            if part.part.level in {"cell", "all"}
-        ]
-
-    def comparison(self, statistic: Statistic) -> Comparison:
-        """The difference in a statistic with its intervals; all draws have to be taken."""
-        cells = [sides for sides in self._sides if sides[0].part.level == "cell"]
-        defined = [sides for sides in cells if not math.isnan(_point_difference(sides, statistic))]
-        everything = self._sides[-1][0]
-        # Both sides have the same rows, hence the same questions.
-        questions = min((first.questions(statistic) for first, _ in defined), default=0)
-        mean = _mean_of_defined([_point_difference(sides, statistic) for sides in defined])
-        drawn = _mean_of_draws([_difference(sides, statistic) for sides in defined])
-        return Comparison(
-            *self._names,
-            statistic,
-            rows=everything.sample.judged if statistic in VERDICT_STATISTICS else len(everything.sample.scores),
-            mean_of_cells=difference(mean, drawn, questions=questions),
-            all_rows=difference(
-                _point_difference(self._sides[-1], statistic),
-                _difference(self._sides[-1], statistic),
-                questions=everything.questions(statistic),
-            ),
-            cells=len(defined),
-            cells_in_all=len(cells),
-        )
-
-
-def _point_difference(sides: Sequence[CellDraws], statistic: Statistic) -> float:
-    return sides[0].values[statistic] - sides[1].values[statistic]
-
-
-def mean_over(cells: Sequence[CellDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
-    """Mean of a statistic, or of its size, over the cells in which it is defined; all draws have to be taken.
-
-    A cell that is undefined as it stands stays out; one that a draw left undefined makes that draw undefined.
-    """
-    defined = [cell for cell in cells if not math.isnan(cell.values[statistic])]
-    values, draws = [cell.values[statistic] for cell in defined], [cell.draws(statistic) for cell in defined]
-    if absolute:
-        values, draws = [abs(value) for value in values], [np.abs(drawn) for drawn in draws]
-    # A mean is as uncertain as each of its cells: one without an interval takes that of the mean.
-    questions = min((cell.questions(statistic) for cell in defined), default=0)
-    mean = estimate(_mean_of_defined(values), _mean_of_draws(draws), questions=questions)
-    return CellsMean(**asdict(mean), cells=len(defined), cells_in_all=len(cells))
-
-
-def _difference(sides: Sequence[CellDraws], statistic: Statistic) -> NDArray[np.float64]:
-    first, second = (side.draws(statistic) for side in sides)
-    # Kendall's tau ends early where labels have many levels, which failures can make different on the two sides.
-    shortest = min(len(first), len(second))
-    return first[:shortest] - second[:shortest]
-
-
-def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Mean of cells in every draw that all of them have, float64[draws]; NaN where a cell is undefined in the draw."""
-    shortest = min(map(len, cells), default=0)
-    if not shortest:
-        return np.array([])
-    average: NDArray[np.float64] = np.mean([values[:shortest] for values in cells], axis=0)
-    return average
-
-
-def _mean_of_defined(values: Sequence[float]) -> float:
-    """Mean of values that are all defined; NaN of none."""
-    return sum(values) / len(values) if values else math.nan
-
-
-class JointBootstrap:
-    """Draws of whole questions, stratified by data set, that everything asked of it sees alike.
-
-    First ask (`cells`, `pair`), then `run` once, then read what was asked for.
+    Attributes:
+        p_value: Two-sided: twice the smaller share of draws on either side of 0, each side counting one draw more than
+            it has (Davison and Hinkley 1997, section 4.2), at most 1; NaN without an interval, and where more than
+            `MOST_UNDEFINED` of the draws are not defined.
     """
 
-    def __init__(self, rows: JudgedRows, parts: Sequence[Part]) -> None:
-        """Prepares the parts.
+    p_value: float
 
-        Raises:
-            ValueError: There is no row, columns differ in length, or a label is not a number.
-        """
-        _check(rows)
-        clusters = question_clusters(rows.datasets, rows.questions)
-        self._strata = strata_of(rows.datasets, clusters)
-        columns = Columns(rows, clusters, self._strata, right(rows.labels))
-        self._parts = [JudgedPart(columns, part) for part in parts]
-
-    def cells(self, metric: str, statistics: Sequence[Statistic]) -> list[CellDraws]:
-        """Asks for a metric in every part."""
-        return [part.add(metric, statistics) for part in self._parts]
-
-    def pair(self, names: tuple[str, str], statistics: Sequence[Statistic]) -> PairDraws:
-        """Asks for the differences of two metrics on the rows that both scored."""
-        return PairDraws(self._parts, names, statistics)
-
-    def run(self, *, resamples: int, seed: int) -> None:
-        """Computes point values and all draws; statistics of ranks see the first `RANK_DRAWS` draws."""
-        for part in self._parts:
-            part.settle()
-        done = 0
-        with one_blas_thread():
-            for weights in draws(self._strata, resamples=resamples, seed=seed):
-                for part in self._parts:
-                    part.take(weights, rank_draws=max(0, RANK_DRAWS - done))
-                done += len(weights)
+    @property
+    def at_floor(self) -> bool:
+        """Whether no draw lies on the other side of 0: the p value is the smallest that so many draws can say."""
+        return self.resamples > 0 and self.p_value <= 2 / (self.resamples + 1)
 
 
-def _check(rows: JudgedRows) -> None:
-    count = len(rows.labels)
-    if not count:
-        raise ValueError("there is no labelled row")
-    if not np.isfinite(rows.labels).all():
-        raise ValueError("a label is not a number: leave such rows out")
-    lengths = {"datasets": len(rows.datasets), "models": len(rows.models), "questions": len(rows.questions)}
-    lengths |= {f"scores of {metric}": len(scores) for metric, scores in rows.scores.items()}
-    lengths |= {f"verdicts of {metric}": len(rows.verdicts[metric]) for metric in rows.scores}
-    lengths |= {"groups": len(rows.groups)} if rows.groups else {}
-    check_lengths(count, "labels", lengths)
+def estimate(value: float, resampled: NDArray[np.float64], *, questions: int) -> Estimate:
+    """Puts a value beside its interval.
+
+    Args:
+        value: The statistic itself.
+        resampled: float64[resamples], NaN where a draw left it undefined.
+        questions: Questions that could be drawn otherwise (`free_clusters`); with fewer than
+            `LEAST_QUESTIONS` there is no interval.
+    """
+    bounds = interval(resampled) if math.isfinite(value) and questions >= LEAST_QUESTIONS else None
+    low, high = bounds or (math.nan, math.nan)
+    defined = int(np.count_nonzero(np.isfinite(resampled)))
+    return Estimate(value, low, high, defined if bounds else 0, undefined=len(resampled) - defined, questions=questions)
+
+
+def difference(value: float, resampled: NDArray[np.float64], *, questions: int) -> Difference:
+    """Puts a difference beside its interval and p value; the arguments are those of `estimate`."""
+    plain = estimate(value, resampled, questions=questions)
+    p_value = math.nan
+    if plain.resamples and plain.undefined <= MOST_UNDEFINED * len(resampled):
+        defined = resampled[np.isfinite(resampled)]
+        fewer = min(np.count_nonzero(defined <= 0), np.count_nonzero(defined >= 0))
+        p_value = min(1.0, 2 * (int(fewer) + 1) / (len(defined) + 1))
+    return Difference(**asdict(plain), p_value=p_value)

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gradewire_stats.intervals import numbered
+from gradewire_stats.bootstrap import numbered
 
 _FOLDS = 10
 LEAST_SAMPLED = 10

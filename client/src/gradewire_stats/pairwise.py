@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.intervals import Estimate, check_lengths, estimate, question_clusters, ratio_draws
+from gradewire_stats.bootstrap import Estimate, check_lengths, estimate, question_clusters, ratio_draws
 
 Choice = Literal["A", "B", "tie"]
 LENGTH, RANDOM = "length", "random"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats.agreement_statistics import one_blas_thread
 from gradewire_stats.agreement_table import JudgedRows, rows_by
-from gradewire_stats.intervals import Estimate, draws, estimate, free_clusters, question_clusters, strata_of
-from gradewire_stats.point_estimates import one_blas_thread
+from gradewire_stats.bootstrap import Estimate, draws, estimate, free_clusters, question_clusters, strata_of
 
 LEAST_MODELS = 3
 """With two models every metric ranks them rightly or wrongly: no correlation says more."""
@@ -155,29 +155,21 @@ class _Sums:
 
     def line(self, metric: str, strata: NDArray[np.intp]) -> SystemMeans:
         point = _means(self._sums.sum(axis=1, keepdims=True))
-        drawn = np.concatenate(self._drawn, axis=1)
+        drawn, correlations = np.concatenate(self._drawn, axis=1), np.concatenate(self._correlations, axis=1)
+        behind = free_clusters(self.questions, strata)
         kendall, spearman, pearson = (
-            self._estimate(value[0], values, strata)
-            for value, values in zip(_correlations(point), np.concatenate(self._correlations, axis=1), strict=True)
+            estimate(float(value[0]), values, questions=behind)
+            for value, values in zip(_correlations(point), correlations, strict=True)
         )
+        of_model = [free_clusters(self.questions[count > 0], strata) for count in self._sums[2].T]
         means, people = (
             [
-                self._estimate(point[side, 0, model], drawn[side, :, model], strata, self._sums[2, :, model] > 0)
-                for model in range(drawn.shape[2])
+                estimate(float(point[side, 0, model]), drawn[side, :, model], questions=questions)
+                for model, questions in enumerate(of_model)
             ]
             for side in (0, 1)
         )
         return SystemMeans(metric, means, people, self._failed, kendall, spearman, pearson)
-
-    def _estimate(
-        self,
-        value: float,
-        drawn: NDArray[np.float64],
-        strata: NDArray[np.intp],
-        behind: NDArray[np.bool_] | None = None,
-    ) -> Estimate:
-        questions = self.questions if behind is None else self.questions[behind]
-        return estimate(float(value), drawn, questions=free_clusters(questions, strata))
 
 
 def _means(sums: NDArray[np.float64]) -> NDArray[np.float64]:

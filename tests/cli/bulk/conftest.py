@@ -12,8 +12,8 @@ from tests.cli.conftest import answer, write_rows
 
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.testing import StubTransport
-from gradewire_cli.bulk.parts import PartId, PartStore
-from gradewire_cli.bulk.reading import FileEnd, PartRows, file_readers
+from gradewire_cli.bulk.parts import PartId, PartRows, PartStore
+from gradewire_cli.bulk.pipeline import FileEnd, file_readers
 from gradewire_cli.bulk.worker import PartRecord, PartScorer, WorkerSetup
 from gradewire_cli.options.connection import ConnectionOptions
 from gradewire_cli.rows.input_file import InputFile

@@ -55,9 +55,9 @@ def test_help_has_examples_and_exit_codes(command: Command) -> None:
 
 
 def test_options_say_how_large_a_part_is() -> None:
-    usual = Cluster(address=None, workers=None, threads=None, part_rows=None)
+    usual = Cluster(ray_address=None, workers=None, threads=None, part_rows=None)
     assert (usual.rows_of_a_part(judged=False), usual.rows_of_a_part(judged=True)) == (1024, 32)
-    told = Cluster(address=None, workers=4, threads=1, part_rows=10)
+    told = Cluster(ray_address=None, workers=4, threads=1, part_rows=10)
     assert told.rows_of_a_part(judged=True) == 10
     assert told.rows_of_a_part(judged=True) == 10
 

@@ -25,7 +25,7 @@ def ended(run: Bulk, output: str) -> RunManifest:
         metrics=MetricOptions(metrics="smile"),
         connection=run.connection,
         output=written,
-        cluster=Cluster(address=None, workers=1, threads=1, part_rows=None),
+        cluster=Cluster(ray_address=None, workers=1, threads=1, part_rows=None),
         prices=JudgePrices(),
         quiet=True,
     )

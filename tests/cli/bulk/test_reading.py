@@ -10,9 +10,9 @@ from tests.cli.conftest import answer, write_rows
 
 from gradewire import Tls
 from gradewire.testing import StubTransport
-from gradewire_cli.bulk.parts import PartId, PartStore
-from gradewire_cli.bulk.reading import PartRows, absolute_name, file_readers
-from gradewire_cli.bulk.worker import PartScorer
+from gradewire_cli.bulk.parts import PartId, PartRows, PartStore
+from gradewire_cli.bulk.pipeline import file_readers
+from gradewire_cli.bulk.worker import PartScorer, absolute_name
 
 
 @pytest.fixture

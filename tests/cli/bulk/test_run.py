@@ -43,7 +43,7 @@ def job_of(run: Bulk, output: str, *, resume: bool = False, overwrite: bool = Fa
         metrics=MetricOptions(metrics="smile"),
         connection=run.connection,
         output=BulkOutput(output=output, resume=resume, overwrite=overwrite, summary=None, manifest=None),
-        cluster=Cluster(address=None, workers=None, threads=None, part_rows=PART_ROWS),
+        cluster=Cluster(ray_address=None, workers=None, threads=None, part_rows=PART_ROWS),
         prices=JudgePrices(),
         quiet=True,
     )

@@ -16,8 +16,8 @@ from gradewire.errors import AccessDenied, DeadlineExceeded, ServerUnreachable
 from gradewire.results import CacheHits, MetricScore, Status
 from gradewire.testing import StubTransport
 from gradewire_cli.bulk.output import input_digests
-from gradewire_cli.bulk.parts import PartId
-from gradewire_cli.bulk.reading import PartRows, file_readers
+from gradewire_cli.bulk.parts import PartId, PartRows
+from gradewire_cli.bulk.pipeline import file_readers
 from gradewire_cli.bulk.worker import PartRecord, PartScorer, RunTally, costs_of
 from gradewire_cli.problems import InputError, UnreachableError
 from gradewire_cli.results.results_file import encode_rows
@@ -46,9 +46,9 @@ def test_what_judges_took_in_all_parts_is_in_the_summary() -> None:
     tally = RunTally()
     for number, rows in enumerate((2, 3)):
         tally.add(
-            PartRecord(file=0, number=number, rows=rows, **costs_of(summary_of(rows)), worker="a", worker_cpu_s=rows)
+            PartRecord(part=PartId(0, number), rows=rows, **costs_of(summary_of(rows)), worker="a", worker_cpu_s=rows)
         )
-    tally.add(PartRecord(file=0, number=2, rows=4, reused=3, failed=1, unanswered=1, worker="b", worker_cpu_s=0.5))
+    tally.add(PartRecord(part=PartId(0, 2), rows=4, reused=3, failed=1, unanswered=1, worker="b", worker_cpu_s=0.5))
     assert (tally.rows, tally.scored, tally.failed, tally.unanswered) == (9, 6, 1, 1)
     assert tally.cpu_s == {"a": 3, "b": 0.5}
     told = summary_of(9)

@@ -14,7 +14,7 @@ from tests.cli.conftest import Command, answer, read_rows, write_rows
 
 from gradewire.testing import StubTransport
 from gradewire_cli.leaderboard.output import RatingOptions
-from gradewire_cli.leaderboard.run import Answers, PairJudging, Sampling, texts_digest
+from gradewire_cli.leaderboard.run import Answers, PairJudging, texts_digest
 from gradewire_cli.leaderboard.verdicts import Verdicts
 from gradewire_cli.results.journal import Journal
 from gradewire_cli.results.progress import progress
@@ -296,7 +296,7 @@ def judge(
         engine = PairEngine(judge, journal, texts_digest)
         judging = PairJudging(answers=answers(models), recorded=Verdicts(), engine=engine, options=OPTIONS_JUDGING)
         judging.open(resume=True)
-        asyncio.run(judging.all_pairs(silent) if width is None else judging.until(Sampling(width, most), silent))
+        asyncio.run(judging.all_pairs(silent) if width is None else judging.until(width, most, silent))
         return judging
 
 

@@ -28,8 +28,8 @@ from gradewire_cli.pages.charts import (
     share_chart,
 )
 from gradewire_stats.agreement_table import AgreementReport, CellAgreement, MetricAgreement
+from gradewire_stats.bootstrap import CellsMean, Estimate
 from gradewire_stats.curves import Calibration, CalibrationBin, Distribution, metric_curves
-from gradewire_stats.intervals import CellsMean, Estimate
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))

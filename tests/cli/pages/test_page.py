@@ -15,9 +15,9 @@ from gradewire_cli.pages.agreement import render, write_report
 from gradewire_cli.pages.agreement_input import ReportInput
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import STATISTICS
+from gradewire_stats.agreement_statistics import ALL_STATISTICS
 from gradewire_stats.agreement_table import AgreementReport
 from gradewire_stats.annotators import annotator_agreement, ratings_of
-from gradewire_stats.point_estimates import ALL_STATISTICS
 
 _ROOT = Path(__file__).parents[3]
 

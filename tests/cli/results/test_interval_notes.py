@@ -11,7 +11,7 @@ from tests.cli.judged import CUT_LETTERS, judging_stub, rows_of
 from gradewire.testing import StubTransport, echo_scores
 from gradewire_cli.results.interval_notes import NamedEstimate, draws_line, undefined_draws, without_interval
 from gradewire_proto.v1 import scoring_pb2, types_pb2
-from gradewire_stats.intervals import Estimate
+from gradewire_stats.bootstrap import Estimate
 
 NAN = math.nan
 _KEPT = {f"question {number}" for number in range(5)}

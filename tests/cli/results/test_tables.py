@@ -5,7 +5,7 @@ import math
 import pytest
 
 from gradewire_cli.results.tables import Table, count, differing, estimated, measured, of_cells, p_of, points
-from gradewire_stats.intervals import Difference, Estimate
+from gradewire_stats.bootstrap import Difference, Estimate
 
 
 @pytest.mark.parametrize(

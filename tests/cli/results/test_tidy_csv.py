@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_cli.results.tables import CSV_COLUMNS, Table, Value, cells_mean, count, differing, estimated, to_tidy_csv
-from gradewire_stats.intervals import CellsMean, Difference, Estimate
+from gradewire_stats.bootstrap import CellsMean, Difference, Estimate
 
 
 def read(text: str) -> list[dict[str, str]]:

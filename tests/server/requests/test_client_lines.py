@@ -15,7 +15,8 @@ from tests.support.examples import example_count
 from gradewire import Metric, format_metric_line, parse_metric_line
 from gradewire.metrics import METRIC_TYPES
 from gradewire.metrics.base import ParameterKind, wire_parameters
-from gradewire_cli.calibrate.command import THRESHOLDS, line_parameters
+from gradewire_cli.calibrate.command import THRESHOLDS
+from gradewire_cli.calibrate.store import line_parameters
 from gradewire_server.domain.metric import Calibration, ModelMetadata, ParameterError, TokenLayer
 from gradewire_server.metrics.correctness.fitted import fit_id
 from gradewire_server.metrics.registry import REGISTRY

@@ -60,7 +60,7 @@ def drawn(count: int, seed: int, *, each: int = 1, judge: float = 0.8) -> Cascad
     right = random.random(count) < probability
     exact = (random.random(count) < 0.2) & right
     said = np.where(random.random(count) < judge, right, ~right).astype(np.float64)
-    return CascadeRows.of(
+    return CascadeRows(
         exact=exact,
         probability=probability,
         denied=np.zeros(count, np.bool_),
@@ -113,7 +113,7 @@ def test_few_of_the_surest_do_not_end_the_sequence() -> None:
     confidence = np.linspace(0.999, 0.51, 5000)
     right = np.arange(5000) >= 20
     nothing = np.full(5000, math.nan)
-    rows = CascadeRows.of(
+    rows = CascadeRows(
         exact=np.zeros(5000, np.bool_),
         probability=confidence,
         denied=np.zeros(5000, np.bool_),
@@ -142,7 +142,7 @@ def test_intervals_of_the_gain_are_corrected_for_the_looks_and_count_questions()
         copied,
         **{
             name: np.repeat(getattr(copied, name)[:250], 4)
-            for name in ("confidence", "verdicts", "scores", "right", "judge_verdicts", "judge_scores")
+            for name in ("exact", "probability", "denied", "right", "judge_verdicts", "judge_scores")
         },
         questions=[f"question {row // 4}" for row in range(1000)],
     )
@@ -248,7 +248,7 @@ def test_what_cannot_be_fitted_is_told() -> None:
 
 
 def test_confidence_of_matches_and_denials() -> None:
-    rows = CascadeRows.of(
+    rows = CascadeRows(
         exact=np.array([True, False, False]),
         probability=np.array([0.2, 0.1, 0.97]),
         denied=np.array([False, False, True]),

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from gradewire_stats.calibration import fit_correctness as probability
 from gradewire_stats.calibration.fit_correctness import CorrectnessFitResult, fit_correctness
-from gradewire_stats.calibration.labelled_rows import FOLDS, checked, fold_of
-from gradewire_stats.calibration.stored_fit import FittedFeature, probabilities
+from gradewire_stats.calibration.labelled_rows import FOLDS, FittedFeature, checked, folds_of_keys, question_keys
+from gradewire_stats.calibration.stored_fit import probabilities
 
 # A fit takes seconds; beside other programs its threads wait for each other.
 pytestmark = pytest.mark.timeout(600)
@@ -86,15 +86,16 @@ def test_labels_that_features_say_nothing_about_are_no_fit_to_be_proud_of() -> N
 
 
 def test_rows_of_a_question_are_in_one_fold() -> None:
-    folds = fold_of([f"Question {row % 40}?" for row in range(400)])
+    folds = folds_of_keys(question_keys([f"Question {row % 40}?" for row in range(400)]))
     assert sorted(set(folds.tolist())) == list(range(FOLDS))
     assert all(len(set(folds[row::40].tolist())) == 1 for row in range(40))
-    assert len(set(fold_of([""] * 16).tolist())) == FOLDS  # a row without a question is one of its own
+    # A row without a question is one of its own.
+    assert len(set(folds_of_keys(question_keys([""] * 16)).tolist())) == FOLDS
 
 
 def test_folds_do_not_depend_on_the_order_of_rows() -> None:
-    questions = [f"Question {row}?" for row in range(50)]
-    assert fold_of(questions[::-1]).tolist() == fold_of(questions)[::-1].tolist()
+    questions = [f"question {row}" for row in range(50)]
+    assert folds_of_keys(questions[::-1]).tolist() == folds_of_keys(questions)[::-1].tolist()
 
 
 @pytest.mark.usefixtures("few_bins")

@@ -5,7 +5,8 @@ import pytest
 
 from gradewire_server.metrics.correctness.features import INPUT_KIND
 from gradewire_server.metrics.correctness.stored_form import DistanceForm
-from gradewire_stats.calibration.stored_fit import KEPT_ROWS, distances, neighbourhood, ramp, scales
+from gradewire_stats.calibration.stored_fit import distances, ramp
+from gradewire_stats.calibration.written_fit import KEPT_ROWS, neighbourhood, scales
 
 
 def test_the_mean_distance_to_the_closest_rows() -> None:

@@ -11,15 +11,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gradewire_server.metrics.correctness.features import Feature
 from gradewire_server.metrics.correctness.fitted import CorrectnessFit, read_fit
-from gradewire_stats.calibration.stored_fit import (
-    DistanceBand,
-    FittedFeature,
-    HeldOut,
-    Points,
-    fit_form,
-    log_odds,
-    tree_form,
-)
+from gradewire_stats.calibration.labelled_rows import FittedFeature
+from gradewire_stats.calibration.stored_fit import log_odds
+from gradewire_stats.calibration.written_fit import DistanceBand, Points, fit_form, tree_form
 
 ROWS = 1500
 DIRECTIONS = (1, -1, 0, 0)
@@ -88,8 +82,7 @@ def served(rows: Any, labels: Any, models: Any) -> Callable[[float], tuple[dict[
         points = Points(x, 1 / (1 + np.exp(-x)))
         probabilities = points(log_odds(trees, rows))
         provenance = {"metric_version": 1, "model": "m", "model_digest": "a" * 64, "rows": {"count": ROWS}}
-        held = HeldOut(probabilities, labels, np.ones(ROWS))
-        form = fit_form(trees, DistanceBand(points, held), provenance)
+        form = fit_form(trees, DistanceBand(points, probabilities, labels, np.ones(ROWS)), provenance)
         # The metric has them in another order, and one more.
         known = [Feature("other", 0), *map(Feature, reversed(NAMES), reversed(DIRECTIONS))]
         return form, read_fit(json.dumps(form), known, version=1)
@@ -124,7 +117,7 @@ LINE = Points(np.zeros(1), np.ones(1))
 def regime(
     values: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
 ) -> DistanceBand:
-    return DistanceBand(LINE, HeldOut(values, right, np.ones(len(values)) if weights is None else weights))
+    return DistanceBand(LINE, values, right, np.ones(len(values)) if weights is None else weights)
 
 
 @pytest.mark.parametrize(("count", "kept"), [(1, 1), (9, 5), (300, 151), (20_000, 512)])

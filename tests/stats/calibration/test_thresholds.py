@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.support.examples import example_count
 
+from gradewire_stats.agreement_statistics import auc
 from gradewire_stats.calibration.thresholds import (
     WEIGHTS,
     Objective,
@@ -17,7 +18,6 @@ from gradewire_stats.calibration.thresholds import (
     fit_weight,
     held_out_verdicts,
 )
-from gradewire_stats.point_estimates import auc
 
 
 def value(objective: Objective, called: NDArray[np.bool_], right: NDArray[np.bool_]) -> float:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.support.examples import example_count
 
+from gradewire_stats.bootstrap import draws
 from gradewire_stats.comparison import GroupedRows, GroupStatistics, PairedDifference, compare_groups, groups
-from gradewire_stats.intervals import draws
 
 NAN = math.nan
 

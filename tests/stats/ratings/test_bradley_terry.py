@@ -12,7 +12,7 @@ from scipy.special import expit
 from tests.stats.ratings.tournaments import drawn_matches, renumbered, swapped, tournament
 from tests.support.examples import example_count
 
-from gradewire_stats.intervals import draws
+from gradewire_stats.bootstrap import draws
 from gradewire_stats.ratings import Matches, NotIdentifiedError, bradley_terry, controlled_fit, pair_counts
 from gradewire_stats.ratings.strengths import length_difference
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.stats.ratings.tournaments import drawn_matches, renumbered, swapped, tournament
 from tests.support.examples import example_count
 
-from gradewire_stats.intervals import draws
+from gradewire_stats.bootstrap import draws
 from gradewire_stats.ratings import Matches, elo_draws, elo_ratings
 
 

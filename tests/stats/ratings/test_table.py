@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import kendalltau, spearmanr
 from tests.stats.ratings.tournaments import renumbered, swapped, tournament
 
-from gradewire_stats.intervals import draws
+from gradewire_stats.bootstrap import draws
 from gradewire_stats.ratings import (
     Controls,
     Matches,

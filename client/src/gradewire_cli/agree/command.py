@@ -25,7 +25,7 @@ from gradewire_cli.results.interval_notes import agreement_interval_notes
 from gradewire_cli.results.tables import TableFiles, all_tables_option, show_tables, table_file_options
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
-from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
+from gradewire_stats.agreement_statistics import ALL_STATISTICS, Statistic
 from gradewire_stats.systems import models_of
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import draws_by_statistic
 from gradewire_cli.scoring.labelled_run import described_run
+from gradewire_stats.agreement_statistics import MissingScipyError
+from gradewire_stats.bootstrap import LEAST_QUESTIONS
 from gradewire_stats.curves import abstention
-from gradewire_stats.intervals import LEAST_QUESTIONS
-from gradewire_stats.point_estimates import MissingScipyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from gradewire_cli.results.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
+    from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.curves import Abstention
-    from gradewire_stats.point_estimates import Statistic
     from gradewire_stats.systems import SystemTable
     from gradewire_stats.verdicts import ModelAccuracyTable
 
@@ -76,7 +76,7 @@ def compute_agreement(
     Raises:
         InputError: There is nothing to judge, or scipy is not installed.
     """
-    from gradewire_stats.agreement import agreement, agreement_with_evaluator  # noqa: PLC0415 - scipy takes a second to load
+    from gradewire_stats.agreement import agreement  # noqa: PLC0415 - scipy takes a second to load
     from gradewire_stats.annotators import annotator_agreement  # noqa: PLC0415 - as above
     from gradewire_stats.systems import system_tables  # noqa: PLC0415 - as above
     from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - as above
@@ -85,11 +85,8 @@ def compute_agreement(
     ratings = labelled.ratings()
     compare = pairs(list(rows.scores))
     try:
-        if labelled.against is None:
-            report = agreement(rows, compare=compare, compare_statistics=compared, **run.draws)
-        else:
-            verdicts = labelled.against.verdicts()
-            report = agreement_with_evaluator(rows, verdicts, compare=compare, compare_statistics=compared, **run.draws)
+        beside = rows if labelled.against is None else rows.beside_evaluator(labelled.against.verdicts())
+        report = agreement(beside, compare=compare, compare_statistics=compared, **run.draws)
         annotators = annotator_agreement(ratings, **run.draws) if len(ratings) else None
         systems = system_tables(rows, **run.draws)
         accuracies = None

@@ -26,8 +26,8 @@ from gradewire_cli.results.tables import (
     number,
     of_cells,
 )
+from gradewire_stats.agreement_statistics import ALL_STATISTICS
 from gradewire_stats.annotators import SHOWN_PAIRS
-from gradewire_stats.point_estimates import ALL_STATISTICS
 from gradewire_stats.systems import LEAST_MODELS, MOST_MODELS
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from gradewire_cli.agree.result import AgreementResult
     from gradewire_cli.results.accuracy_tables import People
+    from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import AgreementReport, CellAgreement, Level, MetricAgreement
     from gradewire_stats.annotators import AnnotatorAgreement
-    from gradewire_stats.intervals import Estimate
-    from gradewire_stats.point_estimates import Statistic
+    from gradewire_stats.bootstrap import Estimate
     from gradewire_stats.systems import SystemTable
 
 

@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from gradewire_cli.bench.ave_samples import AVE_COLUMNS, PARTS, AveFile, ave_scores, write_items
-from gradewire_cli.bench.paper_tables import TableResult, TableSpec, described_tallies, place_of, run_parameters
+from gradewire_cli.bench.ave_samples import PARTS, AveFile, ave_scores, write_items
+from gradewire_cli.bench.paper_tables import TableCall, TableResult, described_tallies, table_command
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import Table, count, differing, estimated, measured
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options, labelled_run_of
 from gradewire_cli.scoring.plan import scoring_options
+from gradewire_stats.ave import AveDifferences, AveOptions, AveProperties, AveRows, ave_differences, ave_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradewire_cli.bench.ave_samples import AveScores
-    from gradewire_cli.bench.paper_tables import TableCall
-    from gradewire_stats.ave import AveDifferences, AveProperties, AveRows
+    from gradewire_cli.results.tallies import MetricTally
 
 _NO_DATASET = "(none)"
 # AVE has four. A file has as many as it likes, and calls them as it likes.
@@ -44,27 +43,26 @@ def _compute(call: TableCall) -> TableResult | None:
     def baseline_among(labels: Sequence[str]) -> str | None:
         return None if baseline is None else label_named(labels, baseline, "--baseline")
 
-    scores = ave_scores(file, run, options["merge"], call.transport, baseline_among)
-    from gradewire_stats.ave import AveOptions, ave_differences, ave_properties  # noqa: PLC0415 - after the scores
-
+    by_evaluator, labelled = ave_scores(file, run, options["merge"], call.transport, baseline_among)
     left_open = AveOptions(
         log_base=options["log_base"],
         variance=options["variance"],
         dataset_alignment="pooled" if options["dataset_alignment"] == "pooled" else "mean_of_parts",
     )
-    found = {label: ave_properties(rows, left_open, **run.draws) for label, rows in scores.rows.items()}
+    found = {label: ave_properties(rows, left_open, **run.draws) for label, rows in by_evaluator.items()}
     baseline = baseline_among(list(found))
     gains = {
-        label: ave_differences(rows, scores.rows[baseline], left_open, **run.draws)
-        for label, rows in scores.rows.items()
+        label: ave_differences(rows, by_evaluator[baseline], left_open, **run.draws)
+        for label, rows in by_evaluator.items()
         if baseline is not None and label != baseline
     }
     chosen = {name: options[name] for name in ("merge", "variance", "log_base", "dataset_alignment")}
     values = {column: sorted(allowed) for column, allowed in where.items()}
+    headline, *differences = _headline(found, gains, baseline)
     return TableResult(
-        tables=list(_tables(found, gains, baseline)),
-        headline=list(_headline(found, gains, baseline)),
-        notes=list(_notes(scores, found)),
+        tables=[headline, _by_dataset(found), *differences],
+        headline=[headline, *differences],
+        notes=list(_notes(by_evaluator, labelled.tallies, found)),
         intervals=_intervals(found, gains, baseline),
         left_out=file.sentences(),
         document={
@@ -78,30 +76,20 @@ def _compute(call: TableCall) -> TableResult | None:
             "evaluators": found,
             "baseline": options["baseline"],
             "differences": gains,
-            "metrics": described_tallies(scores.tallies),
+            "metrics": described_tallies(labelled.tallies),
         },
-        parameters=run_parameters(run) | chosen | {"half": options["half"], "where": values},
+        parameters={**chosen, "half": options["half"], "where": values},
         rows=len(file.chosen),
-        tallies=scores.tallies,
-        server_version=scores.server_version,
-        place=place_of(run),
+        tallies=labelled.tallies,
+        server_version=labelled.server_version,
+        run=run,
     )
-
-
-def _tables(
-    found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
-) -> Iterator[Table]:
-    """The table of the paper, alignments by data set, and the gains over a baseline where there is one."""
-    headline, *differences = _headline(found, gains, baseline)
-    yield headline
-    yield _by_dataset(found)
-    yield from differences
 
 
 def _headline(
     found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
 ) -> Iterator[Table]:
-    """As `_tables`, without the data sets."""
+    """Yield the table of the paper, and the gains over a baseline where there is one."""
     yield Table(
         "Alignment with people (Spearman by part, and their mean), consistency, generalization",
         ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "generalization"],
@@ -147,16 +135,18 @@ def _by_dataset(found: Mapping[str, AveProperties]) -> Table:
     )
 
 
-def _notes(scores: AveScores, found: Mapping[str, AveProperties]) -> Iterator[str]:
+def _notes(
+    by_evaluator: Mapping[str, AveRows], tallies: Mapping[str, MetricTally], found: Mapping[str, AveProperties]
+) -> Iterator[str]:
     """What each evaluator is, what failed, and why a figure is missing."""
-    yield from (tally.summary(label) for label, tally in scores.tallies.items())
-    every = next(iter(scores.rows.values()))
+    yield from (tally.summary(label) for label, tally in tallies.items())
+    every = next(iter(by_evaluator.values()))
     if len(every.labels) and every.labels.min() == every.labels.max():
         yield f"no alignment: all {len(every.labels)} samples have the grade {every.labels[0]:g}"
     elif len(set(every.datasets)) < 2:
         yield "no generalization: there is one data set (column dataset), and it is the variance between several"
     for label, each in found.items():
-        for part, why in _undefined(scores.rows[label], each):
+        for part, why in _undefined(by_evaluator[label], each):
             yield f"{label} has no figure for part {part}: {why}"
         silent = [name for name, aligned in each.datasets.items() if math.isnan(aligned)]
         if silent and not math.isnan(each.alignment.value) and len(each.datasets) > 1:
@@ -168,13 +158,8 @@ def _notes(scores: AveScores, found: Mapping[str, AveProperties]) -> Iterator[st
 
 
 def _named(dataset: str) -> str:
-    return (
-        _NO_DATASET
-        if not dataset
-        else dataset
-        if len(dataset) <= _NAME_CHARACTERS
-        else f"{dataset[:_NAME_CHARACTERS]}…"
-    )
+    name = dataset or _NO_DATASET
+    return name if len(name) <= _NAME_CHARACTERS else f"{name[:_NAME_CHARACTERS]}…"
 
 
 def _undefined(rows: AveRows, found: AveProperties) -> Iterator[tuple[int, str]]:
@@ -203,67 +188,43 @@ def _intervals(
                 yield NamedEstimate(f"{label} minus {baseline}", name, "all samples", estimate)
 
 
-ave_command = TableSpec(
-    name="ave",
-    about="""Alignment, consistency and generalization of evaluators on the samples of FILE.
-
-    Failed rows and samples without a part enter no figure of that part, and are counted.
-    """,
-    columns=AVE_COLUMNS,
-    metrics="sbert,sfve,bertscore,smile,rouge_l,bleu,meteor,exact_match",
-    options=[
-        scoring_options,
-        click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these samples. May be repeated."),
-        click.option(
-            "--half", type=click.Choice(("a", "b")), help="Only samples whose question is of this half, by its hash."
-        ),
-        click.option("--baseline", metavar="METRIC", help="Compare the others with this one, as the table calls it."),
-        choice_option(
-            "--merge", among=("mean", "median", "max"), about="How the scores of a sample's descriptions are combined."
-        ),
-        choice_option(
-            "--variance", among=("population", "sample"), about="Divide by the number of values, or by one less."
-        ),
-        click.option(
-            "--log-base",
-            type=click.FloatRange(min=1, min_open=True),
-            default=2.0,
-            help="Base of the logarithms; 2 fits the published values.",
-        ),
-        choice_option(
-            "--dataset-alignment",
-            among=("mean-of-parts", "pooled"),
-            about="Alignment of a data set: the mean over its parts, or of all its parts at once.",
-        ),
-        click.option(
-            "--scores",
-            type=OUTPUT_FILE,
-            multiple=True,
-            help="Take the scores from this output of gradewire score on the file of --items; nothing is scored.",
-        ),
-        click.option(
-            "--items",
-            type=OUTPUT_FILE,
-            help="Write what would be scored here, one labelled row for each text, and score nothing.",
-        ),
-        draw_options(resamples=RESAMPLES),
-    ],
+ave_command = table_command(
+    "ave",
+    scoring_options,
+    click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these samples. May be repeated."),
+    click.option(
+        "--half", type=click.Choice(("a", "b")), help="Only samples whose question is of this half, by its hash."
+    ),
+    click.option("--baseline", metavar="METRIC", help="Compare the others with this one, as the table calls it."),
+    choice_option(
+        "--merge", among=("mean", "median", "max"), about="How the scores of a sample's descriptions are combined."
+    ),
+    choice_option(
+        "--variance", among=("population", "sample"), about="Divide by the number of values, or by one less."
+    ),
+    click.option(
+        "--log-base",
+        type=click.FloatRange(min=1, min_open=True),
+        default=2.0,
+        help="Base of the logarithms; 2 fits the published values.",
+    ),
+    choice_option(
+        "--dataset-alignment",
+        among=("mean-of-parts", "pooled"),
+        about="Alignment of a data set: the mean over its parts, or of all its parts at once.",
+    ),
+    click.option(
+        "--scores",
+        type=OUTPUT_FILE,
+        multiple=True,
+        help="Take the scores from this output of gradewire score on the file of --items; nothing is scored.",
+    ),
+    click.option(
+        "--items",
+        type=OUTPUT_FILE,
+        help="Write what would be scored here, one labelled row for each text, and score nothing.",
+    ),
+    draw_options(resamples=RESAMPLES),
     compute=_compute,
     has_headline=True,
-    epilog="""
-Descriptions (part 2) and shifted references (part 3) are a text or a list; --map descriptions=COLUMN,COLUMN takes one
-from each column, and --map labels=COLUMN,COLUMN one annotator's grade from each.
-
-\b
-Examples:
-  gradewire bench ave ave.json --map prediction=response --map descriptions=desc1,desc2,desc3
-  gradewire bench ave standin.jsonl --half b --baseline sbert
-  gradewire bench ave standin.jsonl --metrics 'sfve?model=all-MiniLM-L6-v2,sfve?model=sfve-mini'
-  gradewire bench ave standin.jsonl --items items.jsonl   (then: gradewire score items.jsonl --out scores.jsonl,
-                                                          gradewire bench ave standin.jsonl --scores scores.jsonl)
-
-Alignment is the mean over the parts of Spearman's correlation with the grades; consistency the logarithm of 1 / the
-mean variance of a sample's scores over the parts, on the scores as they are and, free of their scale, divided by their
-spread; generalization the logarithm of 1 / the variance of the alignments of the data sets.
-""",
-).command()
+)

@@ -6,7 +6,6 @@ import json
 import math
 import tempfile
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,28 +24,10 @@ from gradewire_stats.calibration.labelled_rows import half_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from gradewire.transport import Transport
-    from gradewire_cli.results.tallies import MetricTally
+    from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
-AVE_COLUMNS = Columns(
-    {
-        "id": ("id",),
-        "question": ("question",),
-        "references": ("references", "reference", "answers", "answer"),
-        "prediction": ("prediction", "pred", "response", "candidate"),
-        "descriptions": ("descriptions", "description"),
-        "shifted_references": ("shifted_references", "shifted_reference", "synonym"),
-        "label": ("label", "human_score", "grade", "score"),
-        "labels": ("labels", "annotations", "grades"),
-        "dataset": ("dataset", "group"),
-        "question_id": ("question_id",),
-        "image": ("image_id", "image"),
-    },
-    frozenset({"descriptions", "labels", "shifted_references"}),
-)
 PARTS = (1, 2, 3)
 # Each is a text to be scored; AVE has three.
 MOST_DESCRIPTIONS = 100
@@ -82,17 +63,17 @@ class AveSample:
     told_apart: Mapping[str, str]
     chosen: bool
 
-    def parts(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """What is scored, each with its part, as a row of a labelled file."""
-        yield 1, self._item(1, "1", self.references, self.prediction)
+    def items(self) -> Iterator[dict[str, Any]]:
+        """Yield what is scored, as rows of a labelled file."""
+        yield self._item(1, self.references, self.prediction)
         for place, description in enumerate(self.descriptions, 1):
-            yield 2, self._item(2, f"2.{place}", self.references, description)
+            yield self._item(2, self.references, description, f".{place}")
         if self.shifted_references:
-            yield 3, self._item(3, "3", self.shifted_references, self.prediction)
+            yield self._item(3, self.shifted_references, self.prediction)
 
-    def _item(self, part: int, name: str, references: Sequence[str], prediction: str) -> dict[str, Any]:
+    def _item(self, part: int, references: Sequence[str], prediction: str, place: str = "") -> dict[str, Any]:
         return {
-            "id": f"{self.id}/{name}",
+            "id": f"{self.id}/{part}{place}",
             "question": self.question,
             "references": list(references),
             "prediction": prediction,
@@ -109,10 +90,12 @@ class AveFile:
     """The samples of a file.
 
     Attributes:
+        columns: Where its fields stand.
         samples: Those that can be read.
         left_out: Rows and samples that enter no figure.
     """
 
+    columns: Columns
     samples: list[AveSample] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
 
@@ -136,7 +119,7 @@ class AveFile:
         Raises:
             InputError: There is no sample to be judged, or a column is in no row; says what there is.
         """
-        found = cls()
+        found = cls(columns=columns)
         present: dict[str, None] = {}
         for record, fields in fields_of(records, found.left_out):
             present |= dict.fromkeys(fields)
@@ -168,7 +151,7 @@ class AveFile:
         chosen = self.chosen
         for part, name in ((2, "descriptions"), (3, "shifted_references")):
             if absent := sum(not getattr(sample, name) for sample in chosen):
-                usual = ", ".join(AVE_COLUMNS.usual[name])
+                usual = ", ".join(self.columns.usual[name])
                 sentences.append(f"{absent} of {len(chosen)} samples have no part {part} (looked for {usual})")
         return sentences
 
@@ -235,20 +218,6 @@ def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str,
             raise InputError(f"there is no column {column!r}; the columns are: {', '.join(map(printable, there))}")
 
 
-@dataclass(frozen=True, slots=True)
-class AveScores:
-    """Scores on the chosen samples, by evaluator.
-
-    Attributes:
-        tallies: What became of its items.
-        server_version: Version of gradewire where they were scored; "" where scores were read.
-    """
-
-    rows: Mapping[str, AveRows]
-    tallies: Mapping[str, MetricTally]
-    server_version: str = ""
-
-
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:
     """Writes everything that is scored, one item a line, as a labelled file that `gradewire score` takes.
 
@@ -260,7 +229,7 @@ def write_items(path: Path, samples: Sequence[AveSample]) -> None:
     lines = (
         json.dumps({**item, "sample": sample.number, "chosen": int(sample.chosen)}, ensure_ascii=False)
         for sample in samples
-        for _, item in sample.parts()
+        for item in sample.items()
     )
     write_text(path, "".join(f"{line}\n" for line in lines))
 
@@ -271,8 +240,8 @@ def ave_scores(
     merge: Any,
     transport: Transport | None,
     check: Callable[[Sequence[str]], object],
-) -> AveScores:
-    """Scores the chosen samples, or reads their scores.
+) -> tuple[dict[str, AveRows], LabelledRows]:
+    """Score the chosen samples, or read their scores; return them by evaluator, and the items as they came.
 
     Args:
         file: The samples.
@@ -292,30 +261,20 @@ def ave_scores(
         )
         labelled = replace(run, source=source).collect(transport, check=check)
     judged = labelled.judged()
+    chosen = file.chosen
+    parts = [[item["part"] for item in sample.items()] for sample in chosen]
+    most = max(map(len, parts))
+    # Sample, part and place among the sample's items, of each item.
+    places = np.array([(row, part - 1, place) for row, own in enumerate(parts) for place, part in enumerate(own)]).T
     rows = {}
-    # Part 1 of a sample has the references that tell questions of the same words apart.
-    firsts = np.cumsum([0, *(1 + len(each.descriptions) + bool(each.shifted_references) for each in file.chosen)])[:-1]
     for label, scores in judged.scores.items():
+        cells = np.full((len(chosen), len(PARTS), most), np.nan)
+        cells[tuple(places)] = scores
         rows[label] = AveRows(
-            scores=_by_part(file.chosen, scores, merge),
-            labels=np.array([sample.label for sample in file.chosen], dtype=np.float64),
-            datasets=[sample.dataset for sample in file.chosen],
-            questions=[judged.questions[first] for first in firsts],
+            scores=np.stack([merged_descriptions(part, how=merge) for part in cells.transpose(1, 0, 2)], axis=1),
+            labels=np.array([sample.label for sample in chosen], dtype=np.float64),
+            datasets=[sample.dataset for sample in chosen],
+            # Part 1 of a sample has the references that tell questions of the same words apart.
+            questions=[judged.questions[first] for first in np.flatnonzero(places[2] == 0).tolist()],
         )
-    return AveScores(rows, labelled.tallies, labelled.server_version)
-
-
-def _by_part(samples: Sequence[AveSample], scores: NDArray[np.float64], merge: Any) -> NDArray[np.float64]:
-    """float64[samples, parts]; NaN where a part has no score, or the sample no such part."""
-    found = np.full((len(samples), len(PARTS)), np.nan)
-    most = max((len(sample.descriptions) for sample in samples), default=0)
-    described = np.full((len(samples), max(1, most)), np.nan)
-    # As `AveSample.parts` gives them.
-    remaining = iter(scores.tolist())
-    for number, sample in enumerate(samples):
-        found[number, 0] = next(remaining)
-        described[number, : len(sample.descriptions)] = list(islice(remaining, len(sample.descriptions)))
-        if sample.shifted_references:
-            found[number, 2] = next(remaining)
-    found[:, 1] = merged_descriptions(described, how=merge)
-    return found
+    return rows, labelled

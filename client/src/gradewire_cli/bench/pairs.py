@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
-from gradewire_cli.bench.paper_tables import Columns, TableResult, TableSpec, fields_of
+from gradewire_cli.bench.paper_tables import Columns, TableCall, TableResult, fields_of, table_command
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.results.interval_notes import NamedEstimate
@@ -24,32 +24,18 @@ from gradewire_cli.rows.row import Row, question_key_of
 from gradewire_cli.scoring.corpus import takes_corpus
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options
 from gradewire_cli.scoring.plan import ScorePlan
-from gradewire_cli.scoring.row_scorer import RowScorer
+from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
+from gradewire_stats.pairwise import Choice, JudgedPairs, PairwiseReport, choices_from_scores, pairwise_agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from gradewire_cli.bench.paper_tables import TableCall
     from gradewire_cli.rows.formats import Record
-    from gradewire_cli.scoring.row_scorer import ScoredRow
-    from gradewire_stats.pairwise import Choice, PairwiseReport
 
 
 _CHOICES: dict[str, Choice] = {"a": "A", "b": "B", "tie": "tie"}
-PAIR_COLUMNS = Columns(
-    {
-        "votes": ("votes", "labels", "annotations"),
-        "choice": ("choice", "choices"),
-        "response_a": ("response_a", "prediction_a", "a"),
-        "response_b": ("response_b", "prediction_b", "b"),
-        "question": ("question", "instruction"),
-        "question_id": ("question_id",),
-        "image": ("image_id", "image"),
-        "references": ("references", "reference"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +48,7 @@ class Pair:
         votes: One per annotator.
         choices: By evaluator; None where it made none.
         responses: The two answers; None where the file has not both.
-        question: "" where the file has none.
-        references: May be empty.
+        item: Question, "" where the file has none, and references, which may be empty.
         instruction_key: Alike in pairs about the same thing (`question_key_of`); without any, the pair's own.
     """
 
@@ -72,8 +57,7 @@ class Pair:
     votes: tuple[Choice, ...]
     choices: Mapping[str, Choice | None]
     responses: tuple[str, str] | None
-    question: str
-    references: tuple[str, ...]
+    item: Mapping[str, Any]
     instruction_key: str
 
 
@@ -121,31 +105,20 @@ class PairFile:
 
 
 def _pair(record: Record, fields: Mapping[str, Any], columns: Columns, choices: Mapping[str, str]) -> Pair:
-    def value(name: str) -> Any:
-        return columns.value(fields, name)
-
-    def parsed(name: str) -> Any:
-        return unpacked(value(name), brackets="[{")
-
-    responses = value("response_a"), value("response_b")
-
-    def text(name: str) -> str:
-        return str("" if value(name) is None else value(name))
-
-    listed = parsed("references")
-    references = tuple(map(str, listed if isinstance(listed, list) else [listed] if listed else []))
+    values = {name: columns.value(fields, name) for name in columns.usual}
+    votes, choice, listed = (unpacked(values[name], brackets="[{") for name in ("votes", "choice", "references"))
+    text = {name: "" if value is None else str(value) for name, value in values.items()}
+    references = [str(each) for each in (listed if isinstance(listed, list) else [listed] if listed else [])]
+    item = {"question": text["question"], "references": references}
+    responses = values["response_a"], values["response_b"]
     return Pair(
         index=record.index,
         position=record.position,
-        votes=_votes(parsed("votes")),
-        choices=_choices(fields, parsed("choice"), choices),
-        responses=(str(responses[0]), str(responses[1])) if None not in responses else None,
-        question=text("question"),
-        references=references,
-        instruction_key=question_key_of(
-            text("question_id"), text("image"), {"question": text("question"), "references": list(references)}
-        )
-        or f"pair {record.index}",
+        votes=_votes(votes),
+        choices=_choices(fields, choice, choices),
+        responses=None if None in responses else (str(responses[0]), str(responses[1])),
+        item=item,
+        instruction_key=question_key_of(text["question_id"], text["image"], item) or f"pair {record.index}",
     )
 
 
@@ -190,8 +163,6 @@ def _compute(call: TableCall) -> TableResult:
         with one_line_errors():
             scores, version = asyncio.run(_scores(found.pairs, call, connection, summary))
         place = connection.description
-        from gradewire_stats.pairwise import choices_from_scores  # noqa: PLC0415 - scipy takes a second to load
-
         chosen |= {label: choices_from_scores(sides[:, 0], sides[:, 1]) for label, sides in scores.items()}
     resamples, seed = options["resamples"], options["seed"]
     report = _report(found.pairs, chosen, resamples=resamples, seed=seed)
@@ -226,8 +197,6 @@ def _intervals(report: PairwiseReport) -> Iterator[NamedEstimate]:
 
 
 def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -> PairwiseReport:
-    from gradewire_stats.pairwise import JudgedPairs, pairwise_agreement  # noqa: PLC0415 - as above
-
     words = [[len(text.split()) for text in pair.responses] for pair in pairs if pair.responses]
     judged = JudgedPairs(
         votes=[pair.votes for pair in pairs],
@@ -268,7 +237,7 @@ async def _scores(
     pairs: Sequence[Pair], call: TableCall, connection: ConnectionOptions, summary: Summary
 ) -> tuple[dict[str, NDArray[np.float64]], str]:
     """float64[pairs, 2] by label: the scores of both answers, NaN where one has none; and the server's version."""
-    if missing := next((pair for pair in pairs if pair.responses is None or not pair.references), None):
+    if missing := next((pair for pair in pairs if pair.responses is None or not pair.item["references"]), None):
         raise InputError(f"--metrics: {missing.position} lacks an answer or references, which scores are made from")
     chosen = choose_metrics(call.options["metrics"], MetricDefaults())
     if weighted := [metric.name for metric in chosen.metrics if takes_corpus(metric)]:
@@ -293,39 +262,22 @@ async def _scores(
 def _rows(pairs: Sequence[Pair]) -> Iterator[Row]:
     for position, pair in enumerate(pairs):
         for side, response in enumerate(pair.responses or ()):
-            item = {"question": pair.question, "references": list(pair.references), "prediction": response}
+            item = {**pair.item, "prediction": response}
             yield Row(_SIDES * position + side, pair.position, str(pair.index), item, "", "")
 
 
-pairs_command = TableSpec(
-    name="pairs",
-    about="""Share of the majority votes in FILE that each evaluator reproduces, where 5, 4 or 3 of 5 people agree.
-
-    Beside the evaluators stand two baselines: the longer answer, and a coin.
-    """,
-    columns=PAIR_COLUMNS,
-    options=[
-        input_options,
-        connection_options,
-        click.option(
-            "--choice",
-            "choices",
-            metavar="NAME=COLUMN",
-            multiple=True,
-            help="Column with an evaluator's choices. May be repeated.",
-        ),
-        click.option("--metrics", help="Also score both answers with these metrics; the higher score is the choice."),
-        draw_options(resamples=RESAMPLES),
-    ],
+pairs_command = table_command(
+    "pairs",
+    input_options,
+    connection_options,
+    click.option(
+        "--choice",
+        "choices",
+        metavar="NAME=COLUMN",
+        multiple=True,
+        help="Column with an evaluator's choices. May be repeated.",
+    ),
+    click.option("--metrics", help="Also score both answers with these metrics; the higher score is the choice."),
+    draw_options(resamples=RESAMPLES),
     compute=_compute,
-    epilog="""
-Votes are a list of A, B and tie, one per annotator, or counts ({"A": 4, "B": 1}); a choice is one of them,
-and several evaluators' choices a mapping by name.
-
-\b
-Examples:
-  gradewire bench pairs pairs.jsonl
-  gradewire bench pairs pairs.csv --choice judge=gpt_choice --choice other=other_choice
-  gradewire bench pairs pairs.jsonl --metrics rouge_l,meteor,bertscore
-""",
-).command()
+)

@@ -1,15 +1,17 @@
-"""The engine of the tables of papers: a spec says what is read and computed, everything else is done here, once."""
+"""The engine of the tables of papers: papers.toml says what each reads and tells, a function computes it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import tomllib
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from gradewire_cli.options.common import option_group
 from gradewire_cli.problems import exit_codes, exit_on_interrupt
-from gradewire_cli.results.interval_notes import interval_notes
+from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import RunManifest
 from gradewire_cli.results.manifest_entries import (
@@ -23,21 +25,27 @@ from gradewire_cli.results.manifest_entries import (
     tallied_counts,
     versions,
 )
-from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, all_tables_option, show_tables, table_file_options
-from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, named_columns
+from gradewire_cli.results.tables import (
+    FURTHER_TABLES,
+    Table,
+    TableFiles,
+    all_tables_option,
+    show_tables,
+    table_file_options,
+)
+from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, named_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from gradewire.transport import Transport
-    from gradewire_cli.results.interval_notes import NamedEstimate
-    from gradewire_cli.results.tables import Table
     from gradewire_cli.results.tallies import MetricTally
     from gradewire_cli.rows.cells import LeftOut
     from gradewire_cli.rows.formats import Record
-    from gradewire_cli.rows.input_file import InputFile
     from gradewire_cli.scoring.labelled_run import LabelledRun
+
+_PAPERS: dict[str, dict[str, Any]] = tomllib.loads(files(__package__).joinpath("papers.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,7 @@ class Columns:
             name: tuple(column.split(",")) if name in self.spread else (column,)
             for name, column in named_columns("--map", pairs, self.usual).items()
         }
-        return type(self)(self.usual, self.spread, named)
+        return replace(self, named=named)
 
     def of(self, name: str) -> tuple[str, ...]:
         """Return the columns of a field."""
@@ -85,6 +93,16 @@ def fields_of(records: Iterable[Record], left_out: LeftOut) -> Iterable[tuple[Re
             left_out.add("the row cannot be read", record.position)
         else:
             yield record, record.fields
+
+
+def columns_of(name: str) -> Columns | None:
+    """Return the columns that the table of this name reads; None: those of labelled files."""
+    paper = _PAPERS[name]
+    if "columns" not in paper:
+        return None
+    return Columns(
+        {field: tuple(usual) for field, usual in paper["columns"].items()}, frozenset(paper.get("spread", ()))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +139,8 @@ class TableResult:
         rows: Rows that count.
         tallies: Results by metric.
         server_version: Version of gradewire where rows were scored; "" where nothing was.
-        place: Where that was.
+        run: The run of the rows, whose options are parameters too; None for a table without labels.
+        place: Place where rows were scored, for a table without such a run.
     """
 
     tables: Sequence[Table]
@@ -130,102 +149,93 @@ class TableResult:
     intervals: Iterable[NamedEstimate]
     left_out: Sequence[str]
     document: Mapping[str, Any]
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     rows: int
     tallies: Mapping[str, MetricTally]
     server_version: str = ""
+    run: LabelledRun | None = None
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableSpec:
-    """A table of a paper.
+def table_command(
+    name: str,
+    *options: Callable[[Any], Any],
+    compute: Callable[[TableCall], TableResult | None],
+    has_headline: bool = False,
+) -> click.Command:
+    """Return the command of a table of papers.toml.
 
-    Attributes:
-        name: The command.
-        about: What it does.
-        epilog: Examples, and what the columns of its tables mean.
-        options: Options of rows and statistics.
+    Args:
+        name: The command, and its part of papers.toml.
+        *options: Options of rows and statistics.
         compute: Computes the tables; None where the call asks for none.
-        columns: Columns that it reads; None: those of labelled files.
-        metrics: What is scored where --metrics says nothing; None: nothing, or the command says.
         has_headline: Whether not all tables are printed by default.
     """
+    paper, columns = _PAPERS[name], columns_of(name)
 
-    name: str
-    about: str
-    epilog: str
-    options: Sequence[Callable[[Any], Any]]
-    compute: Callable[[TableCall], TableResult | None]
-    columns: Columns | None = None
-    metrics: str | None = None
-    has_headline: bool = False
+    def run(ctx: click.Context, /, **options: Any) -> None:
+        _run(ctx, name, compute, options)
 
-    def command(self) -> click.Command:
-        """Return the command."""
-
-        def run(ctx: click.Context, /, **options: Any) -> None:
-            self._run(ctx, options)
-
-        columns = ALIAS_HELP if self.columns is None else self.columns.help
-        add = option_group(
-            *self.options, *([all_tables_option] if self.has_headline else []), table_file_options, manifest_option
-        )
-        epilog = f"{columns}{self.epilog}\n{exit_codes(failed_rows='')}"
-        return click.command(self.name, help=self.about, epilog=epilog)(add(click.pass_context(run)))
-
-    def _run(self, ctx: click.Context, options: Mapping[str, Any]) -> None:
-        names_metrics = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
-        if self.metrics and not names_metrics:
-            options = {**options, "metrics": self.metrics}
-        files, clock = TableFiles.of(options), RunClock()
-        manifest = manifest_path_of(options["manifest"], files.json, files.markdown, files.csv, files.latex)
-        mapped = () if self.columns else options["columns"]
-        source = input_file({**options, "columns": mapped})
-        columns = self.columns.mapped(options["columns"]) if self.columns else Columns({})
-        scores = options.get("scores") or ()
-        check_outputs(
-            [*files.named, ("--items", options.get("items")), ("--manifest", manifest)],
-            source.named_paths | {f"--scores {path}": path for path in scores},
-        )
-        call = TableCall(
-            options=options, source=source, columns=columns, names_metrics=names_metrics, transport=ctx.obj
-        )
-        with exit_on_interrupt():
-            found = self.compute(call)
-        if found is None:
-            return
-        notes = [*found.notes, *interval_notes(found.intervals)]
-        if found.headline is None or options["all_tables"]:
-            show_tables(found.tables, notes, found.left_out)
-        else:
-            show_tables(found.headline, notes, [*found.left_out, FURTHER_TABLES])
-        files.write(found.document, found.tables, [*notes, *found.left_out])
-        if manifest is not None:
-            self._save(manifest, found, [*source.named_paths.values(), *scores], clock)
-
-    def _save(self, path: Path, result: TableResult, inputs: Sequence[str | Path], clock: RunClock) -> None:
-        forget_manifest(path)
-        manifest = RunManifest(
-            command=f"bench {self.name}",
-            versions=versions(result.server_version),
-            place=result.place,
-            **metric_fields({label: tally.line for label, tally in result.tallies.items()}),
-            inputs=digests_of(inputs),
-            parameters={name: value for name, value in result.parameters.items() if value not in (None, "", [], {})},
-            counts=tallied_counts(result.tallies, rows=result.rows),
-            times=clock.times(),
-            machine=clock.machine(),
-        )
-        save_manifest(path, manifest)
+    add = option_group(*options, *([all_tables_option] if has_headline else []), table_file_options, manifest_option)
+    listed = ALIAS_HELP if columns is None else columns.help
+    epilog = f"{listed}\n{paper['epilog']}\n{exit_codes(failed_rows='')}"
+    return click.command(name, help=paper["about"], epilog=epilog)(add(click.pass_context(run)))
 
 
-def place_of(run: LabelledRun) -> str:
-    """Return where rows are scored; "" where scores are read."""
-    return "" if run.scores else run.connection.description
+def _run(
+    ctx: click.Context, name: str, compute: Callable[[TableCall], TableResult | None], options: Mapping[str, Any]
+) -> None:
+    usual, columns = _PAPERS[name].get("metrics"), columns_of(name)
+    names_metrics = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
+    if usual and not names_metrics:
+        options = {**options, "metrics": usual}
+    files, clock = TableFiles.of(options), RunClock()
+    manifest = manifest_path_of(options["manifest"], files.json, files.markdown, files.csv, files.latex)
+    source = input_file({**options, "columns": () if columns else options["columns"]})
+    scores = options.get("scores") or ()
+    call = TableCall(
+        options=options,
+        source=source,
+        columns=columns.mapped(options["columns"]) if columns else Columns({}),
+        names_metrics=names_metrics,
+        transport=ctx.obj,
+    )
+    check_outputs(
+        [*files.named, ("--items", options.get("items")), ("--manifest", manifest)],
+        source.named_paths | {f"--scores {path}": path for path in scores},
+    )
+    with exit_on_interrupt():
+        found = compute(call)
+    if found is None:
+        return
+    notes = [*found.notes, *interval_notes(found.intervals)]
+    if found.headline is None or options["all_tables"]:
+        show_tables(found.tables, notes, found.left_out)
+    else:
+        show_tables(found.headline, notes, [*found.left_out, FURTHER_TABLES])
+    files.write(found.document, found.tables, [*notes, *found.left_out])
+    if manifest is not None:
+        forget_manifest(manifest)
+        save_manifest(manifest, _manifest(name, found, [*source.named_paths.values(), *scores], clock))
 
 
-def run_parameters(run: LabelledRun) -> dict[str, Any]:
+def _manifest(name: str, result: TableResult, inputs: Sequence[str | Path], clock: RunClock) -> RunManifest:
+    run = result.run
+    parameters = {**(_run_parameters(run) if run else {}), **result.parameters}
+    return RunManifest(
+        command=f"bench {name}",
+        versions=versions(result.server_version),
+        place=run.connection.description if run and not run.scores else result.place,
+        **metric_fields({label: tally.line for label, tally in result.tallies.items()}),
+        inputs=digests_of(inputs),
+        parameters={name: value for name, value in parameters.items() if value not in (None, "", [], {})},
+        counts=tallied_counts(result.tallies, rows=result.rows),
+        times=clock.times(),
+        machine=clock.machine(),
+    )
+
+
+def _run_parameters(run: LabelledRun) -> dict[str, Any]:
     """Return options that all tables of labelled rows have, by name."""
     return {
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},

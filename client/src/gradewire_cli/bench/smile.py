@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,7 +11,7 @@ import numpy as np
 
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metric_line
-from gradewire_cli.bench.paper_tables import TableResult, TableSpec, place_of, run_parameters
+from gradewire_cli.bench.paper_tables import TableCall, TableResult, table_command
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import (
     ALL_ROWS,
@@ -25,18 +24,17 @@ from gradewire_cli.results.tables import (
     estimated,
     of_cells,
 )
-from gradewire_cli.scoring.labelled_run import described_run, labelled_run_of, labelled_run_options
+from gradewire_cli.scoring.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
+from gradewire_stats.agreement import agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradewire_cli.bench.paper_tables import TableCall
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_cli.scoring.labelled_run import LabelledRun
+    from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import AgreementReport, JudgedRows
-    from gradewire_stats.point_estimates import Statistic
 
-WEIGHTS: Final = tuple(tenth / 10 for tenth in range(11))
+_WEIGHTS: Final = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 _STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")
 # Single parts of the lexical term, by the name that they have in results.
 _PARTS: Final = {"keyword": "keyword similarity alone", "exact": "exact words alone"}
@@ -84,11 +82,10 @@ def _compute(call: TableCall) -> TableResult:
             "synthetic": synthetic,
             "variants": {each.metric: _document(each.metric, labelled, variants, report) for each in report.metrics},
         },
-        parameters=run_parameters(run),
         rows=len(labelled),
         tallies=labelled.tallies,
         server_version=labelled.server_version,
-        place=place_of(run),
+        run=run,
     )
 
 
@@ -151,12 +148,9 @@ def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
 
 def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> AgreementReport:
     """Agreement with people; with an evaluator in their place AUC is that of its verdicts."""
-    from gradewire_stats.agreement import agreement, agreement_with_evaluator  # noqa: PLC0415 - after the scores, as scipy is slow
-
     against = labelled.against
-    how = agreement if against is None else partial(agreement_with_evaluator, verdicts=against.verdicts())
-    return how(
-        rows,
+    return agreement(
+        rows if against is None else rows.beside_evaluator(against.verdicts()),
         statistics=_STATISTICS,
         compare=[(name, FULL) for name in rows.scores if name != FULL],
         compare_statistics=("pearson",),
@@ -210,30 +204,14 @@ def _document(
     }
 
 
-smile_command = TableSpec(
-    name="smile",
-    about="""How well SMILE agrees with the labels of FILE, with and without its terms, and by its weight w.
-
-    SMILE's paper, table 5 (terms) and figure 5 (w): Pearson over all rows and as mean over data sets and models, AUC,
-    and the difference from SMILE with its own weight.
-    """,
-    options=[
-        labelled_run_options,
-        click.option(
-            "--weights",
-            metavar="W,…",
-            default=",".join(f"{weight:g}" for weight in WEIGHTS),
-            help="Weights of the sentence term that are tried, 0 to 1.",
-        ),
-    ],
+smile_command = table_command(
+    "smile",
+    labelled_run_options,
+    click.option(
+        "--weights",
+        metavar="W,…",
+        default=_WEIGHTS,
+        help="Weights of the sentence term that are tried, 0 to 1.",
+    ),
     compute=_compute,
-    epilog="""\b
-Examples:
-  gradewire bench smile answers.jsonl
-  gradewire bench smile answers.jsonl --preset fast --synthetic inline --markdown ablations.md
-  gradewire bench smile unlabelled.jsonl --against lave
-
-Every line is SMILE itself with other parameters, scored in the same run: each text is encoded once. Keyword similarity
-and exact words alone are those of the reference that the lexical term chose; with one reference that is every row's.
-""",
-).command()
+)

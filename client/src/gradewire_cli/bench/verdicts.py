@@ -10,25 +10,22 @@ import click
 import numpy as np
 
 from gradewire.metrics import Cider
-from gradewire_cli.bench.paper_tables import TableResult, TableSpec, described_tallies, place_of, run_parameters
+from gradewire_cli.bench.paper_tables import TableCall, TableResult, described_tallies, table_command
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import TITLES, Cell, Table, Value, cell_names, count, estimated, measured
-from gradewire_cli.scoring.labelled_rows import label_named
-from gradewire_cli.scoring.labelled_run import described_run, labelled_run_of, labelled_run_options
+from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named
+from gradewire_cli.scoring.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
+from gradewire_stats.verdicts import EvaluatorOnModel, KnvqaTable, ModelSummary, knvqa_table, model_accuracy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gradewire_cli.bench.paper_tables import TableCall
     from gradewire_cli.options.common import Command
     from gradewire_cli.results.accuracy_tables import People
-    from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows
-    from gradewire_cli.scoring.labelled_run import LabelledRun
+    from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import JudgedRows
-    from gradewire_stats.point_estimates import Statistic
-    from gradewire_stats.verdicts import EvaluatorOnModel, KnvqaTable, ModelSummary
 
 # SMILE's paper cuts all continuous scores where its own bins begin to count as right (appendix: 0.67).
 _CUT = 2 / 3
@@ -120,11 +117,11 @@ class VerdictRows:
             intervals=intervals,
             left_out=labelled.left_out(),
             document={**described, "metrics": metrics, **values},
-            parameters={**run_parameters(self.run), "cuts": self.cuts},
+            parameters={"cuts": self.cuts},
             rows=len(labelled),
             tallies=labelled.tallies,
             server_version=labelled.server_version,
-            place=place_of(self.run),
+            run=self.run,
         )
 
 
@@ -166,8 +163,6 @@ def _evaluator_cut(against: EvaluatorLabels | None, named: float | None, cut: fl
 
 def _compute_accuracy(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=_CUT)
-    from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - after the scores, as scipy is slow
-
     table, people = model_accuracy(rows.judged, **rows.run.draws), rows.people
     return rows.result(
         {"human": table.cells, "evaluators": table.evaluators},
@@ -177,34 +172,17 @@ def _compute_accuracy(call: TableCall) -> TableResult:
     )
 
 
-accuracy_command = TableSpec(
-    name="accuracy",
-    about="Accuracy of the models in FILE by data set: the human one, and how far each metric's is from it.",
-    metrics="smile,exact_match,easy_match,rouge_l,sbert",
-    options=[
-        labelled_run_options,
-        cut_option("Default: 2/3 for metrics without a verdict of their own (cider has none)."),
-    ],
+accuracy_command = table_command(
+    "accuracy",
+    labelled_run_options,
+    cut_option("Default: 2/3 for metrics without a verdict of their own (cider has none)."),
     compute=_compute_accuracy,
     has_headline=True,
-    epilog="""\b
-Examples:
-  gradewire bench accuracy answers.jsonl
-  gradewire bench accuracy answers.jsonl --metrics smile,sbert,rouge_l --cut 0.5 --cut sbert=0.7
-  gradewire bench accuracy answers.jsonl --scores scores.jsonl --markdown table.md
-  gradewire bench accuracy unlabelled.jsonl --metrics smile,exact_match --against lave
-
-The deviation is the share of answers that a metric calls right minus the share that people call right, both on the
-rows for which the metric has a verdict; 0 is best. The last column is the mean of its size over the cells. Where a
-metric has no verdict on some rows, human accuracy on the others stands below its own.
-""",
-).command()
+)
 
 
 def _compute_knvqa(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=None)
-    from gradewire_stats.verdicts import knvqa_table  # noqa: PLC0415 - after the scores: scipy takes a second to load
-
     table, people = knvqa_table(rows.judged, lengths_words=rows.labelled.lengths_words(), **rows.run.draws), rows.people
     return rows.result(
         {"models": table.models, "evaluators": table.lines},
@@ -214,66 +192,50 @@ def _compute_knvqa(call: TableCall) -> TableResult:
     )
 
 
-def _headline(table: KnvqaTable, people: People) -> Iterator[Table]:
+def _headline(table: KnvqaTable, people: People) -> list[Table]:
     """Positive rate and accuracy; of a single model a line for each evaluator, as narrow as a terminal may be."""
     if len(table.models) > 1:
-        yield _positive_rates(table, people)
-        yield _by_model(table, "accuracy")
-        return
+        return [_positive_rates(table, people), _by_model(table, "accuracy")]
     human = table.models[0]
     rows: list[list[Cell]] = [
         [line.evaluator, *(estimated(line.estimates[name]) for name in _NARROW)] for line in table.lines
     ]
-    yield Table(
-        f"Verdicts over {human.rows} rows: share called right, and agreement with {people.several}",
-        ["evaluator", *(TITLES[name] for name in _NARROW)],
-        [*rows, [people.all_rows, estimated(human.human_rate), "", ""]],
-    )
+    title = f"Verdicts over {human.rows} rows: share called right, and agreement with {people.several}"
+    heads = ["evaluator", *(TITLES[name] for name in _NARROW)]
+    return [Table(title, heads, [*rows, [people.all_rows, estimated(human.human_rate), "", ""]])]
 
 
 def _tables(table: KnvqaTable, people: People) -> Iterator[Table]:
-    names, lines = _model_names(table), _by_evaluator(table)
-    yield Table(
-        f"Models as {people.judge} them, over all labelled rows",
-        ["", *names],
-        _as_people_judge(table.models),
-    )
+    lines = _by_evaluator(table)
     incomplete = [name for name, found in lines.items() if any(line.failed for line in found)]
-    for name in incomplete:
-        yield Table(
-            f"Models as {people.judge} them, on the rows that {name} judged",
-            ["", *names],
-            _as_people_judge(lines[name]),
-        )
+    over: dict[str, Sequence[ModelSummary | EvaluatorOnModel]] = {"over all labelled rows": table.models}
+    over |= {f"on the rows that {name} judged": lines[name] for name in incomplete}
+    for where, judged in over.items():
+        yield _of_models(table, f"Models as {people.judge} them, {where}", _as_people_judge(judged), corner="")
     yield _positive_rates(table, people)
     yield from (_by_model(table, statistic) for statistic in _STATISTICS)
     if incomplete:
-        yield Table(
-            "Rows without a verdict",
-            ["evaluator", *names],
-            [[name, *(count(line.failed) for line in found)] for name, found in lines.items()],
-        )
+        failed: list[list[Cell]] = [[name, *(count(line.failed) for line in found)] for name, found in lines.items()]
+        yield _of_models(table, "Rows without a verdict", failed)
 
 
 def _positive_rates(table: KnvqaTable, people: People) -> Table:
     rows = [row for name, lines in _by_evaluator(table).items() for row in _rates(name, lines, people)]
     human: list[Cell] = [people.all_rows, *(estimated(model.human_rate) for model in table.models)]
-    return Table("Positive rate (rank of the evaluator)", ["evaluator", *_model_names(table)], [*rows, human])
+    return _of_models(table, "Positive rate (rank of the evaluator)", [*rows, human])
 
 
 def _by_model(table: KnvqaTable, statistic: _Named) -> Table:
-    return Table(
-        TITLES[statistic][0].upper() + TITLES[statistic][1:],
-        ["evaluator", *_model_names(table)],
-        [
-            [name, *(estimated(line.estimates[statistic]) for line in lines)]
-            for name, lines in _by_evaluator(table).items()
-        ],
-    )
+    lines = _by_evaluator(table).items()
+    rows: list[list[Cell]] = [
+        [name, *(estimated(line.estimates[statistic]) for line in found)] for name, found in lines
+    ]
+    return _of_models(table, TITLES[statistic][0].upper() + TITLES[statistic][1:], rows)
 
 
-def _model_names(table: KnvqaTable) -> list[str]:
-    return cell_names([("", model.model) for model in table.models])
+def _of_models(table: KnvqaTable, title: str, rows: Sequence[Sequence[Cell]], *, corner: str = "evaluator") -> Table:
+    """Return a table with a column for each model."""
+    return Table(title, [corner, *cell_names([("", model.model) for model in table.models])], rows)
 
 
 def _by_evaluator(table: KnvqaTable) -> dict[str, list[EvaluatorOnModel]]:
@@ -315,26 +277,10 @@ def _rank(rank: float | None) -> str:
     return "-" if rank is None else f"{rank:g}"
 
 
-knvqa_command = TableSpec(
-    name="knvqa",
-    about="""Compare the verdicts of evaluators on FILE with the human ones, for each model under test.
-
-    Rows that failed, or have no verdict, enter no figure of that evaluator, nor the human ones beside it, and are
-    counted. Empty answers are in no mean length.
-    """,
-    # The paper's evaluators without an LLM: a VQA score is a verdict from the first annotator that agrees.
-    metrics="lexical_match,vqa_accuracy,bertscore?with_question=true&threshold=0.5",
-    options=[labelled_run_options, cut_option("Metrics without a verdict have none otherwise.")],
+knvqa_command = table_command(
+    "knvqa",
+    labelled_run_options,
+    cut_option("Metrics without a verdict have none otherwise."),
     compute=_compute_knvqa,
     has_headline=True,
-    epilog="""\b
-Examples:
-  gradewire bench knvqa answers.jsonl
-  gradewire bench knvqa answers.jsonl --without-flag time-dependent --without-flag bad-gold
-  gradewire bench knvqa answers.jsonl --metrics lexical_match,smile,rouge_l --cut rouge_l=0.5
-
-F1 is that of the right answers, which the paper prints as Macro-F1; macro-F1 is the mean of the F1 of right and wrong
-ones. The positive rate is the share of answers called right, the paper's score, with the rank of the evaluator among
-all for this model.
-""",
-).command()
+)

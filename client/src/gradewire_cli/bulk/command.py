@@ -7,12 +7,12 @@ import contextlib
 import shlex
 import signal
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire_cli.bulk.options import BulkOutput, Cluster, bulk_options, divided, refuse_standard_input
+from gradewire_cli.bulk.options import BulkOutput, Cluster, bulk_options, divided
 from gradewire_cli.bulk.output import (
     Assembly,
     check_same,
@@ -23,8 +23,7 @@ from gradewire_cli.bulk.output import (
     saved_run,
 )
 from gradewire_cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, PartStore, check_parts_folder
-from gradewire_cli.bulk.pipeline import cores_by_machine, import_ray, ray_session, run_parts
-from gradewire_cli.bulk.reading import FileEnd, file_readers
+from gradewire_cli.bulk.pipeline import FileEnd, cores_by_machine, file_readers, import_ray, ray_session, run_parts
 from gradewire_cli.bulk.worker import RunTally, WorkerSetup
 from gradewire_cli.options.common import FailOn, fail_on_option
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
@@ -52,6 +51,7 @@ from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import with_lines
 from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summary_document
 from gradewire_cli.results.tables import write_json
+from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, column_options, input_file
 from gradewire_cli.scoring.corpus import takes_corpus
@@ -68,24 +68,22 @@ def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
     """While it is open, a first SIGINT or SIGTERM asks the workers to begin no further part; a second one interrupts.
 
     Yields:
-        Set once that was asked.
+        Set once that was requested.
     """
-    asked = threading.Event()
+    requested = threading.Event()
 
-    def ask(*_: Any) -> None:
-        if asked.is_set():
+    def request(*_: Any) -> None:
+        if requested.is_set():
             raise KeyboardInterrupt
-        asked.set()
+        requested.set()
         click.echo("finishing the parts in work; once more ends at once", err=True)
         store.request_stop()
 
     # Only a main thread takes signals; a test may call the command from another.
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM) if is_main}
     try:
-        yield asked
+        yield requested
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -167,20 +165,16 @@ class BulkJob:
 
     def _check_output(self) -> None:
         import_ray()  # fails before anything is computed where Ray is missing
-        output, store = self.output, self.output.store
-        there = [
-            place
-            for place, is_there in (
-                (output.output, not output.is_folder and output_exists(output.output)),
-                # Of a run that ended before its first part nothing can be lost.
-                (store.path_or_url, bool(store.parts()) or FOLDER_MANIFEST in store.names()),
-            )
-            if is_there
-        ]
+        output, store, there = self.output, self.output.store, ""
+        if not output.is_folder and output_exists(output.output):
+            there = output.output
+        # Of a run that ended before its first part nothing can be lost.
+        elif store.parts() or FOLDER_MANIFEST in store.names():
+            there = store.path_or_url
         if output.resume:
             return
         if there and not output.overwrite:
-            raise InputError(f"{there[0]} is there already: give --resume to go on with it, or --overwrite")
+            raise InputError(f"{there} is there already: give --resume to go on with it, or --overwrite")
         check_parts_folder(store)
 
     def _is_whole(self) -> bool:
@@ -241,14 +235,12 @@ class BulkJob:
         own_judge = here and bool(request.plan.chosen.asks_judge)
         with (
             # Ray takes signals of its own, so ours come after it.
-            ray_session(self.cluster.address, usable_cores()) as ray,
+            ray_session(self.cluster.ray_address, usable_cores()) as ray,
             finishing_on_interrupt(self.output.store) as stopping,
             progress("scoring", total, quiet=self.quiet, already=already) as shown,
         ):
-            cluster = self.cluster
-            share = divided(
-                cores_by_machine(ray), workers=cluster.workers, threads=cluster.threads, own_judge=own_judge
-            )
+            workers, threads = self.cluster.workers, self.cluster.threads
+            share = divided(cores_by_machine(ray), workers=workers, threads=threads, own_judge=own_judge)
             if self.connection.server is None:
                 setup = replace(setup, connection=replace(setup.connection, engine_threads=share.threads))
             for item in run_parts(ray, readers, setup, workers=share.workers, cores_per_worker=share.reserved):
@@ -296,7 +288,11 @@ class BulkJob:
             self._described(request, inputs, counts),
             cost=cost_of(self.summary),
             output=output_digest(self.output.file),
-            results=self._results(),
+            results={
+                "workers": len(self.tally.cpu_s),
+                "workers_cpu_s": sum(self.tally.cpu_s.values()),
+                "worker_rss_bytes": max(self.tally.rss_bytes.values(), default=0),
+            },
         )
         folder, name = self.output.manifest_path
         save_run(folder, replace(manifest, reproduce=figures.command), name)
@@ -321,22 +317,13 @@ class BulkJob:
             notes=self.notes,
         )
 
-    def _results(self) -> dict[str, Any]:
-        return {
-            "workers": len(self.tally.cpu_s),
-            "workers_cpu_s": sum(self.tally.cpu_s.values()),
-            "worker_rss_bytes": max(self.tally.rss_bytes.values(), default=0),
-        }
-
     def _part_rows(self, request: BulkRequest) -> int:
         return self.cluster.rows_of_a_part(judged=bool(request.plan.chosen.asks_judge))
 
     def _reproduce(self, request: BulkRequest) -> str:
-        files = [
-            *map(redacted, [*self.source.arguments, *self.source.where_arguments]),
-            redacted_url(self.output.output),
-        ]
-        words = [*files, *self.metrics.arguments(request.lines.values()), *self.connection.arguments]
+        files = map(redacted, [*self.source.arguments, *self.source.where_arguments])
+        written = redacted_url(self.output.output)
+        words = [*files, written, *self.metrics.arguments(request.lines.values()), *self.connection.arguments]
         return printable(shlex.join(["gradewire", "bulk", *words]))
 
 
@@ -387,17 +374,17 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
     """
     if len(paths) < 2:
         raise click.UsageError("give at least one INPUT, and OUTPUT as the last")
-    refuse_standard_input(tuple(paths))
+    if STDIN in paths:
+        raise InputError("bulk reads its input more than once, and standard input cannot be: write it to a file")
     output = BulkOutput.of(paths[-1], options)
     source = input_file({**options, "files": paths[:-1]})
     check_outputs(output.written, source.named_paths)
-    connection = connection_of(options)
     job = BulkJob(
         source=source,
         metrics=metric_options_of(options),
-        connection=connection,
+        connection=connection_of(options),
         output=output,
-        cluster=Cluster.of(options),
+        cluster=Cluster(**{each.name: options[each.name] for each in fields(Cluster)}),
         prices=prices_of(options),
         quiet=quiet,
     )

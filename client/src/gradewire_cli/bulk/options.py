@@ -209,33 +209,17 @@ class Cluster:
     """How the work is divided.
 
     Attributes:
-        address: Of a Ray cluster; None: a Ray of its own.
+        ray_address: Of a Ray cluster; None: a Ray of its own.
         workers: Processes; None: by the cores.
         threads: Encoder runs at a time in each; None: the cores divided.
         part_rows: Rows of a part; None: by whether a judge is asked.
     """
 
-    address: str | None
+    ray_address: str | None
     workers: int | None
     threads: int | None
     part_rows: int | None
 
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
-        """Reads `bulk_options`."""
-        return cls(
-            address=options["ray_address"],
-            workers=options["workers"],
-            threads=options["threads"],
-            part_rows=options["part_rows"],
-        )
-
     def rows_of_a_part(self, *, judged: bool) -> int:
         """`part_rows` with its default."""
         return self.part_rows or (_JUDGED_PART_ROWS if judged else _PART_ROWS)
-
-
-def refuse_standard_input(paths: tuple[str, ...]) -> None:
-    """Refuses what can be read once; raises InputError."""
-    if "-" in paths:
-        raise InputError("bulk reads its input more than once, and standard input cannot be: write it to a file")

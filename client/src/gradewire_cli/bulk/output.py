@@ -22,7 +22,7 @@ from gradewire_cli.rows.files import file_errors, file_system, is_url, local_pat
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gradewire_cli.bulk.reading import FileEnd
+    from gradewire_cli.bulk.pipeline import FileEnd
     from gradewire_cli.rows.input_file import InputFile
 
 
@@ -50,7 +50,7 @@ class Assembly:
         Raises:
             IncompleteError: A part is missing, or the rows of a file are not each there exactly once.
         """
-        if missing := list(missing_parts(dict(self.parts), {file: end.parts for file, end in self.ends.items()})):
+        if missing := missing_parts(self.parts, {file: end.parts for file, end in self.ends.items()}):
             raise IncompleteError(f"{len(missing)} parts are not in {self.store.path_or_url}: --resume scores them")
         last = -1
         for file, end in sorted(self.ends.items()):

@@ -13,8 +13,10 @@ from gradewire_cli.results.journal import only_run, replacing
 from gradewire_cli.rows.files import file_errors, file_system, local_path, protocols
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
     from collections.abc import Set as AbstractSet
+
+    from gradewire_cli.rows.row import Row
 
 
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "tos"})
@@ -149,6 +151,14 @@ class PartId(NamedTuple):
     def name(self, *, answered: bool) -> str:
         """Its file; `answered`: no row is to be scored again."""
         return f"part-{self.file:05d}-{self.number:07d}.{'done' if answered else 'unanswered'}.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRows:
+    """The rows of a part; none: it is done already."""
+
+    part: PartId
+    rows: list[Row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,10 +322,10 @@ def _is_own(name: str) -> bool:
     return written in _OWN_NAMES or _NAME.fullmatch(written) is not None
 
 
-def missing_parts(found: dict[PartId, bool], parts_by_file: dict[int, int]) -> Iterator[PartId]:
-    """Parts that are not there, of files with so many parts each."""
-    for file, parts in parts_by_file.items():
-        yield from (part for number in range(parts) if (part := PartId(file, number)) not in found)
+def missing_parts(found: Collection[PartId], parts_by_file: Mapping[int, int]) -> list[PartId]:
+    """Return the parts that are not there, of files with so many parts each."""
+    wanted = (PartId(file, number) for file, parts in parts_by_file.items() for number in range(parts))
+    return [part for part in wanted if part not in found]
 
 
 def parts_folder(output: str) -> str:

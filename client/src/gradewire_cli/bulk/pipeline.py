@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import logging
 import os
 import pickle
 import re
 import socket
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from gradewire_cli.bulk.reading import FileEnd, FileReader, PartRows
-from gradewire_cli.bulk.worker import PartRecord, PartScorer, WorkerSetup
+from gradewire_cli.bulk.parts import PartId, PartRows, PartStore
+from gradewire_cli.bulk.worker import PartRecord, PartScorer, WorkerSetup, absolute_name
 from gradewire_cli.problems import InputError, UnreachableError
+from gradewire_cli.rows.row import with_picture_digests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
+    from pathlib import Path
 
-    from gradewire_cli.bulk.parts import PartStore
+    from gradewire_cli.rows.input_file import InputFile
 
 
 _OBJECT_STORE_BYTES: Final = 256 << 20
@@ -109,6 +114,79 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEnd:
+    """What a reader found at the end of a file.
+
+    Attributes:
+        file: Its number.
+        parts: How many parts it has.
+        rows: How many rows these have.
+    """
+
+    file: int
+    parts: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReader:
+    """Reads one of the input files.
+
+    Attributes:
+        source: All input files, with how they are read, by the names that rows and messages have.
+        file: Number of the one to read, from 0.
+        path_or_url: Where it is, in whatever directory the reader runs.
+        rows_before: Rows of the files before it, which are numbered first.
+        part_rows: Rows of a part; the last of a file may have fewer.
+        done: Numbers of its parts that need no scoring.
+        pictures: Folder that rows name pictures from; None where no metric shows them.
+    """
+
+    source: InputFile
+    file: int
+    path_or_url: str
+    rows_before: int
+    part_rows: int
+    done: AbstractSet[int]
+    pictures: Path | None = None
+
+    def read(self) -> Iterator[PartRows | FileEnd]:
+        """Parts that are not done, in order, then the end; raises InputError where the file cannot be read.
+
+        Rows of done parts are read too, for nothing but reading says where the next part begins.
+        """
+        opened = self.source.open_file(self.file, self.rows_before, self.path_or_url)
+        remaining = iter(with_picture_digests(opened.rows, self.pictures))
+        rows = 0
+        for number in itertools.count():
+            part = list(itertools.islice(remaining, self.part_rows))
+            if not part:
+                yield FileEnd(file=self.file, parts=number, rows=rows)
+                return
+            rows += len(part)
+            if number not in self.done:
+                yield PartRows(part=PartId(self.file, number), rows=part)
+
+
+def file_readers(
+    source: InputFile, rows_by_file: list[int], part_rows: int, found: dict[PartId, bool], pictures: Path | None
+) -> list[FileReader]:
+    """A reader for each file; parts of `found` that are answered are not scored again."""
+    return [
+        FileReader(
+            source=source,
+            file=file,
+            path_or_url=absolute_name(source.paths[file]),
+            rows_before=before,
+            part_rows=part_rows,
+            done=frozenset(part.number for part, answered in found.items() if answered and part.file == file),
+            pictures=pictures and pictures.absolute(),
+        )
+        for file, before in enumerate(itertools.accumulate(rows_by_file[:-1], initial=0))
+    ]
 
 
 _PARTS_AT_ONCE: Final = 2

@@ -12,19 +12,20 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
 
 from gradewire._calls.background import BackgroundLoop
 from gradewire.errors import GradewireError, InconsistentReplies, TransportError
-from gradewire_cli.bulk.parts import PartId, PartStore
-from gradewire_cli.bulk.reading import PartRows, absolute_connection, absolute_name
+from gradewire_cli.bulk.parts import PartId, PartRows, PartStore
 from gradewire_cli.problems import InputError, UnreachableError
 from gradewire_cli.results.journal import whole_lines
 from gradewire_cli.results.results_file import encode_rows, may_pass, with_lines
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.results.tallies import PaidTokens
+from gradewire_cli.rows.files import file_system, is_url
 from gradewire_cli.rows.row import result_key
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
 
+    from gradewire import Tls
     from gradewire.transport import Transport
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.scoring.plan import ScorePlan
@@ -42,8 +44,7 @@ class PartRecord:
     """One part, as a worker left it.
 
     Attributes:
-        file: Number of its input file.
-        number: Its number there.
+        part: Which part it is.
         rows: Its rows; 0 where it was not begun because the run is to stop.
         failed: Rows with a result that is a failure.
         unanswered: Rows that a later run scores again.
@@ -58,8 +59,7 @@ class PartRecord:
         worker_rss_bytes: Most resident memory of that process so far.
     """
 
-    file: int
-    number: int
+    part: PartId
     rows: int = 0
     failed: int = 0
     unanswered: int = 0
@@ -73,16 +73,11 @@ class PartRecord:
     worker_cpu_s: float = 0.0
     worker_rss_bytes: int = 0
 
-    @property
-    def part(self) -> PartId:
-        """Which part it is."""
-        return PartId(self.file, self.number)
-
     @classmethod
     def failure(cls, part: PartId, error: Exception) -> Self:
         """The record of a part that could not be scored."""
-        transport = isinstance(error, TransportError)
-        return cls(file=part.file, number=part.number, error=str(error) or type(error).__name__, unreachable=transport)
+        message = str(error) or type(error).__name__
+        return cls(part=part, error=message, unreachable=isinstance(error, TransportError))
 
     def problem(self) -> Exception:
         """The error of the command that `error` is."""
@@ -154,6 +149,44 @@ class RunTally:
                 tally.judge.paid = paid
 
 
+_CHAINED: Final = "::"
+_LOCAL_URLS: Final = ("file://", "local://")
+
+
+def absolute_name(path_or_url: str) -> str:
+    """A path, or the URL of one, from the root on; the URLs of other file systems as they are."""
+    if not is_url(path_or_url):
+        return str(Path(path_or_url).absolute())
+    return _CHAINED.join(map(_absolute_link, path_or_url.split(_CHAINED)))
+
+
+def _absolute_link(url: str) -> str:
+    if not url.startswith(_LOCAL_URLS):
+        return url
+    system, path = file_system(url)
+    return str(system.unstrip_protocol(path))
+
+
+def absolute_connection(connection: ConnectionOptions) -> ConnectionOptions:
+    """The same with all paths from the root on."""
+    return replace(
+        connection,
+        # Settings know the home directory by ~.
+        cache_dir=connection.cache_dir and connection.cache_dir.expanduser().absolute(),
+        models_dir=connection.models_dir and connection.models_dir.expanduser().absolute(),
+        tls=connection.tls and _absolute_tls(connection.tls),
+    )
+
+
+def _absolute_tls(tls: Tls) -> Tls:
+    return replace(
+        tls,
+        root_certificates=tls.root_certificates and tls.root_certificates.absolute(),
+        certificate_chain=tls.certificate_chain and tls.certificate_chain.absolute(),
+        private_key=tls.private_key and tls.private_key.absolute(),
+    )
+
+
 _RSS_UNIT_BYTES = 1024
 """Of `ru_maxrss` on Linux."""
 
@@ -210,7 +243,7 @@ class PartScorer:
         come after it until somebody starts again.
         """
         if self.setup.store.is_stopping():
-            return PartRecord(file=part.part.file, number=part.part.number)
+            return PartRecord(part=part.part)
         try:
             loop, scorer = self._opened_scorer()
             return loop.run(self._score(scorer, part))
@@ -264,8 +297,7 @@ class PartScorer:
         unanswered = sum(map(may_pass, rows))
         await asyncio.to_thread(self._write, part, rows, answered=not unanswered)
         return PartRecord(
-            file=part.part.file,
-            number=part.part.number,
+            part=part.part,
             rows=len(rows),
             failed=summary.failed_rows,
             unanswered=unanswered,

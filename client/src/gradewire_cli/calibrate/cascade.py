@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradewire.metrics import Correctness
+from gradewire.metrics import Auto, Correctness
 from gradewire.metrics.choice import format_metric_line, parse_metric_line
-from gradewire_cli.calibrate.rows import labelled_scores
+from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import Table, number
-from gradewire_stats.calibration.cascade import CascadeRows
-from gradewire_stats.calibration.labelled_rows import half_of
-from gradewire_stats.point_estimates import MissingScipyError
+from gradewire_stats.agreement_statistics import MissingScipyError
+from gradewire_stats.calibration.cascade import CascadeFit, CascadeRows, HeldRisk, JudgeGain, fit_cascade, held_risks
+from gradewire_stats.calibration.labelled_rows import Half, half_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from numpy.typing import NDArray
 
-    from gradewire.metrics import Auto
-    from gradewire_cli.calibrate.rows import LabelledScores
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_stats.calibration.cascade import CascadeFit, HeldRisk, JudgeGain
-    from gradewire_stats.calibration.labelled_rows import Half
 
 
 HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
@@ -87,31 +84,28 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
         raise InputError(f"no row has a score of {label}: {reasons}")
     line = parse_metric_line(first["line"])
     judge, prompt = str(getattr(line, "model", "")), str(getattr(line, "prompt", ""))
-    unjudged: dict[str, int] = {}
-    for result in judged:
-        if result["score"] is None:
-            unjudged[result["status"]] = unjudged.get(result["status"], 0) + 1
-    rows = CascadeRows.of(
+    rows = CascadeRows(
         exact=np.array([scores[_EXACT]["score"] == 1 for scores in outputs], dtype=np.bool_),
         probability=cheap.scores,
         denied=np.array(["UNCERTAIN" in result.get("warnings", ()) for result in cheap.results], dtype=np.bool_),
         right=cheap.right,
-        judge_verdicts=np.array([_number(result.get("correct"), result) for result in judged]),
-        judge_scores=np.array([_number(result["score"], result) for result in judged]),
+        judge_verdicts=_numbers(judged, "correct"),
+        judge_scores=_numbers(judged, "score"),
         questions=cheap.questions,
     )
+    model, _, digest = judge.partition("@")
     provenance = {
         "metric_version": VERSION,
         "correctness_fit": cheap.results[0]["fit"],
         "judge": metric.judge or "lave",
-        "judge_model": judge.partition("@")[0],
-        "judge_digest": judge.partition("@")[2],
+        "judge_model": model,
+        "judge_digest": digest,
         "prompt_digest": prompt.partition("@")[2],
     }
     parameters = (
         ("caption", str(bool(metric.caption)).lower()),
         ("judge", metric.judge or "lave"),
-        ("judge_model", judge.partition("@")[0]),
+        ("judge_model", model),
     )
     encoder = str(getattr(parse_metric_line(cheap.line), "model", ""))
     digests = {"these very rows": cheap.sha256}
@@ -124,7 +118,7 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
         encoder=encoder,
         provenance=provenance,
         parameters=parameters,
-        unjudged=unjudged,
+        unjudged=Counter(result["status"] for result in judged if result["score"] is None),
         digests=digests,
     )
 
@@ -140,8 +134,6 @@ def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three number
     Raises:
         InputError: A half is empty, or scipy is not installed.
     """
-    from gradewire_stats.calibration.cascade import fit_cascade, held_risks  # noqa: PLC0415 - as above
-
     halves = {"a": scored.rows.half("a"), "b": scored.rows.half("b")}
     if half is not None and not all(map(len, halves.values())):
         raise InputError(f"--half {half}: all rows belong to one half of the questions; leave it out")
@@ -175,8 +167,10 @@ def _judge_label(metric: Auto) -> str:
     return f"{metric.judge or 'lave'}{'?caption=true' if metric.caption else ''}"
 
 
-def _number(value: object, result: Mapping[str, Any]) -> float:
-    return math.nan if result["score"] is None or value is None else float(value)  # type: ignore[arg-type]
+def _numbers(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]:
+    """float64[rows]; NaN where a result has no score, or not this value."""
+    values = (result.get(name) if result["score"] is not None else None for result in results)
+    return np.array([math.nan if value is None else float(value) for value in values])
 
 
 _SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -244,9 +238,9 @@ def cascade_warnings(scored: ScoredCascade, told: Iterable[str]) -> Iterator[str
 
 
 def _gain(gain: JudgeGain) -> list[str]:
-    if math.isnan(gain.low):
-        return [f"{gain.share:.0%}", str(gain.rows), number(gain.cheap), number(gain.judge), "too few rows", "no"]
     between = f"{gain.judge - gain.cheap:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
+    if math.isnan(gain.low):
+        between = "too few rows"
     adds = "yes" if gain.adds else "no"
     return [f"{gain.share:.0%}", str(gain.rows), number(gain.cheap), number(gain.judge), between, adds]
 

@@ -1,18 +1,16 @@
 """`gradewire calibrate`: fits a metric to labelled answers and stores the fit with the model."""
 
-import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 from gradewire.metrics import Auto
-from gradewire.metrics.base import Metric, wire_parameters
+from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import parse_metric_line
 from gradewire.transport import Transport
 from gradewire_cli.calibrate.cascade import (
@@ -35,26 +33,23 @@ from gradewire_cli.calibrate.fits import (
     probability_tables,
     warning_lines,
 )
-from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores, with_sources
+from gradewire_cli.calibrate.rows import labelled_scores, with_sources
+from gradewire_cli.calibrate.store import built_model, line_parameters, show_or_undo, store_fit, today
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.common import OUTPUT_FILE, choice_option, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
-from gradewire_cli.results.tables import show_tables, write_json
+from gradewire_cli.results.tables import show_tables
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, labelled_run_of
 from gradewire_stats.calibration.cascade import DELTA
-from gradewire_stats.calibration.labelled_rows import Half, question_keys
-from gradewire_stats.calibration.stored_fit import FittedFeature
+from gradewire_stats.calibration.labelled_rows import FittedFeature, Half, question_keys
 from gradewire_stats.calibration.thresholds import Objective, WeightObjective
 
 THRESHOLDS = ("smile", "sbert", "sfve", "bertscore")
 CORRECTNESS = "correctness"
-# What a calibration says beside the parameters that it holds for, or that is no part of a score.
-_NOT_PARAMETERS = frozenset({"model", "threshold", "sentence_weight"})
-
 RESAMPLES = 2000
 
 calibrate_options = option_group(
@@ -143,7 +138,7 @@ class Calibration:
             weight = fitted_weight(before.fitted, self.options["weight_objective"])
             values: dict[str, Any] = {"sentence_weight": weight}
             labelled, after = self._score(transport, replace(self.metric, **values))
-        fit = fitted_threshold(before, after, self.options["objective"], **self.run.draws)
+        fit = fitted_threshold(before, after, self.options["objective"], self.run.draws)
         told = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
         show_tables(
             [fit_table(fit)], fit_lines(told, before, after), [*warning_lines(after, labelled), *gain_lines(fit)]
@@ -154,13 +149,15 @@ class Calibration:
             "threshold": fit.threshold,
             "sentence_weight": getattr(scored, "sentence_weight", None),
         }
-        self._store(after.fitted, {**values, "figures": tuple(fit.values.items())})
+        store_fit(
+            self.options, self.run.source.short_name, after.fitted, {**values, "figures": tuple(fit.values.items())}
+        )
 
     def _fit_probability(self, labelled: LabelledRows, scored: Split) -> None:
         rows = scored.fitted
         metric = parse_metric_line(rows.line)
-        name, digest, _ = self._built(str(getattr(metric, "model", "")))
-        grader, grader_digest, _ = self._built(str(getattr(metric, "grader", None) or ""))
+        name, digest, _ = built_model(self.options["models_dir"], str(getattr(metric, "model", "")))
+        grader, grader_digest, _ = built_model(self.options["models_dir"], str(getattr(metric, "grader", None) or ""))
         provenance = {
             "metric_version": metric.version or 1,
             "model": name,
@@ -174,34 +171,23 @@ class Calibration:
                 "half": self.options["half"] or "both",
                 "sources": dict(sorted(Counter(rows.sources).items())),
             },
-            "date": _today(),
+            "date": today(),
         }
         known = server_module("gradewire_cli.server_fits")
         features = [FittedFeature(*each) for each in known.correctness_features(grader)]
         shape = known.correctness_shape()
-        fit = fitted_probability(scored, features, shape, provenance, **self.run.draws)
+        fit = fitted_probability(scored, features, shape, provenance, self.run.draws)
         warnings = [*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)]
         show_tables(probability_tables(fit), fit_lines("a probability", scored, scored), warnings)
         figures = {f"{each}_held_out": value for each, value in fit.result.figures.items() if math.isfinite(value)}
         values = {"figures": tuple(figures.items()), **({"parameters": (("grader", grader),)} if grader else {})}
-        self._store(rows, values, fit.result.fit)
-
-    def _built(self, named: str) -> tuple[str, str, Sequence[str]]:
-        """Name and whole digest of a built model, of which a line has twelve digits, and what was fitted for it."""
-        name, _, digest = named.partition("@")
-        if not name:
-            return "", "", ()
-        with one_line_errors():
-            found, told = server_module("gradewire_cli.server_fits").fitted_for(self.options["models_dir"], name)
-        if not found.startswith(f"{name}@{digest}"):
-            raise InputError(f"the scores are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again")
-        return name, found.partition("@")[2], told
+        store_fit(self.options, self.run.source.short_name, rows, values, fit.result.fit)
 
     def _fit_cascade(self, transport: Transport | None, metric: Auto) -> None:
         metrics = MetricOptions(metrics=cascade_metrics(metric), model=metric.model, judge=metric.judge_model)
         labelled = replace(self.run, metrics=metrics).collect(transport, keeps_rows=True)
         scored = scored_cascade(labelled, metric)
-        name, digest, told = self._built(scored.encoder)
+        name, digest, told = built_model(self.options["models_dir"], scored.encoder)
         provenance = {
             **scored.provenance,
             "model": name,
@@ -211,7 +197,7 @@ class Calibration:
                 "count": scored.count_of(self.options["half"]),
                 "half": self.options["half"] or "both",
             },
-            "date": _today(),
+            "date": today(),
         }
         half, delta = self.options["half"], self.options["delta"]
         fit, held = fitted_cascade(scored, provenance, half=half, delta=delta, **self.run.draws)
@@ -224,54 +210,12 @@ class Calibration:
             "rows": scored.count_of(self.options["half"]),
             "figures": cascade_values(fit, held),
         }
-        self._store(scored.cheap, values, fit.form)
+        store_fit(self.options, self.run.source.short_name, scored.cheap, values, fit.form)
 
     def _score(self, transport: Transport | None, metric: Metric) -> tuple[LabelledRows, Split]:
         metrics = replace(self.run.metrics, metrics=metric)
         labelled = replace(self.run, metrics=metrics).collect(transport, keeps_rows=True)
         return labelled, Split(*labelled_scores(labelled, metric, half=self.options["half"]))
-
-    def _store(self, rows: LabelledScores, fitted: Mapping[str, Any], form: Mapping[str, Any] | None = None) -> None:
-        """Write and store what was fitted; `form` is that of a fit, where it has one."""
-        scored = parse_metric_line(rows.line)
-        name, _, digest = str(getattr(scored, "model", "")).partition("@")
-        half = f"half {self.options['half']} of the questions of " if self.options["half"] else ""
-        values = {
-            "metric": scored.name,
-            "metric_version": scored.version or 1,
-            "rows": len(rows.scores),
-            "rows_sha256": rows.sha256,
-            "date": _today(),
-            **fitted,
-        }
-        values["fitted_on"] = f"{values['rows']} rows, {half}{self.run.source.short_name}"
-        if self.options["json_path"] is not None:
-            write_json(self.options["json_path"], form or {**values, "parameters": dict(fitted["parameters"])})
-        stored = values if form is None else {**values, "fit": json.dumps(form)}
-        if self.options["dry_run"]:
-            click.echo(f"nothing was stored (--dry-run); it would be for {name}@{digest}")
-            return
-        with one_line_errors():
-            told = server_module("gradewire_cli.server_fits").store_fitted(
-                self.options["models_dir"], name, digest, stored
-            )
-        click.echo(f"stored with {name}: {told}")
-        click.echo("servers that run read it when they load the model again; results name it in their line", err=True)
-
-
-def line_parameters(metric: Metric) -> tuple[tuple[str, str], ...]:
-    """What scores of a line must have for its calibration to hold: names and values as the line writes them."""
-    named = [name for name in wire_parameters(metric.name) if name not in _NOT_PARAMETERS]
-    values = {name: getattr(metric, name) for name in named}
-    return tuple(
-        (name, str(value).lower() if isinstance(value, bool) else str(value))
-        for name, value in values.items()
-        if value is not None
-    )
-
-
-def _today() -> str:
-    return datetime.now(UTC).date().isoformat()
 
 
 def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
@@ -318,7 +262,8 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     itself that is fitted; of auto, how sure exact_match and correctness have to be, and where a judge is worth asking.
     """
     if options["show"] or options["undo"]:
-        _show_or_undo(ctx, options)
+        named = ctx.get_parameter_source("metric") is click.core.ParameterSource.COMMANDLINE
+        show_or_undo(options, _metric(options["metric"]).name if options["undo"] and named else "")
         return
     if not options["files"]:
         raise click.UsageError("name a FILE of labelled answers (or say --show or --undo)")
@@ -351,18 +296,3 @@ def _of_model(metric: Metric, model: str | None) -> Metric:
     """The metric by the encoder of --model, which tells scores of one metric apart; its own encoder counts before."""
     values: dict[str, Any] = {"model": getattr(metric, "model", None) or model}
     return replace(metric, **values)
-
-
-def _show_or_undo(ctx: click.Context, options: dict[str, Any]) -> None:
-    fits = server_module("gradewire_cli.server_fits")
-    model = (options["model"] or "").partition("@")[0]
-    with one_line_errors():
-        if options["undo"]:
-            named = ctx.get_parameter_source("metric") is click.core.ParameterSource.COMMANDLINE
-            metric = _metric(options["metric"]).name if named else ""
-            gone = fits.forget_fitted(options["models_dir"], model, metric)
-            click.echo("\n".join(f"taken away: {line}" for line in gone) or "nothing of a user's was stored")
-        name, lines = fits.fitted_for(options["models_dir"], model)
-    click.echo(name)
-    for line in lines or ["nothing was fitted for it"]:
-        click.echo(f"  {line}")

@@ -10,8 +10,13 @@ import numpy as np
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import TITLES, Table, Value, differing, estimated, number
-from gradewire_stats.agreement_table import JudgedRows
-from gradewire_stats.calibration.quality import COVERAGES
+from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement_statistics import RIGHT_FROM, Statistic
+from gradewire_stats.agreement_table import AgreementReport, JudgedRows
+from gradewire_stats.calibration import stored_fit
+from gradewire_stats.calibration.fit_correctness import fit_correctness
+from gradewire_stats.calibration.labelled_rows import InputKinds, checked
+from gradewire_stats.calibration.quality import COVERAGES, TransferStatistics, brier_score, calibration_error
 from gradewire_stats.calibration.thresholds import (
     FOLDS,
     balanced_accuracy,
@@ -19,7 +24,6 @@ from gradewire_stats.calibration.thresholds import (
     fit_weight,
     held_out_verdicts,
 )
-from gradewire_stats.point_estimates import RIGHT_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,12 +32,10 @@ if TYPE_CHECKING:
 
     from gradewire_cli.calibrate.rows import LabelledScores
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_stats.agreement_table import AgreementReport
+    from gradewire_cli.scoring.labelled_run import Draws
     from gradewire_stats.calibration.fit_correctness import CorrectnessFitResult
-    from gradewire_stats.calibration.quality import TransferStatistics
-    from gradewire_stats.calibration.stored_fit import FittedFeature
+    from gradewire_stats.calibration.labelled_rows import FittedFeature
     from gradewire_stats.calibration.thresholds import Objective, WeightObjective
-    from gradewire_stats.point_estimates import Statistic
 
 
 BEFORE, AFTER = "before", "after"
@@ -100,15 +102,14 @@ def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
         raise InputError(str(error)) from error
 
 
-def fitted_threshold(before: Split, after: Split, objective: Objective, *, resamples: int, seed: int) -> ThresholdFit:
-    """Fits on the scores `after` and compares with the verdicts `before`.
+def fitted_threshold(before: Split, after: Split, objective: Objective, draws: Draws) -> ThresholdFit:
+    """Fit on the scores `after` and compare with the verdicts `before`.
 
     Args:
         before: As the metric stands; the same rows.
         after: The scores to be fitted: the same ones, or those of another weight.
         objective: What the threshold maximises.
-        resamples: Draws of the bootstrap behind the intervals.
-        seed: Of these draws.
+        draws: Of the bootstrap behind the intervals.
 
     Raises:
         InputError: All answers are right or all are wrong, or the runs have scores of different rows.
@@ -128,7 +129,7 @@ def fitted_threshold(before: Split, after: Split, objective: Objective, *, resam
         measured_on = "the other half of the questions"
     both = {BEFORE: standing.verdicts, AFTER: verdicts}
     scores = {BEFORE: standing.scores, AFTER: shown.scores}
-    report = compared(shown, scores, both, resamples=resamples, seed=seed)
+    report = compared(shown, scores, both, draws)
     balanced = {name: balanced_accuracy(judged, shown.right) for name, judged in both.items()}
     return ThresholdFit(threshold=threshold, report=report, balanced=balanced, measured_on=measured_on)
 
@@ -137,16 +138,12 @@ def compared(
     rows: LabelledScores,
     scores: Mapping[str, NDArray[np.float64]],
     verdicts: Mapping[str, NDArray[np.float64]],
-    *,
-    resamples: int,
-    seed: int,
+    draws: Draws,
 ) -> AgreementReport:
     """`STATISTICS` of `BEFORE` and `AFTER` on these rows, and their paired differences.
 
     Scores and verdicts are float64[rows]; a verdict is 1 (right), 0 (wrong) or NaN (none).
     """
-    from gradewire_stats.agreement import agreement  # noqa: PLC0415 - loads scipy, after the scores
-
     judged = JudgedRows(
         scores=scores,
         verdicts=verdicts,
@@ -155,14 +152,8 @@ def compared(
         models=[""] * len(rows.labels),
         questions=rows.question_keys,
     )
-    return agreement(
-        judged,
-        compare=[(AFTER, BEFORE)],
-        compare_statistics=STATISTICS,
-        statistics=STATISTICS,
-        resamples=resamples,
-        seed=seed,
-    )
+    compare = [(AFTER, BEFORE)]
+    return agreement(judged, compare=compare, compare_statistics=STATISTICS, statistics=STATISTICS, **draws)
 
 
 # Of a file without questions nothing can be held out, and SMILE's own verdict begins here.
@@ -184,14 +175,12 @@ class ProbabilityFit:
     other_values: Mapping[str, float]
 
 
-def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are drawn
+def fitted_probability(
     split: Split,
     features: Sequence[FittedFeature],
     shape: Sequence[str],
     provenance: Mapping[str, Any],
-    *,
-    resamples: int,
-    seed: int,
+    draws: Draws,
 ) -> ProbabilityFit:
     """Fits on the features of scored rows, and measures the fit on the other half of the questions where there is one.
 
@@ -202,9 +191,6 @@ def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are d
         InputError: Scores without features, rows that cannot be fitted on, or scikit-learn is not installed.
     """
     try:
-        from gradewire_stats.calibration.fit_correctness import fit_correctness  # noqa: PLC0415 - the same extra
-        from gradewire_stats.calibration.labelled_rows import InputKinds, checked  # noqa: PLC0415 - the extra `calibrate`
-
         rows, names = split.fitted, [feature.name for feature in features]
         values = _values(rows.results, (*names, *shape))
         labelled = checked(
@@ -223,27 +209,20 @@ def fitted_probability(  # noqa: PLR0913 - what is fitted, and how figures are d
         raise InputError(str(error)) from error
     report, further = None, dict[str, float]()
     if split.held_out is not None:
-        report, further = _measured(found.fit, split.held_out, shape, resamples=resamples, seed=seed)
+        report, further = _measured(found.fit, split.held_out, shape, draws)
     return ProbabilityFit(result=found, report=report, other_values=further)
 
 
 def _measured(
-    fit: Mapping[str, Any], rows: LabelledScores, shape: Sequence[str], *, resamples: int, seed: int
+    fit: Mapping[str, Any], rows: LabelledScores, shape: Sequence[str], draws: Draws
 ) -> tuple[AgreementReport, dict[str, float]]:
-    from gradewire_stats.calibration.quality import brier_score, calibration_error  # noqa: PLC0415 - as above
-    from gradewire_stats.calibration.stored_fit import probabilities as judged_by  # noqa: PLC0415 - as above
-
     names = [feature["name"] for feature in fit["features"]]
     values = _values(rows.results, (*names, *shape))
-    probabilities = judged_by(fit, values[:, : len(names)], values[:, len(names) :])
-    smile = rows.values("smile")
-    scores = {BEFORE: smile, AFTER: probabilities}
+    probabilities = stored_fit.probabilities(fit, values[:, : len(names)], values[:, len(names) :])
+    scores = {BEFORE: rows.values("smile"), AFTER: probabilities}
     verdicts = {name: (scores[name] >= cut).astype(np.float64) for name, cut in ((BEFORE, _SMILE_CUT), (AFTER, 0.5))}
-    figures = {
-        "ECE": calibration_error(probabilities, rows.right),
-        "Brier": brier_score(probabilities, rows.right),
-    }
-    return compared(rows, scores, verdicts, resamples=resamples, seed=seed), figures
+    figures = {"ECE": calibration_error(probabilities, rows.right), "Brier": brier_score(probabilities, rows.right)}
+    return compared(rows, scores, verdicts, draws), figures
 
 
 def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArray[np.float64]:

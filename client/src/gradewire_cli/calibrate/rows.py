@@ -13,8 +13,8 @@ from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import parameter_names, parse_metric_line
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.results.results_file import verdict
-from gradewire_stats.calibration.labelled_rows import half_of
-from gradewire_stats.point_estimates import right
+from gradewire_stats.agreement_statistics import right
+from gradewire_stats.calibration.labelled_rows import Half, half_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.input_file import InputFile
     from gradewire_cli.rows.row import Row
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_stats.calibration.labelled_rows import Half
 
 
 _COLUMN = "source"

@@ -11,20 +11,20 @@ import click
 from gradewire.errors import InvalidRequest
 from gradewire.metrics import Compare
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
-from gradewire_cli.compare.conditions import VALUE_NAMES
+from gradewire_cli.compare.conditions import VALUE_NAMES, check_conditions, parse_conditions, parts_only
 from gradewire_cli.compare.earlier_outputs import are_outputs
 from gradewire_cli.compare.output import all_tables, headline_tables, value_notes, write_page
-from gradewire_cli.compare.result import Drawing, check_conditions, document_of, parse_conditions, parts_only
+from gradewire_cli.compare.result import Drawing, document_of
 from gradewire_cli.compare.run import CompareJob, output_options, resume_hint, scores_beside
 from gradewire_cli.compare.sides import DUPLICATES, RULES, check_names
 from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_option, option_group, read_groupings
 from gradewire_cli.options.connection import connection_of
-from gradewire_cli.options.metrics import metric_options_of
+from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, show_tables
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.rows.input_file import ALIAS_HELP, input_file
+from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
 from gradewire_cli.scoring.labelled_run import draw_options
 from gradewire_cli.scoring.plan import ALL_METRICS, scoring_options
@@ -32,10 +32,8 @@ from gradewire_proto.exit_codes import ExitCode
 from gradewire_stats.comparison.groups import RESAMPLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from gradewire_cli.options.metrics import MetricOptions
-    from gradewire_cli.rows.input_file import InputFile
 
 _FILE_CHARACTERS = 400
 
@@ -104,59 +102,36 @@ compare_options = option_group(
 )
 
 
-def comparison_with(metrics: MetricOptions, by: str | None) -> tuple[MetricOptions, Compare | None]:
-    """The comparison that --by names, with --judge and its --prompt, and the options of the metrics without that.
-
-    Raises:
-        click.UsageError: --by is wrong.
-        InputError: Two prompt files are for it, or it names another one.
-    """
-    if by is None or not is_comparison(by):
-        return metrics, None
-    mine = [given for given in metrics.prompts if given.prompt.metric == Compare.name]
-    others = [given for given in metrics.prompts if given.prompt.metric != Compare.name]
-    comparison = comparison_of(by, metrics.judge, mine)
-    try:
-        # It is refused where none of the metrics asks one.
-        judge = metrics.judge if _ask_judge(metrics) else None
-    except InvalidRequest as error:
-        raise click.UsageError(f"--by {by}: {error}") from error
-    return replace(metrics, prompts=others, judge=judge), comparison
-
-
-def _ask_judge(metrics: MetricOptions) -> bool:
-    named = _without_all(str(metrics.metrics))
-    return bool(named) and choose_metrics(named, MetricDefaults()).asks_judge
-
-
-def _without_all(written: str) -> str:
-    return ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
-
-
-def metrics_with(metrics: MetricOptions, by: str | None, *, named: bool) -> MetricOptions:
-    """What is scored: --metrics, and the metric that chooses.
+def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> tuple[MetricOptions, Compare | None]:
+    """Return what is scored beside --by, or with it where it is a metric, and the comparison that it is otherwise.
 
     Args:
         metrics: The options.
-        by: What --by says; None for nothing.
+        by: What --by says.
         named: Whether --metrics was given.
 
     Raises:
-        click.UsageError: --by is no metric, or several.
+        click.UsageError: --by is wrong, or several metrics.
+        InputError: Two prompt files are for the comparison, or it names another one.
     """
-    if by is None or is_comparison(by):
-        return metrics
     written = str(metrics.metrics)
-    others = _without_all(written)
+    others = ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
     try:
+        if is_comparison(by):
+            of_comparison = [given for given in metrics.prompts if given.prompt.metric == Compare.name]
+            comparison = comparison_of(by, metrics.judge, of_comparison)
+            # A judge is refused where none of the metrics asks one.
+            judge = metrics.judge if others and choose_metrics(others, MetricDefaults()).asks_judge else None
+            prompts = [given for given in metrics.prompts if given not in of_comparison]
+            return replace(metrics, prompts=prompts, judge=judge), comparison
         chooser = choose_metrics(by, MetricDefaults()).labels
-        asked: Sequence[str] = choose_metrics(others, MetricDefaults()).labels if others else ()
+        asked = choose_metrics(others, MetricDefaults()).labels if others else ()
     except InvalidRequest as error:
         raise click.UsageError(f"--by {by}: {error}") from error
     if len(chooser) != 1:
         raise click.UsageError(f"--by {by}: name one metric")
-    added: dict[str, Any] = {"metrics": written if chooser[0] in asked else f"{written},{by}" if named else by}
-    return replace(metrics, **added, usual=False)
+    scored = written if chooser[0] in asked else f"{written},{by}" if named else by
+    return replace(metrics, metrics=scored, usual=False), None
 
 
 @click.command(
@@ -204,8 +179,11 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
     kept = [path for file in (options["out"], scores_beside(options["out"])) if file for path in files_of(file)]
     written = [*(("--out", path) for path in kept), *files.named, ("--html", options["html"])]
     check_outputs(written, source.named_paths | named)
-    with one_line_errors():
-        metrics, comparison = comparison_with(_metrics(ctx, options), options["by"])
+    named_metrics = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
+    metrics, comparison = metric_options_of(options), None
+    if options["by"] is not None:
+        with one_line_errors():
+            metrics, comparison = _scored_and_comparison(metrics, options["by"], named=named_metrics)
     if comparison is not None and stored:
         raise click.UsageError(
             f"--by {options['by']} has a judge read the answers: give the files that have them, not outputs of "
@@ -248,8 +226,3 @@ def _source(options: Mapping[str, Any]) -> InputFile:
     columns = tuple(dict.fromkeys(column for grouping in groupings for column in grouping))
     rows = replace(source.options, grouped_by=columns, grouping_option="--group-by", grouping_needed=False)
     return replace(source, options=rows, groupings=groupings, groupings_requested=bool(groupings))
-
-
-def _metrics(ctx: click.Context, options: Mapping[str, Any]) -> MetricOptions:
-    named = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
-    return metrics_with(metric_options_of(options), options["by"], named=named)

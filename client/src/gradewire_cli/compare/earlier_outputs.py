@@ -11,26 +11,22 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from gradewire_cli.compare.sides import Collected
+from gradewire_cli.compare.sides import Collected, Side
 from gradewire_cli.problems import InputError, named_errors
-from gradewire_cli.results.manifest import ManifestError, read_manifest
+from gradewire_cli.results.manifest import InputDigest, ManifestError, RunManifest, read_manifest
 from gradewire_cli.results.manifest_entries import file_digest, manifest_path
 from gradewire_cli.results.results_file import line_parts, lines_of, output_files, read_results
 from gradewire_cli.rows.cells import CellReading
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.row import read_rows
-from gradewire_cli.scoring.pairs import results_of
+from gradewire_cli.rows.row import Row, RowOptions, read_rows
+from gradewire_cli.scoring.pairs import Answer, Result, results_of
 from gradewire_proto.wire_rules import current
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradewire_cli.compare.sides import Side
-    from gradewire_cli.results.manifest import InputDigest, RunManifest
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_cli.rows.row import Row, RowOptions
-    from gradewire_cli.scoring.pairs import Answer, Result
 
 
 INPUTS: Final = "inputs"
@@ -300,14 +296,14 @@ def are_outputs(paths: Sequence[str]) -> bool:
     Raises:
         InputError: Some are and others are not.
     """
-    there = {path: path != STDIN and _is_output(path) for path in paths}
-    if len(set(there.values())) > 1:
-        output, other = (next(path for path in paths if there[path] is kind) for kind in (True, False))
+    outputs = [path for path in paths if path != STDIN and _is_output(path)]
+    if 0 < len(outputs) < len(paths):
+        output, other = outputs[0], next(path for path in paths if path not in outputs)
         raise InputError(
             f"{output} is an output of gradewire score and {other} is none: score {other} with the same --metrics "
             "first, or give the answers of both"
         )
-    return all(there.values())
+    return bool(outputs)
 
 
 def _is_output(path: str) -> bool:
@@ -367,18 +363,16 @@ def _rows(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]
         record = Record(output["index"], f"line {number}", columns)
         for row in read_rows([record], options, CellReading()):
             identifier = str(output.get("id", row.id))
-            yield (
-                replace(
-                    row,
-                    id=identifier,
-                    # A row without an id of its own has its number in the place of one.
-                    has_id=identifier != str(output["index"]),
-                    digest=str(output["digest"]),
-                    picture_digest=str(output.get("picture_digest", "")),
-                    kept_columns=columns,
-                ),
-                output,
+            kept = replace(
+                row,
+                id=identifier,
+                # A row without an id of its own has its number in the place of one.
+                has_id=identifier != str(output["index"]),
+                digest=str(output["digest"]),
+                picture_digest=str(output.get("picture_digest", "")),
+                kept_columns=columns,
             )
+            yield kept, output
 
 
 def _check_columns(path: str, columns: Mapping[str, Any], options: RowOptions) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from gradewire_cli.options.common import written
 from gradewire_cli.pages import page
-from gradewire_cli.pages.charts import share_chart
+from gradewire_cli.pages.charts import Chart, share_chart
 from gradewire_cli.pages.page import (
     Card,
     CardText,
@@ -28,14 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from gradewire_cli.compare.result import (
-        ChangedRow,
-        CheckedCondition,
-        CompareResult,
-        GroupedStatistics,
-        SideComparison,
-    )
-    from gradewire_cli.pages.charts import Chart
+    from gradewire_cli.compare.conditions import CheckedCondition
+    from gradewire_cli.compare.result import ChangedRow, CompareResult, GroupedStatistics, SideComparison
     from gradewire_cli.pages.page import Block
     from gradewire_stats.comparison import EmptyAsWrong, MetricDifference, Outcomes, PairComparison, VerdictDifference
 
@@ -58,19 +52,17 @@ def all_tables(result: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> 
 
 
 def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iterator[Table]:
-    yield from _overall(side)
-    for grouped in side.groups:
-        yield from _by_group(side, grouped, names)
+    yield from _values(side, names)
     yield from _changed(side, names, characters=characters)
     if (table := difference_table(side)) is not None:
         yield table
 
 
-def value_tables(side: SideComparison) -> Iterator[Table]:
-    """Figures of a candidate over all pairs, and by group for every metric."""
+def _values(side: SideComparison, names: Sequence[str]) -> Iterator[Table]:
+    """Figures of a candidate over all pairs, and by group for these metrics."""
     yield from _overall(side)
     for grouped in side.groups:
-        yield from _by_group(side, grouped, list(side.overall.outcomes))
+        yield from _by_group(side, grouped, names)
 
 
 def value_notes(result: CompareResult) -> list[str]:
@@ -131,17 +123,13 @@ def _overall(side: SideComparison) -> Iterator[Table]:
             [[label, count(metric.scored), *_both(metric)] for label, metric in of.metrics.items()],
         )
     if any(any(metric.empty) for metric in of.metrics.values()):
+        filled = {label: (metric.empty_as_wrong, metric.empty) for label, metric in of.metrics.items()}
         yield Table(
             f"{title}: empty answers as wrong",
             ["metric", "pairs", "empty", *sides],
             [
-                [
-                    label,
-                    count(metric.empty_as_wrong.scored),
-                    Value(f"{metric.empty[0]} and {metric.empty[1]}"),
-                    *_both(metric.empty_as_wrong),
-                ]
-                for label, metric in of.metrics.items()
+                [label, count(each.scored), Value(f"{before} and {after}"), *_both(each)]
+                for label, (each, (before, after)) in filled.items()
             ],
         )
     yield Table(
@@ -160,7 +148,7 @@ def _overall(side: SideComparison) -> Iterator[Table]:
     if any(metric.verdicts for metric in of.metrics.values()):
         yield Table(
             f"{title}: answers called right",
-            ["metric", "pairs", *sides, *_discordant(side), "McNemar"],
+            ["metric", "pairs", *sides, *_discordant(side)],
             [
                 [label, count(metric.verdicts.pairs), *_both(metric.verdicts), *_discordant_cells(metric.verdicts)]
                 for label, metric in of.metrics.items()
@@ -174,7 +162,7 @@ def _both(of: MetricDifference | EmptyAsWrong | VerdictDifference) -> list[Value
 
 
 def _discordant(side: SideComparison) -> list[str]:
-    return [f"only {side.baseline}", f"only {side.candidate}"]
+    return [f"only {side.baseline}", f"only {side.candidate}", "McNemar"]
 
 
 def _discordant_cells(verdicts: VerdictDifference) -> list[Value]:
@@ -182,11 +170,10 @@ def _discordant_cells(verdicts: VerdictDifference) -> list[Value]:
 
 
 def _outcome_cells(outcomes: Outcomes) -> list[Value]:
-    shares = ((outcomes.win_share, outcomes.wins), (outcomes.tie_share, outcomes.ties))
-    return [
-        *(estimated(share).beside(str(number)) for share, number in (*shares, (outcomes.loss_share, outcomes.losses))),
-        p_value(outcomes.p_value),
-    ]
+    shares = (outcomes.win_share, outcomes.tie_share, outcomes.loss_share)
+    counts = (outcomes.wins, outcomes.ties, outcomes.losses)
+    cells = [estimated(share).beside(str(number)) for share, number in zip(shares, counts, strict=True)]
+    return [*cells, p_value(outcomes.p_value)]
 
 
 def _by_group(side: SideComparison, grouped: GroupedStatistics, names: Sequence[str]) -> Iterator[Table]:
@@ -204,7 +191,7 @@ def _by_group(side: SideComparison, grouped: GroupedStatistics, names: Sequence[
 def _heads(side: SideComparison, name: str) -> list[str]:
     metric = side.overall.metrics.get(name)
     scores = [side.baseline, side.candidate, "difference"] if metric else []
-    verdicts = [*_discordant(side), "McNemar"] if metric and metric.verdicts else []
+    verdicts = _discordant(side) if metric and metric.verdicts else []
     return [*scores, "wins", "ties", "losses", "sign test", *verdicts]
 
 
@@ -222,7 +209,7 @@ def _changed(side: SideComparison, names: Sequence[str], *, characters: int) -> 
     for name in names:
         if (changed := side.changed.get(name)) is None:
             continue
-        for title, rows in (("gained", changed.gained), ("lost", changed.lost)):
+        for title, rows in changed.items():
             if rows:
                 shown = any(row.baseline_answer or row.candidate_answer for row in rows)
                 answers = [f"answer of {side.baseline}", f"answer of {side.candidate}"] if shown else []
@@ -311,7 +298,7 @@ def _side(  # noqa: PLR0913 - what is shown, and how much of it
     side: SideComparison, chooser: str, place: int, *, rows: int, characters: int, lines: int
 ) -> Iterator[Block]:
     yield Charts([_outcomes(side)], "wide")
-    for number_, table in enumerate(value_tables(side), 1):
+    for number_, table in enumerate(_values(side, list(side.overall.outcomes)), 1):
         yield ShownTable(f"t-{place}-{number_}", _first(table, lines))
     if (differences := difference_table(side)) is not None:
         yield Heading(("What differs beside the answers",))
@@ -319,10 +306,10 @@ def _side(  # noqa: PLR0913 - what is shown, and how much of it
     by = chooser if chooser in side.changed else next(iter(side.changed), "")
     if (changed := side.changed.get(by)) is None:
         return
-    for title, listed in (("gained", changed.gained[:rows]), ("lost", changed.lost[:rows])):
-        if listed:
+    for title, listed in changed.items():
+        if listed and rows:
             yield Heading((f"Rows that {title} most by ", name_of(by)))
-            yield from (_card(row, side, characters) for row in listed)
+            yield from (_card(row, side, characters) for row in listed[:rows])
 
 
 def _first(table: Table, most: int) -> Table:

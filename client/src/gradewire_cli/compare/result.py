@@ -1,32 +1,25 @@
-"""The result of a comparison, computed once for tables, JSON and page, and checked against --fail-if."""
+"""The result of a comparison, computed once for tables, JSON and page."""
 
 from __future__ import annotations
 
 import heapq
-import math
 from collections import Counter
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 
-from gradewire_cli.compare.conditions import CHOOSER_VALUE_NAMES, UNMATCHED, Condition, condition_value, parse_condition
-from gradewire_cli.compare.earlier_outputs import differences, differing_metrics
-from gradewire_cli.options.common import written
-from gradewire_cli.problems import InputError
-from gradewire_cli.scoring.labelled_rows import label_named
-from gradewire_cli.scoring.labelled_run import described_draws
+from gradewire_cli.compare.earlier_outputs import ManifestDifference, SideManifest, differences, differing_metrics
+from gradewire_cli.options.common import Grouping, written
+from gradewire_cli.scoring.labelled_run import Draws, described_draws
 from gradewire_stats.comparison import PairComparison, PairedRows, compare_pairs
 from gradewire_stats.comparison.pairs import OrderStatistics, order_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gradewire_cli.compare.earlier_outputs import ManifestDifference, SideManifest
     from gradewire_cli.compare.sides import Matching
-    from gradewire_cli.options.common import Grouping
     from gradewire_cli.scoring.pairs import AnswerPair, Chooser, Chosen
     from gradewire_stats.comparison.paired_rows import TieMargin
 
@@ -57,20 +50,16 @@ class ChangedRow:
         return self.candidate_score - self.baseline_score
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """The rows that changed most by one metric, those first that changed more; equal ones in the order of the files."""
+def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> dict[str, Sequence[ChangedRow]]:
+    """Return the rows that gained and lost most by a metric, `most` of each.
 
-    gained: Sequence[ChangedRow]
-    lost: Sequence[ChangedRow]
-
-
-def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> Changed:
-    """The rows that gained and lost most by a metric, `most` of each."""
-    rows = [row for pair in pairs if (row := _row(pair, label)) is not None and row.difference]
-    gained = heapq.nlargest(most, (row for row in rows if row.difference > 0), key=attrgetter("difference"))
-    lost = heapq.nsmallest(most, (row for row in rows if row.difference < 0), key=attrgetter("difference"))
-    return Changed(gained, lost)
+    Rows that changed more come first; equal ones are in the order of the files.
+    """
+    rows = [row for pair in pairs if (row := _row(pair, label)) is not None]
+    return {
+        "gained": heapq.nlargest(most, (row for row in rows if row.difference > 0), key=attrgetter("difference")),
+        "lost": heapq.nsmallest(most, (row for row in rows if row.difference < 0), key=attrgetter("difference")),
+    }
 
 
 def _row(pair: AnswerPair, label: str) -> ChangedRow | None:
@@ -113,6 +102,11 @@ class Drawing:
     seed: int
     changed: int
 
+    @property
+    def draws(self) -> Draws:
+        """How intervals are drawn."""
+        return {"resamples": self.resamples, "seed": self.seed}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedStatistics:
@@ -140,7 +134,7 @@ class SideComparison:
         chosen: Its pairs, with what the chooser says of them.
         overall: Figures of all pairs.
         groups: Figures of groups, for each grouping.
-        changed: Rows that changed most, by label of the metric.
+        changed: Rows that gained and lost most, by label of the metric.
         differences: In what the manifests differ.
         differing_metrics: Metrics of different definitions on both sides.
         orders: How far a judge means what it says in both orders; None for a chooser that is shown none.
@@ -150,7 +144,7 @@ class SideComparison:
     chosen: Sequence[Chosen]
     overall: PairComparison
     groups: Sequence[GroupedStatistics]
-    changed: Mapping[str, Changed]
+    changed: Mapping[str, Mapping[str, Sequence[ChangedRow]]]
     differences: Sequence[ManifestDifference]
     differing_metrics: Sequence[str]
     orders: OrderStatistics | None
@@ -220,18 +214,12 @@ def compare_side(  # noqa: PLR0913, PLR0917 - what is compared, and how
     return SideComparison(
         matching=matching,
         chosen=chosen,
-        overall=compare_pairs(rows, resamples=drawing.resamples, seed=drawing.seed),
+        overall=compare_pairs(rows, **drawing.draws),
         groups=[_grouped(chosen, rows, grouping, drawing) for grouping in groupings],
         changed={label: most_changed(pairs, label, most=drawing.changed) for label in labels},
         differences=differences(baseline, candidate),
         differing_metrics=differing_metrics(baseline, candidate),
-        orders=order_statistics(
-            [choice.orders for _, choice in chosen],
-            rows.questions,
-            rows.strata,
-            resamples=drawing.resamples,
-            seed=drawing.seed,
-        ),
+        orders=order_statistics([choice.orders for _, choice in chosen], rows.questions, rows.strata, **drawing.draws),
     )
 
 
@@ -251,8 +239,7 @@ def _grouped(chosen: Sequence[Chosen], rows: PairedRows, grouping: Grouping, dra
     return GroupedStatistics(
         columns=grouping,
         groups={
-            values: compare_pairs(rows.at(np.array(where)), resamples=drawing.resamples, seed=drawing.seed)
-            for values, where in sorted(shown.items())
+            values: compare_pairs(rows.at(np.array(where)), **drawing.draws) for values, where in sorted(shown.items())
         },
         outside=outside,
         left_out=len(members) - len(shown),
@@ -301,116 +288,10 @@ def _side_document(side: SideComparison) -> dict[str, Any]:
         "changed": {
             label: {
                 direction: [{**asdict(row), "difference": row.difference} for row in rows]
-                for direction, rows in (("gained", changed.gained), ("lost", changed.lost))
+                for direction, rows in changed.items()
             }
             for label, changed in side.changed.items()
         },
         "manifest_differences": list(side.differences),
         "metrics_of_different_definitions": list(side.differing_metrics),
     }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedCondition:
-    """A condition, and the figure of one candidate that it was held against.
-
-    Attributes:
-        value: NaN where there is none.
-        problem: Why there is none that could be held against it: that is no pass; "" where there is one.
-    """
-
-    condition: str
-    candidate: str
-    value: float
-    holds: bool
-    problem: str = ""
-
-    def __str__(self) -> str:
-        """What came of it, as a sentence."""
-        if self.problem:
-            return f"--fail-if '{self.condition}': {self.problem}"
-        outcome = "holds" if self.holds else "does not hold"
-        return f"--fail-if '{self.condition}' {outcome} of {self.candidate}: it is {self.value:.6g}"
-
-
-def parse_conditions(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[Condition, ...]:
-    """Reads --fail-if; raises click.BadParameter where one is no condition."""
-    try:
-        return tuple(parse_condition(value) for value in values)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-
-
-def check_names(conditions: Sequence[Condition], labels: Sequence[str], chooser: str) -> None:
-    """Refuses conditions on metrics that there are not, before anything is scored; raises InputError."""
-    for condition in conditions:
-        _name(condition, labels, chooser)
-
-
-def _name(condition: Condition, labels: Sequence[str], chooser: str) -> str:
-    """The metric or chooser that a condition is about; raises InputError where there is none."""
-    if condition.value_name in CHOOSER_VALUE_NAMES and condition.metric == chooser:
-        return chooser
-    if condition.metric == chooser and chooser not in labels:
-        raise InputError(
-            f"--fail-if '{condition}': {chooser} gives no scores, it has {', '.join(sorted(CHOOSER_VALUE_NAMES))}"
-        )
-    return label_named(labels, condition.metric, "--fail-if")
-
-
-def check_conditions(conditions: Sequence[Condition], result: CompareResult) -> list[CheckedCondition]:
-    """Holds every condition against every candidate."""
-    return [_checked(condition, side, result.chooser) for condition in conditions for side in result.sides]
-
-
-def parts_only(conditions: Sequence[Condition], result: CompareResult) -> list[str]:
-    """Which conditions rest on a part of the baseline's rows, in sentences: a row without a score fails none."""
-    told: dict[str, None] = {}
-    for condition in conditions:
-        for side in result.sides:
-            name = _name(condition, list(side.overall.metrics), result.chooser)
-            rows, pairs = len(side.matching.baseline.rows), side.overall.pairs
-            metric = side.overall.metrics.get(name)
-            scored = side.overall.outcomes[name].pairs if metric is None else metric.scored
-            if side.matching.only_baseline or scored < pairs:
-                there = f"{side.candidate} answers {pairs} of {rows} rows of {side.baseline}"
-                told[
-                    f"figures of {name} rest on {scored} pairs: {there}; conditions on {name}.unmatched, .empty, "
-                    ".failed and .unscored look at the others"
-                ] = None
-    return list(told)
-
-
-def _checked(condition: Condition, side: SideComparison, chooser: str) -> CheckedCondition:
-    name = _name(condition, list(side.overall.metrics), chooser)
-    value = (
-        side.unmatched
-        if condition.value_name == UNMATCHED
-        else condition_value(side.overall, name, condition.value_name)
-    )
-    problem = ""
-    if name in side.differing_metrics:
-        problem = (
-            f"{side.baseline} and {side.candidate} were scored by different definitions of {name}, so that their "
-            "scores do not compare: score one of them again"
-        )
-    elif math.isnan(value):
-        problem = f"{condition.value_name} of {side.candidate} is not defined: {_why(side, name, condition)}"
-    return CheckedCondition(
-        condition=str(condition),
-        candidate=side.candidate,
-        value=math.nan if problem else value,
-        holds=not problem and condition.holds(value),
-        problem=problem,
-    )
-
-
-def _why(side: SideComparison, name: str, condition: Condition) -> str:
-    metric = side.overall.metrics.get(name)
-    if metric is not None and not metric.scored:
-        return f"no pair has two scores of {name}"
-    if metric is not None and condition.value_name.startswith("share_right") and metric.verdicts is None:
-        return f"{name} gives no verdicts"
-    if not side.overall.outcomes[name].pairs:
-        return f"{name} prefers no answer of any pair"
-    return "there are too few questions for an interval"

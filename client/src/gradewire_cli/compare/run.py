@@ -5,28 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.metadata
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradewire_cli.compare.earlier_outputs import SideManifest, manifest_of, read_outputs, read_summary, runs_of_outputs
-from gradewire_cli.compare.result import CompareResult, Drawing, check_names, compare_side
-from gradewire_cli.compare.sides import Collected, Matching, match, sides_of
+from gradewire_cli.compare.result import CompareResult, Drawing, compare_side
+from gradewire_cli.compare.sides import Collected, Matching, Side, match, sides_of
 from gradewire_cli.options.common import OUTPUT_FILE, option_group
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import ResultsFile
 from gradewire_cli.results.tables import all_tables_option, table_file_options
-from gradewire_cli.rows.row import with_picture_digests
+from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
 from gradewire_cli.scoring.corpus import refuse_part_of_a_request
 from gradewire_cli.scoring.labelled_rows import label_named
-from gradewire_cli.scoring.pairs import AnswerPair, PairEngine, results_of
+from gradewire_cli.scoring.pairs import AnswerPair, Chooser, Chosen, PairEngine, results_of
 from gradewire_cli.scoring.plan import resolve_plan
-from gradewire_cli.scoring.row_scorer import RowScorer
+from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,13 +35,9 @@ if TYPE_CHECKING:
     from gradewire import AsyncClient
     from gradewire.metrics import Compare
     from gradewire.transport import Transport
-    from gradewire_cli.compare.sides import Side
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.options.metrics import MetricOptions
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_cli.rows.row import Row
-    from gradewire_cli.scoring.pairs import Chooser, Chosen
-    from gradewire_cli.scoring.row_scorer import ScoredRow
 
 
 output_options = option_group(
@@ -120,18 +116,17 @@ class CompareJob:
         matchings = [match(sides[0], side, **how) for side in sides[1:]]
         chooser, chosen, run = asyncio.run(self._choose(collected, matchings, transport))
         manifests = self._manifests(sides, collected, run)
-        by_side: dict[str, list[Chosen]] = {}
+        by_side: defaultdict[str, list[Chosen]] = defaultdict(list)
         for pair, choice in chosen:
-            by_side.setdefault(pair.model_b, []).append((pair, choice))
+            by_side[pair.model_b].append((pair, choice))
+        groupings, drawing = self.source.groupings, self.drawing
         return CompareResult(
             chooser=chooser.name,
             identity=chooser.identity,
             manifests=manifests,
             sides=[
-                compare_side(
-                    matching, by_side[matching.candidate.name], chooser, manifests, self.source.groupings, self.drawing
-                )
-                for matching in matchings
+                compare_side(each, by_side[each.candidate.name], chooser, manifests, groupings, drawing)
+                for each in matchings
             ],
             drawing=self.drawing,
             notes=[*left_out, *collected.notes],
@@ -168,7 +163,11 @@ class CompareJob:
         quiet, kept, resume = self.options["quiet"], scores_beside(self.options["out"]), self.options["resume"]
         has_synthetic = collected.has_synthetic
         plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
-        self._check_chooser(plan.chosen.labels, collected)
+        # Before anything is scored.
+        if self.comparison is None:
+            self._chooser(plan.chosen.labels, collected)
+        else:
+            self._check_conditions(plan.chosen.labels, self.comparison.name)
         paired = {row.index for matching in matchings for pair in matching.pairs for row in pair}
         rows = [row for row in collected.rows if row.index in paired]
 
@@ -178,8 +177,7 @@ class CompareJob:
         def take_batch(batch: Sequence[ScoredRow]) -> None:
             if results is not None:
                 results.write([scored.output for scored in batch])
-            for scored in batch:
-                take(scored.row, scored.output)
+            collected.results.update((scored.row.index, results_of(scored.output)) for scored in batch)
 
         with ResultsFile(kept) if kept else contextlib.nullcontext() as results:
             if kept and resume:
@@ -195,30 +193,23 @@ class CompareJob:
             if results is not None and (left := results.finish()):
                 click.echo(left, err=True)
 
-    def _check_chooser(self, labels: Sequence[str], collected: Collected) -> None:
-        """Refuses a chooser or a condition that names what there is not; raises InputError."""
-        if self.comparison is None:
-            self._chooser(labels, collected)
-        else:
-            check_names(self.options["conditions"], labels, self.comparison.name)
-
     async def _opened(self, client: AsyncClient, collected: Collected) -> Chooser:
-        if self.comparison is None:
+        by, deadline_s = self.comparison, self.connection.deadline_s
+        if by is None:
             return self._chooser(list(collected.lines[""]), collected)
-        return await JudgeChooser.open(
-            client,
-            self.comparison,
-            self.comparison.name,
-            pictures=self.source.folder,
-            deadline_s=self.connection.deadline_s,
-        )
+        return await JudgeChooser.open(client, by, by.name, pictures=self.source.folder, deadline_s=deadline_s)
 
     def _chooser(self, labels: Sequence[str], collected: Collected) -> Chooser:
         lines = next(iter(collected.lines.values()), {})
         by = self.options["by"]
         label = labels[0] if by is None else label_named(labels, by, "--by")
-        check_names(self.options["conditions"], labels, label)
+        self._check_conditions(labels, label)
         return MetricChooser(label, lines.get(label, ""), self.drawing.tie_margin)
+
+    def _check_conditions(self, labels: Sequence[str], chooser: str) -> None:
+        """Refuse conditions on metrics that there are not; raise InputError."""
+        for condition in self.options["conditions"]:
+            condition.label(labels, chooser)
 
     async def _chosen(self, collected: Collected, matchings: Sequence[Matching], chooser: Chooser) -> list[Chosen]:
         shown_from = self.source.folder if self.comparison is not None and self.comparison.image else None

@@ -23,14 +23,13 @@ from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, all_tables_
 from gradewire_cli.rows.input_file import input_file, input_options, named_columns
 from gradewire_cli.scoring.choosers import tie_margin_option
 from gradewire_cli.scoring.labelled_run import described_draws, draw_options
-from gradewire_stats.ratings import CONTROLS
+from gradewire_stats.ratings import CONTROLS, Control
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from gradewire_cli.leaderboard.output import Leaderboard
-    from gradewire_stats.ratings import Control
 
 RESAMPLES = 1000
 

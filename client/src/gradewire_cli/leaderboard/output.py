@@ -6,46 +6,25 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gradewire_cli.leaderboard.reading import INCONSISTENT, OK
-from gradewire_cli.leaderboard.verdicts import HumanAgreement, human_agreement, questionable
+from gradewire_cli.leaderboard.reading import INCONSISTENT, OK, JudgedPair
+from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts, human_agreement, questionable
 from gradewire_cli.pages import page
 from gradewire_cli.pages.agreement_input import shown_names
-from gradewire_cli.pages.charts import Axis, Interval, interval_chart
-from gradewire_cli.pages.page import (
-    Card,
-    CardText,
-    Charts,
-    Code,
-    Page,
-    Paragraph,
-    Section,
-    ShownTable,
-    today,
-)
+from gradewire_cli.pages.charts import Axis, Chart, Interval, interval_chart
+from gradewire_cli.pages.page import Block, Card, CardText, Charts, Code, Page, Paragraph, Section, ShownTable, today
 from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.tables import Cell, Table, Value, count, estimated, number, points
-from gradewire_stats.ratings import (
-    Bias,
-    Control,
-    Controls,
-    NotIdentifiedError,
-    RatingTable,
-    length_bias,
-    position_bias,
-    rate,
-)
+from gradewire_stats.ratings import Controls, NotIdentifiedError, length_bias, position_bias, rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from gradewire_cli.leaderboard.reading import JudgedPair
-    from gradewire_cli.leaderboard.verdicts import Verdicts
-    from gradewire_cli.pages.charts import Chart
-    from gradewire_cli.pages.page import Block
-    from gradewire_stats.intervals import Estimate
+    from gradewire_cli.scoring.labelled_run import Draws
+    from gradewire_stats.bootstrap import Estimate
+    from gradewire_stats.ratings import Bias, Control, RatingTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,17 +77,11 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
         raise InputError(
             f"there are no pairs to rate models by: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}"
         )
-    resamples, seed = options.resamples, options.seed
-    ordered = verdicts.ordered()
+    draws: Draws = {"resamples": options.resamples, "seed": options.seed}
+    ordered, named = verdicts.ordered(), (options.reference, options.anchor)
+    controls = Controls(options.controls, ordered) if options.controls else None
     try:
-        ratings = rate(
-            verdicts.matches(),
-            reference=options.reference,
-            anchor=options.anchor,
-            controls=Controls(options.controls, ordered) if options.controls else None,
-            resamples=resamples,
-            seed=seed,
-        )
+        ratings = rate(verdicts.matches(), reference=named[0], anchor=named[1], controls=controls, **draws)
     except NotIdentifiedError as error:
         raise InputError(f"--control {error}") from error
     except ValueError as error:
@@ -116,17 +89,15 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
     families = {}
     for family in verdicts.families:
         part = verdicts.of_family(family)
-        reference, anchor = (name if name in part.models else None for name in (options.reference, options.anchor))
-        families[family] = rate(
-            part.matches(), reference=reference, anchor=anchor, with_elo=False, resamples=resamples, seed=seed
-        )
+        reference, anchor = (name if name in part.models else None for name in named)
+        families[family] = rate(part.matches(), reference=reference, anchor=anchor, with_elo=False, **draws)
     return Leaderboard(
         verdicts=verdicts,
         ratings=ratings,
         families=families,
-        position=position_bias(ordered, resamples=resamples, seed=seed),
-        length=length_bias(verdicts.matches(), resamples=resamples, seed=seed),
-        people=None if people is None else human_agreement(verdicts, people, resamples=resamples, seed=seed),
+        position=position_bias(ordered, **draws),
+        length=length_bias(verdicts.matches(), **draws),
+        people=None if people is None else human_agreement(verdicts, people, **draws),
     )
 
 
@@ -259,15 +230,14 @@ def _share(table: RatingTable, row: int, column: int) -> Value:
 
 def biases(result: Leaderboard) -> Iterator[Table]:
     """Yield the table of what wins beside the answer; nothing where nothing is known."""
-    if rows := list(_biases(result)):
-        yield Table("What wins beside the answer", ["", "share won", "odds, held fixed", "matches"], rows)
-
-
-def _biases(result: Leaderboard) -> Iterator[list[Cell]]:
     odds: dict[str, Value] = {effect.control: estimated(effect.odds) for effect in result.ratings.effects}
-    for name, bias, control in (("shown first", result.position, "position"), ("longer", result.length, "length")):
-        if bias.matches:
-            yield [name, estimated(bias.won), odds.get(control, Value("-")), Value(f"{bias.matches:g}", bias.matches)]
+    rows: list[list[Cell]] = [
+        [name, estimated(bias.won), odds.get(control, Value("-")), Value(f"{bias.matches:g}", bias.matches)]
+        for name, bias, control in (("shown first", result.position, "position"), ("longer", result.length, "length"))
+        if bias.matches
+    ]
+    if rows:
+        yield Table("What wins beside the answer", ["", "share won", "odds, held fixed", "matches"], rows)
 
 
 def people(result: Leaderboard) -> Iterator[Table]:

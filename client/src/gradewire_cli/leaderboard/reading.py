@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from gradewire_cli.rows.cells import unpacked
-from gradewire_cli.rows.formats import printable
+from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.row import question_key_of
 from gradewire_proto.wire_rules import current
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-
-    from gradewire_cli.rows.formats import Record
     from gradewire_cli.scoring.pairs import Winner
 
 
+_ARENA: Final = tomllib.loads(files(__package__).joinpath("arena.toml").read_text("utf-8"))
+PAIR_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {name: tuple(each) for name, each in _ARENA["columns"].items()}
+"""Columns in which a field stands, the first that a row has wins."""
+_WINNERS: Final[Mapping[str, Winner]] = {word: name for name, words in _ARENA["winners"].items() for word in words}
+_ONE_HOT: Final[Mapping[str, Winner]] = {
+    column: name for name, columns in _ARENA["winner_columns"].items() for column in columns
+}
 _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
+_CONTENT_DEPTH = 4
 NAME_CHARACTERS = 200
 """Of a model's name, at most."""
+_MOST_VOTES = 1000
+# More than any answer has: what is above is no number of words.
+_MOST_WORDS = 1e9
 OK = "OK"
 INCONSISTENT = "INCONSISTENT"
 """Status of a pair whose two orders got different winners."""
@@ -109,14 +119,9 @@ class JudgedPair:
         )
 
 
-_USER_ROLES = frozenset({"user", "human"})
-_ASSISTANT_ROLES = frozenset({"assistant", "model", "gpt", "bot"})
-_DEPTH = 4
-
-
 def user_turns(said: Any) -> str:
     """What people said in a conversation, or the text itself; "" where nothing can be read."""
-    return "\n".join(filter(None, _texts(said, _USER_ROLES)))
+    return "\n".join(filter(None, _texts(said, "user")))
 
 
 def answer_at(said: Any, turn: int = 0) -> str:
@@ -124,15 +129,16 @@ def answer_at(said: Any, turn: int = 0) -> str:
 
     Turns count from 1; with 0, and where a conversation has no such turn, it is the last one.
     """
-    answers = _texts(said, _ASSISTANT_ROLES)
+    answers = _texts(said, "assistant")
     if 0 < turn <= len(answers):
         return answers[turn - 1]
     return next(filter(None, reversed(answers)), "")
 
 
-def _texts(said: Any, roles: frozenset[str]) -> list[str]:
+def _texts(said: Any, role: Literal["user", "assistant"]) -> list[str]:
     if not isinstance(said, list):
         return [_content(said)]
+    roles = _ARENA["roles"][role]
     return [
         _content(message)
         for message in said
@@ -144,7 +150,7 @@ def _content(message: Any, depth: int = 0) -> str:
     """The text of a message: a text, {"content": …}, or a list of parts."""
     if isinstance(message, str):
         return message
-    if depth >= _DEPTH:
+    if depth >= _CONTENT_DEPTH:
         return ""
     if isinstance(message, Mapping):
         inner = next((message[key] for key in ("content", "text", "value") if key in message), "")
@@ -152,44 +158,6 @@ def _content(message: Any, depth: int = 0) -> str:
     if isinstance(message, list):
         return "\n".join(filter(None, (_content(part, depth + 1) for part in message)))
     return str(message) if isinstance(message, int | float) and not isinstance(message, bool) else ""
-
-
-# Columns in which a field stands, the first that a row has wins.
-PAIR_COLUMNS: dict[str, tuple[str, ...]] = {
-    "model_a": ("model_a",),
-    "model_b": ("model_b",),
-    "winner": ("winner",),
-    "votes": ("votes", "annotations"),
-    "instruction_id": ("instruction_id", "question_id"),
-    "family": ("family", "instruction_category", "category"),
-    "instruction": ("question", "instruction", "prompt"),
-    "answer_a": ("answer_a", "response_a", "conversation_a"),
-    "answer_b": ("answer_b", "response_b", "conversation_b"),
-    "turn": ("turn",),
-}
-_WINNERS: Mapping[str, Winner] = {
-    "model_a": "model_a",
-    "a": "model_a",
-    "model_b": "model_b",
-    "b": "model_b",
-    "tie": "tie",
-    "both_bad": "tie",
-    "bothbad": "tie",
-    "both bad": "tie",
-    "tie (bothbad)": "tie",
-    "tie (both bad)": "tie",
-    "tie_bothbad": "tie",
-}
-# A winner as three columns of 0 and 1.
-_ONE_HOT: Mapping[str, Winner] = {
-    "winner_model_a": "model_a",
-    "winner_model_b": "model_b",
-    "winner_tie": "tie",
-    "winner_tie_bothbad": "tie",
-}
-_MOST_VOTES = 1000
-# More than any answer has: what is above is no number of words.
-_MOST_WORDS = 1e9
 
 
 def holds_pairs(columns: Container[str], names: Mapping[str, Sequence[str]]) -> bool:
@@ -230,7 +198,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
     elif status != OK:
         winner = None
     said = [_conversation(value(side)) for side in ("answer_a", "answer_b")]
-    turn = _turn(value("turn"))
+    turn = value("turn") if type(value("turn")) is int and value("turn") > 0 else 0
     asked = [user_turns(each) for each in said if isinstance(each, list)]
     question = next((text for text in (_text(value("instruction")), *asked) if text), "")
     answers = (answer_at(said[0], turn), answer_at(said[1], turn))
@@ -279,10 +247,6 @@ def _conversation(value: Any) -> Any:
     found = unpacked(value, brackets="[") if isinstance(value, str) else value
     is_one = isinstance(found, list) and found and all(isinstance(each, str | Mapping) for each in found)
     return found if is_one else value
-
-
-def _turn(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 0
 
 
 def _number(value: Any) -> float:

@@ -8,40 +8,35 @@ import json
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from gradewire_cli.leaderboard.reading import NAME_CHARACTERS, PAIR_COLUMNS, holds_pairs, judged_pair
+from gradewire_cli.leaderboard.reading import NAME_CHARACTERS, PAIR_COLUMNS, JudgedPair, holds_pairs, judged_pair
 from gradewire_cli.leaderboard.verdicts import Verdicts
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import Journal, refuse_existing
-from gradewire_cli.results.progress import progress
+from gradewire_cli.results.progress import Progress, progress
 from gradewire_cli.rows.cells import LeftOut
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record, printable, read_file
-from gradewire_cli.rows.row import with_picture_digests
+from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser, comparison_of, is_comparison
-from gradewire_cli.scoring.pairs import Answer, AnswerPair, PairEngine
+from gradewire_cli.scoring.pairs import Answer, AnswerPair, Chooser, PairEngine
 from gradewire_cli.scoring.plan import judge_name, judge_remarks, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
-from gradewire_stats.ratings import ChosenPair, PairPool, next_pairs, pair_counts, rate
+from gradewire_stats.ratings import ChosenPair, ModelRating, PairPool, next_pairs, pair_counts, rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
 
     from gradewire import AsyncClient
     from gradewire.transport import Transport
     from gradewire_cli.leaderboard.output import RatingOptions
-    from gradewire_cli.leaderboard.reading import JudgedPair
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.options.metrics import MetricOptions
-    from gradewire_cli.results.progress import Progress
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_cli.rows.row import Row
-    from gradewire_cli.scoring.pairs import Chooser
-    from gradewire_stats.ratings import ModelRating
+    from gradewire_cli.scoring.labelled_run import Draws
 
 
 PAIR = 2
@@ -104,6 +99,10 @@ class Answers:
         """Their names, sorted."""
         return sorted({model for rows in self.rows.values() for model in rows})
 
+    def has(self, pair: JudgedPair) -> bool:
+        """Whether both answers of a pair are among them."""
+        return self.rows.get(pair.instruction, {}).keys() >= set(pair.models)
+
     def show_pictures(self, folder: Path) -> None:
         """Tells answers apart by the pictures too that their rows name from this folder."""
         for rows in self.rows.values():
@@ -144,19 +143,6 @@ LEAST_ROUND, ROUNDS = 32, 50
 """Pairs of a round, at least; and how many rounds a full round robin would be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """When to stop.
-
-    Attributes:
-        target_width: Of every model's interval (Bradley and Terry, 95 %), points.
-        most: Pairs that are judged at most, over all runs; None for no bound.
-    """
-
-    target_width: float
-    most: int | None = None
-
-
 @dataclass(slots=True, kw_only=True)
 class PairJudging:
     """Judges pairs of answers that are not known yet.
@@ -188,10 +174,9 @@ class PairJudging:
         self.engine.open(resume=resume)
         self.before = len(self.pairs)
         for key, pair in list(self.pairs.items()):
-            rows = self.answers.rows.get(key[0], {})
-            if all(model in rows for model in pair.models):
-                chosen = ChosenPair(key[0], 0, 1)
-                if texts_digest(self.answers.pair(chosen, pair.models, 0)) != pair.digest:
+            if self.answers.has(pair):
+                now = self.answers.pair(ChosenPair(pair.instruction, 0, 1), pair.models, 0)
+                if texts_digest(now) != pair.digest:
                     del self.pairs[key]
         self.outdated = self.before - len(self.pairs)
         judged = self.verdicts().pairs
@@ -217,12 +202,17 @@ class PairJudging:
         """Judges every pair; raises GradewireError as the chooser does."""
         await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
 
-    async def until(self, sampling: Sampling, progress: Progress) -> None:
-        """Judges round by round until every model that has answers is known well enough, or no pair is left.
+    async def until(self, width: float, most: int | None, progress: Progress) -> None:
+        """Judge round by round until every model that has answers is known well enough, or no pair is left.
 
         A round is chosen by what the rounds before it said, and its number stands beside its pairs. So a run that is
         taken up finds its last round again, judges what is left of it, and ends with the pairs of a run without a
         break.
+
+        Args:
+            width: Of every model's interval (Bradley and Terry, 95 %), points.
+            most: Pairs that are judged at most, over all runs; None for no bound.
+            progress: Told how many pairs are judged.
 
         Raises:
             GradewireError: As the chooser does.
@@ -230,21 +220,21 @@ class PairJudging:
         number = max((pair.round for pair in self.pairs.values() if pair.round is not None), default=-1)
         last = {key for key, pair in self.pairs.items() if pair.round == number}
         before = [pair for key, pair in self.pairs.items() if key not in last]
-        batch = self._round(sampling, before)
+        batch = self._round(width, most, before)
         # Of another field or other options the last round is another one: it stays as it is.
         if last and last <= {self._key(chosen) for chosen in batch}:
             await self._judge(batch, number, progress)
-        while batch := self._round(sampling, list(self.pairs.values())):
+        while batch := self._round(width, most, list(self.pairs.values())):
             number += 1
             await self._judge(batch, number, progress)
 
-    def _round(self, sampling: Sampling, judged: list[JudgedPair]) -> list[ChosenPair]:
+    def _round(self, width: float, most: int | None, judged: list[JudgedPair]) -> list[ChosenPair]:
         """What to judge next where these pairs are judged."""
         pool = self.answers.pool(self.models)
         numbers = {model: number for number, model in enumerate(self.models)}
         verdicts = Verdicts([*self.recorded.pairs, *judged])
-        room = pool.pairs if sampling.most is None else sampling.most - len(judged)
-        uncertain = [numbers[model] for model in self._uncertain(verdicts, sampling.target_width)]
+        room = pool.pairs if most is None else most - len(judged)
+        uncertain = [numbers[model] for model in self._uncertain(verdicts, width)]
         if room <= 0 or not uncertain:
             return []
         known = {
@@ -261,31 +251,16 @@ class PairJudging:
 
     def _uncertain(self, verdicts: Verdicts, width: float) -> Iterator[str]:
         """Models with answers whose interval is wider, or whose instructions are too few to say."""
-        table = None
+        options, lines = self.options, {}
         if verdicts.pairs:
-            anchor = self.options.anchor if self.options.anchor in verdicts.models else None
-            table = rate(
-                verdicts.matches(),
-                anchor=anchor,
-                resamples=self.options.resamples,
-                seed=self.options.seed,
-                with_elo=False,
-            )
-        lines = {} if table is None else {line.model: line for line in table.models}
+            anchor = options.anchor if options.anchor in verdicts.models else None
+            draws: Draws = {"resamples": options.resamples, "seed": options.seed}
+            table = rate(verdicts.matches(), anchor=anchor, with_elo=False, **draws)
+            lines = {line.model: line for line in table.models}
         for model in self.answers.models:
-            line = lines.get(model)
             there = sum(model in rows and len(rows) > 1 for rows in self.answers.rows.values())
-            if line is None or self._is_uncertain(line, there, width):
+            if model not in lines or _is_uncertain(lines[model], there, width):
                 yield model
-
-    @staticmethod
-    def _is_uncertain(line: ModelRating, instructions: int, width: float) -> bool:
-        found = line.bradley_terry
-        if line.matches and not line.bounded:
-            # Of a model that loses all its matches more of them say little: one on each instruction is enough.
-            return found.questions < instructions
-        few = found.questions < min(LEAST_INSTRUCTIONS, instructions)
-        return few or math.isnan(found.low) or found.high - found.low > width
 
     async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, progress: Progress) -> None:
         """Has the pairs judged that are not known yet."""
@@ -297,6 +272,15 @@ class PairJudging:
 
     def _key(self, chosen: ChosenPair) -> tuple[str, frozenset[str]]:
         return chosen.instruction, frozenset((self.models[chosen.first], self.models[chosen.second]))
+
+
+def _is_uncertain(line: ModelRating, instructions: int, width: float) -> bool:
+    found = line.bradley_terry
+    if line.matches and not line.bounded:
+        # Of a model that loses all its matches more of them say little: one on each instruction is enough.
+        return found.questions < instructions
+    few = found.questions < min(LEAST_INSTRUCTIONS, instructions)
+    return few or math.isnan(found.low) or found.high - found.low > width
 
 
 @dataclass(slots=True, kw_only=True)
@@ -322,12 +306,6 @@ class LeaderboardRun:
     rating: RatingOptions
     notes: list[str] = field(default_factory=list)
     by: str = ""
-
-    @property
-    def sampling(self) -> Sampling | None:
-        """When enough pairs are judged; None: all are judged."""
-        width = self.options["target_width"]
-        return None if width is None else Sampling(width, self.options["max_pairs"])
 
     def split(self) -> tuple[InputFile | None, InputFile | None]:
         """The files of pairs and those of answers; None for none.
@@ -362,7 +340,7 @@ class LeaderboardRun:
         out, (pairs, answers) = self.options["out"], self.split()
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:
-            if out is not None or self.sampling is not None:
+            if out is not None or self.options["target_width"] is not None:
                 raise click.UsageError("--out and --target-width are for files of answers: FILE has judged pairs alone")
             return recorded
         found = Answers.read(answers)
@@ -380,7 +358,7 @@ class LeaderboardRun:
         text = str(self.metrics.metrics)
         if is_comparison(text):
             return await self._judge(client, text, source, answers)
-        if self.sampling is not None:
+        if self.options["target_width"] is not None:
             raise click.UsageError("--target-width is for judges: a metric scores each answer once, and pairs are free")
         quiet = self.options["quiet"]
         plan = await resolve_plan(client, self.metrics, source, has_synthetic=answers.has_synthetic, quiet=quiet)
@@ -402,14 +380,14 @@ class LeaderboardRun:
         judging = PairJudging(answers=answers, recorded=recorded, engine=engine, options=self.rating)
         judging.open(resume=self.options["resume"])
         full = answers.pool(judging.models).pairs
+        width, most = self.options["target_width"], self.options["max_pairs"]
         # With a width to reach nobody knows how many pairs it takes.
-        sampling = self.sampling
-        total = full if sampling is None else sampling.most
+        total = full if width is None else most
         with progress("judging", total, quiet=self.options["quiet"], already=judging.before) as shown:
-            if sampling is None:
+            if width is None:
                 await judging.all_pairs(shown)
             else:
-                await judging.until(sampling, shown)
+                await judging.until(width, most, shown)
         engine.finish()
         self.by = str(engine.chooser.identity["by"])
         self.notes += _notes(judging, full=full)
@@ -419,13 +397,7 @@ class LeaderboardRun:
 def _notes(judging: PairJudging, *, full: int) -> list[str]:
     judged = len(judging.pairs)
     # Others' files may have a pair several times.
-    known = len(
-        {
-            pair.key
-            for pair in judging.verdicts().pairs
-            if all(model in judging.answers.rows.get(pair.instruction, {}) for model in pair.models)
-        }
-    )
+    known = len({pair.key for pair in judging.verdicts().pairs if judging.answers.has(pair)})
     saved, kept = full - known, judging.before - judging.outdated
     by = judging.engine.chooser.name
     told = [f"judged {judged - kept} pairs by {by}; {kept} were known, {known - judged} of other files"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradewire_cli.leaderboard.reading import INCONSISTENT, OK, JudgedPair, judged_pair, majority
 from gradewire_cli.rows.cells import LeftOut
-from gradewire_stats.pairwise import LENGTH, RANDOM, JudgedPairs, PairwiseReport, pairwise_agreement
+from gradewire_stats.pairwise import LENGTH, RANDOM, Choice, JudgedPairs, PairwiseReport, pairwise_agreement
 from gradewire_stats.ratings import Matches, SystemRanks, system_ranks
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from gradewire_cli.rows.formats import Record
     from gradewire_cli.scoring.pairs import Winner
-    from gradewire_stats.pairwise import Choice
 
 
 _SCORES: Mapping[Winner | None, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, None: 0.5}

@@ -10,8 +10,8 @@ import numpy as np
 
 from gradewire_cli.pages.texts import MINUS, signed
 from gradewire_cli.results.tables import number
-from gradewire_stats.intervals import CellsMean
-from gradewire_stats.point_estimates import RIGHT_FROM, Statistic
+from gradewire_stats.agreement_statistics import RIGHT_FROM, Statistic
+from gradewire_stats.bootstrap import CellsMean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire_stats.agreement_table import AgreementReport
+    from gradewire_stats.bootstrap import Estimate
     from gradewire_stats.curves import Calibration, Distribution, RocCurve
-    from gradewire_stats.intervals import Estimate
 
 
 # Edges of the plot, in units of the drawing (pixels at its natural size, 270 x 214).

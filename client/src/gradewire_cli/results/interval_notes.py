@@ -6,16 +6,16 @@ import math
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from gradewire_cli.results.tables import ALL_ROWS, CELLS_MEAN, TITLES, names_of
+from gradewire_stats.agreement_statistics import ALL_STATISTICS, Statistic
 from gradewire_stats.agreement_table import Level
-from gradewire_stats.intervals import LEAST_QUESTIONS, MOST_UNDEFINED
-from gradewire_stats.point_estimates import ALL_STATISTICS, Statistic
+from gradewire_stats.bootstrap import LEAST_QUESTIONS, MOST_UNDEFINED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from gradewire_stats.agreement_statistics import Statistic
     from gradewire_stats.agreement_table import AgreementReport
-    from gradewire_stats.intervals import Estimate
-    from gradewire_stats.point_estimates import Statistic
+    from gradewire_stats.bootstrap import Estimate
 
 _FEW_QUESTIONS = (
     f"no interval and no p, for fewer than {LEAST_QUESTIONS} questions (and one more for each further data set; "

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire_stats.agreement_table import CellAgreement
-    from gradewire_stats.intervals import CellsMean, Difference, Estimate
+    from gradewire_stats.bootstrap import CellsMean, Difference, Estimate
 
 
 UNDEFINED = "-"

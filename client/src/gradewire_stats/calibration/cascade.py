@@ -3,15 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from itertools import compress
+from itertools import compress, takewhile
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats.agreement_statistics import scipy_stats
+from gradewire_stats.bootstrap import numbered, ratio_draws
 from gradewire_stats.calibration.labelled_rows import Half, half_of, question_keys
-from gradewire_stats.intervals import numbered, ratio_draws
-from gradewire_stats.point_estimates import scipy_stats
 
 DELTA = 0.1
 """Probability with which the bound of a risk may fail, unless it is said otherwise."""
@@ -24,19 +24,18 @@ class CascadeRows:
     """Labelled rows.
 
     Attributes:
-        confidence: float64[rows]: EXACT where a reference is matched, else that of `correctness` in its verdict, 0.5 to
-            1; 0.5 where the answer denies what it says.
-        verdicts: bool[rows], of the cheap metrics.
-        scores: float64[rows], of the cheap metrics: 1 where a reference is matched, else the probability.
+        exact: bool[rows], `exact_match`.
+        probability: float64[rows], of `correctness`.
+        denied: bool[rows], UNCERTAIN at `correctness?confidence=0.5`: the answer denies what it says.
         right: bool[rows], people's.
         judge_verdicts: float64[rows], 1 right, 0 wrong, NaN where the judge was not asked or failed.
         judge_scores: float64[rows], the judge's score; NaN where there is none.
         questions: Of each row, as written; a blank one is a question of its own.
     """
 
-    confidence: NDArray[np.float64]
-    verdicts: NDArray[np.bool_]
-    scores: NDArray[np.float64]
+    exact: NDArray[np.bool_]
+    probability: NDArray[np.float64]
+    denied: NDArray[np.bool_]
     right: NDArray[np.bool_]
     judge_verdicts: NDArray[np.float64]
     judge_scores: NDArray[np.float64]
@@ -45,39 +44,21 @@ class CascadeRows:
     def __len__(self) -> int:
         return len(self.right)
 
-    @classmethod
-    def of(  # noqa: PLR0913 - six columns
-        cls,
-        *,
-        exact: NDArray[np.bool_],
-        probability: NDArray[np.float64],
-        denied: NDArray[np.bool_],
-        right: NDArray[np.bool_],
-        judge_verdicts: NDArray[np.float64],
-        judge_scores: NDArray[np.float64],
-        questions: Sequence[str],
-    ) -> "CascadeRows":
-        """Rows from what metrics say.
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """float64[rows]: EXACT, else that of `correctness` in its verdict, 0.5 to 1; 0.5 where it is denied."""
+        sure = np.where(self.denied, 0.5, np.maximum(self.probability, 1 - self.probability))
+        return np.where(self.exact, EXACT, sure)
 
-        Args:
-            exact: bool[rows], `exact_match`.
-            probability: float64[rows], of `correctness`.
-            denied: bool[rows], UNCERTAIN at `correctness?confidence=0.5`.
-            right: bool[rows], people's.
-            judge_verdicts: float64[rows], NaN where there is none.
-            judge_scores: float64[rows], the judge's score; NaN where there is none.
-            questions: Of each row.
-        """
-        sure = np.where(denied, 0.5, np.maximum(probability, 1 - probability))
-        return cls(
-            confidence=np.where(exact, EXACT, sure),
-            verdicts=exact | (probability >= 0.5),
-            scores=np.where(exact, 1.0, probability),
-            right=right,
-            judge_verdicts=judge_verdicts,
-            judge_scores=judge_scores,
-            questions=questions,
-        )
+    @property
+    def verdicts(self) -> NDArray[np.bool_]:
+        """bool[rows], of the cheap metrics."""
+        return self.exact | (self.probability >= 0.5)
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """float64[rows], of the cheap metrics: 1 where a reference is matched, else the probability."""
+        return np.where(self.exact, 1.0, self.probability)
 
     def where(self, kept: NDArray[np.bool_]) -> "CascadeRows":
         """The rows of a mask, bool[rows]."""
@@ -205,12 +186,8 @@ def last_rejected(p_values: Sequence[float] | NDArray[np.float64], start: int, d
     Returns:
         Its position; None where already the first is not rejected.
     """
-    last = None
-    for position in range(start, len(p_values)):
-        if p_values[position] > delta:
-            break
-        last = position
-    return last
+    rejected = sum(1 for _ in takewhile(lambda p_value: p_value <= delta, p_values[start:]))
+    return start + rejected - 1 if rejected else None
 
 
 FORMAT: Final = 1
@@ -317,12 +294,9 @@ def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
         start = int(np.argmax(could_pass)) if could_pass.any() else len(thresholds)
         last = last_rejected(exact_p_values(wrong, accepted, risk), start, delta)
         # What a larger risk does not allow a smaller one must not: any threshold that was tested and passed will do.
-        place = -1 if last is None or min(last, most) < start else min(last, most)
-        most = place
-        if place < 0:
-            found.append(FittedRisk(risk, math.inf, 0, 0))
-        else:
-            found.append(FittedRisk(risk, thresholds[place], int(accepted[place]), int(wrong[place])))
+        most = -1 if last is None or min(last, most) < start else min(last, most)
+        fitted = (math.inf, 0, 0) if most < 0 else (thresholds[most], int(accepted[most]), int(wrong[most]))
+        found.append(FittedRisk(risk, *fitted))
     return tuple(reversed(found))
 
 

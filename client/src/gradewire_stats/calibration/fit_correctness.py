@@ -6,16 +6,18 @@ boosted trees and a linear part, half of the log-odds each.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats.agreement_statistics import one_blas_thread
 from gradewire_stats.calibration.labelled_rows import (
     FOLDS,
     LEAST_OF_A_CLASS,
+    FittedFeature,
     InputKinds,
     LabelledFeatures,
     folds_of_keys,
@@ -27,22 +29,8 @@ from gradewire_stats.calibration.quality import (
     transfer_statistics,
     transfer_warnings,
 )
-from gradewire_stats.calibration.stored_fit import (
-    Distance,
-    DistanceBand,
-    FittedFeature,
-    HeldOut,
-    Points,
-    distances,
-    fit_form,
-    log_odds,
-    neighbourhood,
-    ramp,
-    ruled,
-    scales,
-    tree_form,
-)
-from gradewire_stats.point_estimates import one_blas_thread
+from gradewire_stats.calibration.stored_fit import distances, log_odds, ramp, ruled
+from gradewire_stats.calibration.written_fit import DistanceBand, Points, fit_form, neighbourhood, scales, tree_form
 
 _PENALTY: Final = 30.0
 """Of squared weights, for features of one standard deviation; chosen by leaving sources out."""
@@ -105,25 +93,21 @@ def linear_form(
     from scipy.optimize import minimize  # noqa: PLC0415 - the extra `calibrate`, and slow
 
     low, high, mean, spread = _scales(values, weights)
-    columns = np.where(np.isnan(values), 0.0, (np.clip(values, low, high) - mean) / spread)
+    scaled = np.where(np.isnan(values), 0.0, (np.clip(values, low, high) - mean) / spread)
     sides = np.where(right, 1.0, -1.0)
 
     def loss(found: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        margins = sides * (columns @ found[:-1] + found[-1])
+        margins = sides * (scaled @ found[:-1] + found[-1])
         slopes = -sides * weights / (1 + np.exp(np.clip(margins, -500, 500)))
         total = weights @ np.logaddexp(0.0, -margins) + 0.5 * _PENALTY * (found[:-1] @ found[:-1])
-        return float(total), np.concatenate((columns.T @ slopes + _PENALTY * found[:-1], [slopes.sum()]))
+        return float(total), np.concatenate((scaled.T @ slopes + _PENALTY * found[:-1], [slopes.sum()]))
 
     bounds: Any = [{1: (0.0, None), -1: (None, 0.0), 0: (None, None)}[feature.monotone] for feature in features]
     solved = minimize(loss, np.zeros(len(features) + 1), jac=True, bounds=[*bounds, (None, None)], method="L-BFGS-B")
     weight = _short(share * solved.x[:-1] / spread)
     constant = float(share * solved.x[-1] - weight @ mean)
-    return constant, {
-        "weight": weight.tolist(),
-        "low": low.tolist(),
-        "high": high.tolist(),
-        "missing": mean.tolist(),
-    }
+    columns = {"weight": weight, "low": low, "high": high, "missing": mean}
+    return constant, {name: column.tolist() for name, column in columns.items()}
 
 
 def _scales(values: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
@@ -191,25 +175,21 @@ def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
 
 def held_out(rows: LabelledFeatures, folds: NDArray[np.intp]) -> NDArray[np.float64]:
     """float64[rows], log-odds by models of the other folds; NaN in a fold without which one class is left."""
-    found = np.full(len(rows.right), np.nan)
-    for inside in (folds == fold for fold in range(int(folds.max()) + 1)):
-        found[inside] = _by_the_others(rows, inside)
-    return found
+    return _by_the_others(rows, (folds == fold for fold in range(int(folds.max()) + 1)))
 
 
 def left_out_log_odds(rows: LabelledFeatures) -> NDArray[np.float64]:
     """float64[rows], log-odds by models of the other sources, which have not seen the row's question either."""
+    return _by_the_others(rows, (inside for _, inside in left_out_sources(rows)))
+
+
+def _by_the_others(rows: LabelledFeatures, parts: Iterable[NDArray[np.bool_]]) -> NDArray[np.float64]:
     found = np.full(len(rows.right), np.nan)
-    for _, inside in left_out_sources(rows):
-        found[inside] = _by_the_others(rows, inside)
+    for inside in parts:
+        others = rows.where(rows.without_shared_questions(inside))
+        if others.right.any() and not others.right.all():
+            found[inside] = log_odds(fitted_model(others), rows.values[inside])
     return found
-
-
-def _by_the_others(rows: LabelledFeatures, inside: NDArray[np.bool_]) -> NDArray[np.float64]:
-    others = rows.where(rows.without_shared_questions(inside))
-    if others.right.all() or not others.right.any():
-        return np.full(int(inside.sum()), np.nan)
-    return log_odds(fitted_model(others), rows.values[inside])
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +247,8 @@ def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDA
     Raises:
         ValueError: The features say nothing about the labels.
     """
-    folds = folds_of_keys(rows.keys, parts)
-    return ruled(_crossed(_evidence(rows, held_out(rows, folds), _by_source(rows)), folds), rows.rules)
+    (evidence,) = _evidence(rows, parts)
+    return ruled(_crossed(evidence, folds_of_keys(rows.keys, parts)), rows.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,25 +294,29 @@ class _Evidence:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class _BySource:
-    """What does not depend on how questions are dealt out.
+def _evidence(rows: LabelledFeatures, *parts: int) -> Iterator[_Evidence]:
+    """Yield the evidence with so many parts of the questions held out in turn; what does not depend on that, once."""
+    by_source = left_out_log_odds(rows)
+    apart = None if rows.shapes is None else _distances(rows, rows.shapes)
+    for count in parts:
+        yield _evidence_of(rows, held_out(rows, folds_of_keys(rows.keys, count)), by_source, apart)
 
-    Attributes:
-        log_odds: float64[rows], by models of the other sources; NaN where there are none.
+
+def _evidence_of(
+    rows: LabelledFeatures,
+    by_question: NDArray[np.float64],
+    by_source: NDArray[np.float64],
+    apart: NDArray[np.float64] | None,
+) -> _Evidence:
+    """Join log-odds by other questions and by other sources.
+
+    Args:
+        rows: The labelled rows.
+        by_question: float64[rows].
+        by_source: float64[rows]; NaN where there are no other sources.
         apart: float64[2 rows], distances from the other half of the questions, then from the other sources.
     """
-
-    log_odds: NDArray[np.float64]
-    apart: NDArray[np.float64] | None
-
-
-def _by_source(rows: LabelledFeatures) -> _BySource:
-    return _BySource(left_out_log_odds(rows), None if rows.shapes is None else _distances(rows, rows.shapes))
-
-
-def _evidence(rows: LabelledFeatures, by_question: NDArray[np.float64], others: _BySource) -> _Evidence:
-    by_source, apart, count = others.log_odds, others.apart, len(rows.right)
+    count = len(rows.right)
     found = np.concatenate((by_question, by_source))
     share, edges = np.zeros(len(found)), None
     if apart is not None:
@@ -376,11 +360,9 @@ def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64
 
 def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The fit alone, without figures; else as `fit_correctness`."""
-    others = _by_source(rows)
-    evidence = _evidence(rows, held_out(rows, folds_of_keys(rows.keys)), others)
     # Coarser folds for the band: choices were made on the finer ones, which flatter themselves; these do worse, having
     # seen half of the questions.
-    coarse = _evidence(rows, held_out(rows, folds_of_keys(rows.keys, BAND_FOLDS)), others)
+    evidence, coarse = _evidence(rows, FOLDS, BAND_FOLDS)
     near, far = evidence.near(), evidence.far()
     found = near(coarse.log_odds)
     if far is not None:
@@ -389,19 +371,11 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
     distance = None
     if evidence.edges is not None and rows.shapes is not None:
         kept = neighbourhood(rows.shapes.values, scales(rows.shapes.values), rows.keys, rows.sources)
-        distance = Distance(rows.shapes.names, kept, *(round(edge, 6) for edge in evidence.edges))
-    regimes = [
-        DistanceBand(points, HeldOut(found, coarse.right, coarse.weighted(far=is_far)))
-        for points, is_far in ((near, False), (far, True))
-        if points is not None
-    ]
-    return fit_form(
-        fitted_model(rows),
-        regimes[0],
-        provenance or {},
-        far=regimes[1] if len(regimes) > 1 else None,
-        distance=distance,
-    )
+        edges = {name: round(edge, 6) for name, edge in zip(("near", "far"), evidence.edges, strict=True)}
+        distance = {"shape": list(rows.shapes.names), **kept, **edges}
+    near_band = DistanceBand(near, found, coarse.right, coarse.weighted(far=False))
+    far_band = None if far is None else DistanceBand(far, found, coarse.right, coarse.weighted(far=True))
+    return fit_form(fitted_model(rows), near_band, provenance or {}, far=far_band, distance=distance)
 
 
 def _warnings(rows: LabelledFeatures, transfer: tuple[TransferStatistics, ...]) -> Iterator[str]:

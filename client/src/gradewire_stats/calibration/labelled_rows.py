@@ -1,6 +1,5 @@
 """Labelled rows as fits see them: split by question, with features and sources."""
 
-import hashlib
 import re
 import unicodedata
 from collections import Counter
@@ -12,8 +11,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.calibration.stored_fit import FittedFeature
-from gradewire_stats.point_estimates import RIGHT_FROM
+from gradewire_stats.agreement_statistics import RIGHT_FROM
 
 Half = Literal["a", "b"]
 
@@ -39,12 +37,29 @@ def half_of(question: str) -> Half:
 
     The parity of the first byte of BLAKE2b over `question_key` in UTF-8: even is "a".
     """
-    return "b" if hashlib.blake2b(question_key(question).encode("utf-8"), digest_size=8).digest()[0] % 2 else "a"
+    return "b" if blake2b(question_key(question).encode("utf-8"), digest_size=8).digest()[0] % 2 else "a"
 
 
 FOLDS: Final = 8
 LEAST_OF_A_CLASS: Final = 40
 """Right and wrong rows without which nothing is fitted: fewer say nothing about a probability."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedFeature:
+    """A column of what was fitted.
+
+    Attributes:
+        name: As in the metric.
+        monotone: 1: more of it never lowers the probability; -1: never raises it; 0: either.
+        width: Of the ramps at its splits, in its own unit; 0: hard splits.
+        rules_out: Whether from 1 on a rule calls the answer wrong.
+    """
+
+    name: str
+    monotone: int
+    width: float
+    rules_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +175,7 @@ def checked(  # noqa: PLR0913 - what is known of rows, column by column
         if count < LEAST_OF_A_CLASS:
             raise ValueError(f"{count} answers are {kind}; a fit needs {LEAST_OF_A_CLASS} right and as many wrong ones")
     keys = question_keys(questions)
-    folds = fold_of(questions)
+    folds = folds_of_keys(keys)
     for fold in range(FOLDS):
         outside = right[folds != fold]
         if not outside.any() or outside.all():
@@ -168,16 +183,11 @@ def checked(  # noqa: PLR0913 - what is known of rows, column by column
     return LabelledFeatures(features, values, right, keys, sources, shapes)
 
 
-def fold_of(questions: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:
-    """Fold of each row, from 0 to below `count`: questions in the order of a hash, dealt out one by one.
-
-    Not the hash alone: its folds of a few questions could be empty. A row without a question is one of its own.
-    """
-    return folds_of_keys(question_keys(questions), count)
-
-
 def folds_of_keys(keys: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:
-    """As `fold_of`, of rows whose questions have these keys."""
+    """Return the fold of each row, from 0 to below `count`: questions in the order of a hash, dealt out one by one.
+
+    Not the hash alone: its folds of a few questions could be empty.
+    """
     dealt = {
         key: number % count
         for number, key in enumerate(sorted(set(keys), key=lambda key: (blake2b(key.encode()).digest(), key)))

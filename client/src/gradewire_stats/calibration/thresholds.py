@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats.agreement_statistics import RIGHT_FROM, auc, correlations
 from gradewire_stats.calibration.labelled_rows import question_key
-from gradewire_stats.point_estimates import RIGHT_FROM, auc, correlations
 
 Objective = Literal["accuracy", "balanced_accuracy", "f1"]
 WeightObjective = Literal["pearson", "auc"]

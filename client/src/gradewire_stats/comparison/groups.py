@@ -2,13 +2,13 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.intervals import LEAST_QUESTIONS, Difference, Estimate, difference, draws, estimate, joined
+from gradewire_stats.bootstrap import LEAST_QUESTIONS, Difference, Estimate, difference, draws, estimate, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _Ratio:
     questions: NDArray[np.intp]
     above: NDArray[np.float64]
     below: NDArray[np.float64]
-    drawn: list[NDArray[np.float64]]
+    drawn: list[NDArray[np.float64]] = field(default_factory=list)
 
     @property
     def value(self) -> float:
@@ -115,6 +115,10 @@ class _Ratio:
         below = taken @ self.below
         with np.errstate(invalid="ignore", divide="ignore"):
             self.drawn.append(np.where(below > 0, taken @ self.above / below, np.nan))
+
+    def free(self, strata: NDArray[np.intp]) -> int:
+        """As `free_clusters`; these questions stand once each, so that it takes no look at all others."""
+        return len(self.questions) - max(0, len(np.unique(strata[self.questions])) - 1)
 
 
 def compare_groups(  # noqa: PLR0913 - what is compared, and how figures are drawn
@@ -156,11 +160,10 @@ def compare_groups(  # noqa: PLR0913 - what is compared, and how figures are dra
     members = _members(rows)
     means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
     pairs = {metric: _pairs(means[metric], baselines, by_row=by_row) for metric in rows.scores}
-    ratios = [*(ratio for found in means.values() for ratio in found)]
-    ratios += [pair for found in pairs.values() for pair in found if pair is not None]
+    ratios = [ratio for table in (means, pairs) for found in table.values() for ratio in found if ratio is not None]
     count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
     # Of the others no interval is told: of a column of ids that is every group.
-    drawn = [ratio for ratio in ratios if _free(rows, ratio) >= LEAST_QUESTIONS]
+    drawn = [ratio for ratio in ratios if ratio.free(rows.strata) >= LEAST_QUESTIONS]
     for weights in draws(rows.strata, resamples=count if drawn else 0, seed=seed, one_fewer=True):
         for ratio in drawn:
             ratio.take(weights)
@@ -170,10 +173,10 @@ def compare_groups(  # noqa: PLR0913 - what is compared, and how figures are dra
                 name,
                 len(members[number]),
                 int(np.count_nonzero(~np.isnan(scores[members[number]]))),
-                estimate(*_drawn(means[metric][number]), questions=_free(rows, means[metric][number])),
+                estimate(mean.value, joined(mean.drawn), questions=mean.free(rows.strata)),
                 _paired(rows, pairs[metric][number], baselines.get(number)),
             )
-            for number, name in enumerate(rows.names)
+            for number, (name, mean) in enumerate(zip(rows.names, means[metric], strict=True))
         ]
         for metric, scores in rows.scores.items()
     }
@@ -197,8 +200,7 @@ def _mean(rows: GroupedRows, scores: NDArray[np.float64], where: NDArray[np.intp
     scored = where[~np.isnan(scores[where])]
     questions, places = np.unique(rows.questions[scored], return_inverse=True)
     total = np.bincount(places, weights=scores[scored], minlength=len(questions)).astype(np.float64)
-    count = np.bincount(places, minlength=len(questions)).astype(np.float64)
-    return _Ratio(questions, total, count, [])
+    return _Ratio(questions, total, np.bincount(places, minlength=len(questions)).astype(np.float64))
 
 
 def _pairs(means: Sequence[_Ratio], baselines: Mapping[int, int], *, by_row: bool) -> list[_Ratio | None]:
@@ -215,21 +217,11 @@ def _difference(group: _Ratio, baseline: _Ratio, *, by_row: bool) -> _Ratio | No
         return None
     apart = group.above[here] / group.below[here] - baseline.above[there] / baseline.below[there]
     rows = group.below[here] if by_row else np.ones(len(shared))
-    return _Ratio(shared, apart * rows, rows, [])
-
-
-def _drawn(ratio: _Ratio) -> tuple[float, NDArray[np.float64]]:
-    return ratio.value, joined(ratio.drawn)
-
-
-def _free(rows: GroupedRows, ratio: _Ratio) -> int:
-    """As `free_clusters`; these questions stand once each, so that it takes no look at all others."""
-    return len(ratio.questions) - max(0, len(np.unique(rows.strata[ratio.questions])) - 1)
+    return _Ratio(shared, apart * rows, rows)
 
 
 def _paired(rows: GroupedRows, pair: _Ratio | None, baseline: int | None) -> PairedDifference | None:
     if pair is None or baseline is None:
         return None
-    return PairedDifference(
-        rows.names[baseline], len(pair.questions), difference(*_drawn(pair), questions=_free(rows, pair))
-    )
+    mean = difference(pair.value, joined(pair.drawn), questions=pair.free(rows.strata))
+    return PairedDifference(rows.names[baseline], len(pair.questions), mean)

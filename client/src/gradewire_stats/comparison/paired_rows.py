@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
 
 import numpy as np
 
-from gradewire_stats.intervals import question_clusters, strata_of
+from gradewire_stats.bootstrap import question_clusters, strata_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,13 +106,11 @@ class PairedRows:
             tie_margin: Of the metrics as choosers.
             preferred: Of further choosers.
         """
-        scores = {label: _numbers([[one.score for one in pair] for pair in rows]) for label, rows in results.items()}
-        verdicts = {
-            label: _numbers([[one.correct for one in pair] for pair in rows]) for label, rows in results.items()
-        }
+        answers = {label: [one for pair in rows for one in pair] for label, rows in results.items()}
+        scores = {label: _numbers([one.score for one in column]) for label, column in answers.items()}
+        verdicts = {label: _numbers([one.correct for one in column]) for label, column in answers.items()}
         statuses = {
-            label: np.array([[str(one.status) for one in pair] for pair in rows]).reshape(-1, 2)
-            for label, rows in results.items()
+            label: np.array([str(one.status) for one in column]).reshape(-1, 2) for label, column in answers.items()
         }
         clusters = question_clusters(datasets, questions)
         return cls(
@@ -139,7 +137,6 @@ class PairedRows:
         return type(self)(**tables, questions=questions, strata=self.strata[kept])
 
 
-def _numbers(pairs: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
-    # Two columns also where there is no pair.
-    rows = [[math.nan if value is None else float(value) for value in pair] for pair in pairs]
-    return np.array(rows, dtype=np.float64).reshape(-1, 2)
+def _numbers(values: Sequence[float | None]) -> NDArray[np.float64]:
+    """float64[pairs, 2] of the values of both sides in turn."""
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64).reshape(-1, 2)

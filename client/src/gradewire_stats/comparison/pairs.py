@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import numpy as np
 
+from gradewire_stats.agreement_statistics import scipy_stats
+from gradewire_stats.bootstrap import Difference, Estimate, difference
 from gradewire_stats.comparison.groups import RESAMPLES, GroupedRows, GroupStatistics, compare_groups
-from gradewire_stats.intervals import Difference, Estimate, difference
-from gradewire_stats.point_estimates import scipy_stats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 
 _SIDES = [("baseline",), ("candidate",)]
+
+
+class _Sides(TypedDict):
+    baseline: Estimate
+    candidate: Estimate
+    difference: Difference
+
+
 _OUTCOMES = {"wins": 1.0, "ties": 0.0, "losses": -1.0}
 
 
@@ -166,20 +174,12 @@ def _columns(rows: PairedRows) -> GroupedRows:
 
 
 def _metric(rows: PairedRows, found: Mapping[str, list[GroupStatistics]], label: str) -> MetricDifference:
-    baseline, candidate = found[f"mean {label}"]
-    filled = found[f"filled {label}"]
+    scored, filled = found[f"mean {label}"], found[f"filled {label}"]
     return MetricDifference(
         pairs=len(rows),
-        scored=baseline.scored,
-        baseline=baseline.mean,
-        candidate=candidate.mean,
-        difference=_paired(candidate),
-        empty_as_wrong=EmptyAsWrong(
-            scored=filled[0].scored,
-            baseline=filled[0].mean,
-            candidate=filled[1].mean,
-            difference=_paired(filled[1]),
-        ),
+        scored=scored[0].scored,
+        **_sides(scored),
+        empty_as_wrong=EmptyAsWrong(scored=filled[0].scored, **_sides(filled)),
         empty=_counted(rows.empty[label]),
         failed=_counted(rows.failed[label]),
         verdicts=_verdicts(rows.verdicts[label], found[f"right {label}"]),
@@ -196,12 +196,9 @@ def _verdicts(verdicts: NDArray[np.float64], found: list[GroupStatistics]) -> Ve
     if not len(before):
         return None
     only_baseline, only_candidate = int((before & ~after).sum()), int((after & ~before).sum())
-    baseline, candidate = found
     return VerdictDifference(
         pairs=len(before),
-        baseline=baseline.mean,
-        candidate=candidate.mean,
-        difference=_paired(candidate),
+        **_sides(found),
         both=int((before & after).sum()),
         only_baseline=only_baseline,
         only_candidate=only_candidate,
@@ -211,26 +208,27 @@ def _verdicts(verdicts: NDArray[np.float64], found: list[GroupStatistics]) -> Ve
 
 
 def _outcomes(preferred: NDArray[np.float64], found: Mapping[str, list[GroupStatistics]], name: str) -> Outcomes:
-    counts = {outcome: int((preferred == value).sum()) for outcome, value in _OUTCOMES.items()}
-    shares = {outcome: found[f"{outcome} {name}"][1].mean for outcome in _OUTCOMES}
-    decided = sum(counts.values())
+    wins, ties, losses = (int((preferred == value).sum()) for value in _OUTCOMES.values())
+    win_share, tie_share, loss_share = (found[f"{outcome} {name}"][1].mean for outcome in _OUTCOMES)
+    decided = wins + ties + losses
     return Outcomes(
         pairs=decided,
         undecided=len(preferred) - decided,
-        wins=counts["wins"],
-        ties=counts["ties"],
-        losses=counts["losses"],
-        win_share=shares["wins"],
-        tie_share=shares["ties"],
-        loss_share=shares["losses"],
-        p_value=_even_split(counts["losses"], counts["wins"]) if decided else np.nan,
+        wins=wins,
+        ties=ties,
+        losses=losses,
+        win_share=win_share,
+        tie_share=tie_share,
+        loss_share=loss_share,
+        p_value=_even_split(losses, wins) if decided else np.nan,
     )
 
 
-def _paired(figures: GroupStatistics) -> Difference:
-    if figures.paired is not None:
-        return figures.paired.mean
-    return difference(np.nan, np.array([]), questions=0)
+def _sides(found: list[GroupStatistics]) -> _Sides:
+    baseline, candidate = found
+    nothing = difference(np.nan, np.array([]), questions=0)
+    apart = nothing if candidate.paired is None else candidate.paired.mean
+    return {"baseline": baseline.mean, "candidate": candidate.mean, "difference": apart}
 
 
 def _even_split(one: int, other: int) -> float:

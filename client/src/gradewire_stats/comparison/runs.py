@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from gradewire_stats.comparison.groups import RESAMPLES
-from gradewire_stats.comparison.paired_rows import TIE_MARGIN, PairedRows, TieMargin
+from gradewire_stats.comparison.paired_rows import TIE_MARGIN, PairedRows, ScoredAnswer, TieMargin
 from gradewire_stats.comparison.pairs import PairComparison, compare_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from gradewire_stats.comparison.paired_rows import ScoredAnswer
 
 
 class ScoredItem(Protocol):

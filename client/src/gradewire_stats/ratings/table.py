@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.intervals import Estimate, draws, estimate, ratio_draws
+from gradewire_stats.bootstrap import Estimate, draws, estimate, ratio_draws
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
 from gradewire_stats.ratings.strengths import (
     Control,

@@ -1,4 +1,4 @@
-"""One metric on the rows of one part: sums and ranks of its statistics over all draws."""
+"""Sums and ranks of one metric on the rows of one part, and its statistics in all draws."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats import weighted_statistics
+from gradewire_stats import agreement_statistics
+from gradewire_stats.agreement_statistics import RIGHT_FROM, VERDICT_STATISTICS, Statistic, right, scipy_stats
 from gradewire_stats.agreement_table import JudgedRows
-from gradewire_stats.point_estimates import RIGHT_FROM, VERDICT_STATISTICS, Statistic, scipy_stats
-from gradewire_stats.weighted_statistics import correlation, ordered_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +19,7 @@ class Sample:
         scores: float64[rows], finite.
         verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
         labels: float64[rows].
+        verdict_labels: float64[rows], those that verdicts are compared with.
         positive: bool[rows], labelled right; None where labels of the table leave [0, 1].
         clusters: int[rows], question of each row.
         failed: Rows of the part without a score.
@@ -28,6 +28,7 @@ class Sample:
     scores: NDArray[np.float64]
     verdicts: NDArray[np.float64]
     labels: NDArray[np.float64]
+    verdict_labels: NDArray[np.float64]
     positive: NDArray[np.bool_] | None
     clusters: NDArray[np.intp]
     failed: int
@@ -40,19 +41,22 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A table with its questions numbered and its labels read, once for all samples of it.
+    """A table with its questions numbered, once for all samples of it.
 
     Attributes:
         rows: The table.
         clusters: int[rows], question of each row.
         strata: int[questions], data set of each question.
-        positive: bool[rows], labelled right; None where a label leaves [0, 1].
     """
 
     rows: JudgedRows
     clusters: NDArray[np.intp]
     strata: NDArray[np.intp]
-    positive: NDArray[np.bool_] | None
+
+    @property
+    def verdict_labels(self) -> NDArray[np.float64]:
+        """Labels that verdicts are compared with, float64[rows]."""
+        return self.rows.labels if self.rows.verdict_labels is None else self.rows.verdict_labels
 
     def usable(
         self, metric: str, part: NDArray[np.intp], *, paired_with: str | None
@@ -78,11 +82,13 @@ class Columns:
         kept = np.flatnonzero(scored)
         kept = kept[np.argsort(self.rows.scores[metric][part[kept]], kind="stable")]
         taken = part[kept]
+        positive = right(self.verdict_labels)
         return Sample(
             scores=self.rows.scores[metric][taken],
             verdicts=np.where(judged[kept], self.rows.verdicts[metric][taken], np.nan),
             labels=self.rows.labels[taken],
-            positive=None if self.positive is None else self.positive[taken],
+            verdict_labels=self.verdict_labels[taken],
+            positive=None if positive is None else positive[taken],
             clusters=self.clusters[taken],
             failed=len(part) - len(kept),
         )
@@ -118,7 +124,7 @@ def sums_by_question(
         sums |= {"rows": summed(np.ones_like(dx)), "x": summed(dx), "y": summed(dy)}
         sums |= {"xy": summed(dx * dy), "xx": summed(dx * dx), "yy": summed(dy * dy)}
     if "pairwise" in statistics:
-        ordered, pairs = ordered_pairs(sample.scores, sample.labels, sample.clusters, count=count)
+        ordered, pairs = agreement_statistics.ordered_pairs(sample.scores, sample.labels, sample.clusters, count=count)
         sums |= {"ordered": ordered, "pairs": pairs}
     positive, judged = sample.positive, ~np.isnan(sample.verdicts)
     if positive is not None and judged.any() and not OF_VERDICTS.isdisjoint(statistics):
@@ -128,7 +134,7 @@ def sums_by_question(
             "true_positive": summed((said & positive).astype(np.float64)),
             "false_positive": summed((said & ~positive).astype(np.float64)),
             "positive": summed((judged & positive).astype(np.float64)),
-            "human": summed(np.where(judged, sample.labels, 0.0)),
+            "human": summed(np.where(judged, sample.verdict_labels, 0.0)),
         }
     return sums
 
@@ -162,7 +168,9 @@ def additive_values(
     values: dict[Statistic, NDArray[np.float64]] = {}
     with np.errstate(invalid="ignore", divide="ignore"):
         if "pearson" in statistics and "rows" in sums:
-            values["pearson"] = correlation(*(sums[name] for name in ("rows", "x", "y", "xy", "xx", "yy")))
+            values["pearson"] = agreement_statistics.pearson_of_sums(
+                *(sums[name] for name in ("rows", "x", "y", "xy", "xx", "yy"))
+            )
         if "pairwise" in statistics and "pairs" in sums:
             values["pairwise"] = np.where(sums["pairs"] > 0, sums["ordered"] / sums["pairs"], np.nan)
         if "judged" in sums:
@@ -206,8 +214,8 @@ class RankedSample:
 
     def __init__(self, sample: Sample, statistics: Collection[Statistic]) -> None:
         self._sample = sample
-        self._scores = weighted_statistics.Ordering.of(sample.scores)
-        self._labels = weighted_statistics.Ordering.of(sample.labels)
+        self._scores = agreement_statistics.Ordering.of(sample.scores)
+        self._labels = agreement_statistics.Ordering.of(sample.labels)
         self._wanted = [statistic for statistic in RANK_STATISTICS if statistic in statistics]
         if sample.positive is None and "auc" in self._wanted:
             self._wanted.remove("auc")
@@ -236,24 +244,24 @@ class RankedSample:
             return self._of_two_labels(drawn)
         values: dict[Statistic, NDArray[np.float64]] = {}
         if "spearman" in self._wanted:
-            values["spearman"] = weighted_statistics.spearman(drawn, self._scores, self._labels)
+            values["spearman"] = agreement_statistics.spearman(drawn, self._scores, self._labels)
         if "kendall" in self._wanted:
             values["kendall"] = self._kendall(drawn)
         if "auc" in self._wanted and self._sample.positive is not None:
-            values["auc"] = weighted_statistics.two_labels(drawn, self._scores, self._sample.positive)["auc"]
+            values["auc"] = agreement_statistics.two_labels(drawn, self._scores, self._sample.positive)["auc"]
         return values
 
     def _of_two_labels(self, drawn: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
         upper = self._labels.group == len(self._labels.starts) - 1
-        found = weighted_statistics.two_labels(drawn, self._scores, upper)
+        found = agreement_statistics.two_labels(drawn, self._scores, upper)
         if self._sample.positive is not None and not np.array_equal(upper, self._sample.positive):
-            # Two labels on the same side of 0.5: they can be ranked, but there is only one class.
-            found["auc"] = np.full(len(drawn), np.nan)
+            # Two labels on the same side of 0.5 can be ranked, but there is only one class; verdicts have their own.
+            found["auc"] = agreement_statistics.two_labels(drawn, self._scores, self._sample.positive)["auc"]
         return {statistic: values for statistic, values in found.items() if statistic in self._wanted}
 
     def _kendall(self, drawn: NDArray[np.float64]) -> NDArray[np.float64]:
         if len(self._labels.starts) <= MAX_LABEL_LEVELS:
-            return weighted_statistics.kendall(drawn, self._scores, self._labels)
+            return agreement_statistics.kendall(drawn, self._scores, self._labels)
         kendalltau = scipy_stats().kendalltau
         looped = []
         for weights in drawn[: LOOPED_DRAWS - self._looped]:

@@ -3,48 +3,31 @@
 from __future__ import annotations
 
 import random
+import tomllib
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gradewire_proto.v1 import types_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _POOL_ITEMS: Final = 500
 _POOL_SEED: Final = 1
 _SHORT_WORDS: Final = 6
 
 
-def _words(text: str) -> list[str]:
-    return text.split()
-
-
-# Common words, so that answers have as many tokens as real ones to questions about pictures.
-_COLOURS: Final = _words("red blue green yellow black white brown orange purple grey pink golden")
-_LOOKS: Final = _words(
-    "large small old new wooden plastic shiny broken round square tall narrow empty full wet dry dark bright soft "
-    "striped dirty clean heavy thin wide painted"
-)
-_THINGS: Final = _words(
-    "dog cat horse bird table chair bottle bowl plate bench bicycle bus train truck boat umbrella suitcase kite "
-    "surfboard skateboard racket cup fork knife spoon banana apple sandwich cake pizza carrot clock vase book lamp "
-    "mirror window door fence bridge tree flower rock river beach mountain field street sign fountain statue"
-)
-_PLACES: Final = _words("beside behind under above near inside outside across below against around between")
-_ACTIONS: Final = _words("stands lies rests sits leans waits hangs moves turns shines")
-_TEMPLATES: Final = (
-    ("what colour is the {}?", _COLOURS),
-    ("what is next to the {}?", _THINGS),
-    ("how does the {} look?", _LOOKS),
-    ("where is the {}?", _PLACES),
-)
+_TEXTS: Final = tomllib.loads(files(__package__).joinpath("mixes.toml").read_text("utf-8"))
+_WORDS: Final[Mapping[str, list[str]]] = {kind: words.split() for kind, words in _TEXTS["words"].items()}
 # Questions with their references: few, as a test set has, so references are soon in the cache.
 _QUESTIONS: Final = tuple(
-    (template.format(thing), answers[position % len(answers)])
-    for template, answers in _TEMPLATES
-    for position, thing in enumerate(_THINGS)
+    (template.format(thing), _WORDS[kind][position % len(_WORDS[kind])])
+    for template, kind in _TEXTS["questions"].items()
+    for position, thing in enumerate(_WORDS["things"])
 )
+# Kinds of the words of a sentence.
+_SENTENCE: Final = ("colours", "looks", "things", "actions", "places", "the", "looks", "things")
 
 
 class SentItem(NamedTuple):
@@ -92,12 +75,7 @@ class Mix:
         return types_pb2.Item(question=question, references=[reference], prediction=answer)
 
 
-MIXES: Final = {
-    "short": Mix(min_words=3, max_words=6),
-    "verbose": Mix(min_words=40, max_words=60),
-    "repeats": Mix(min_words=3, max_words=6, repeat_share=0.5),
-    "judge": Mix(min_words=3, max_words=6),
-}
+MIXES: Final = {name: Mix(**mix) for name, mix in _TEXTS["mixes"].items()}
 """Mixes by name."""
 
 
@@ -147,8 +125,8 @@ def _content(item: types_pb2.Item) -> bytes:
 
 def _short_answer(source: random.Random, words: int) -> str:
     """Return up to 6 words that begin with a number: of three words there are 600 000 different answers."""
-    colour, look, thing = source.choice(_COLOURS), source.choice(_LOOKS), source.choice(_THINGS)
-    number, other, place = str(source.randint(2, 999)), source.choice(_THINGS), source.choice(_PLACES)
+    colour, look, thing = (source.choice(_WORDS[kind]) for kind in ("colours", "looks", "things"))
+    number, other, place = str(source.randint(2, 999)), source.choice(_WORDS["things"]), source.choice(_WORDS["places"])
     parts = [number, colour, thing] if words <= 3 else [number, look, colour, thing]
     return " ".join([*parts, place, other][:words])
 
@@ -157,8 +135,7 @@ def _verbose_answer(source: random.Random, words: int, reference: str) -> str:
     """Return so many words in sentences, one of them the reference."""
     made: list[str] = []
     while len(made) < words:
-        lists = (_COLOURS, _LOOKS, _THINGS, _ACTIONS, _PLACES, ["the"], _LOOKS, _THINGS)
-        made += ["The", *(source.choice(each) for each in lists)]
+        made += ["The", *(source.choice(_WORDS.get(kind, [kind])) for kind in _SENTENCE)]
         made[-1] += "."
     made = made[:words]
     made[source.randrange(words)] = reference

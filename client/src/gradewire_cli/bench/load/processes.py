@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 from gradewire.errors import GradewireError
-from gradewire_cli.load.calls import LoadCaller, Sender, StepCounts
-from gradewire_cli.load.content import OwnRows
+from gradewire_cli.bench.load.calls import LoadCaller, Objective, Offsets, Sender, StepCounts
+from gradewire_cli.bench.load.content import Mix, OwnRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from gradewire.metrics.choice import MetricChoice
     from gradewire.transport import Endpoint
-    from gradewire_cli.load.calls import Objective, Offsets
-    from gradewire_cli.load.content import Mix
 
 # From the order to the first call: all processes must have it by then.
 _START_AFTER_S: Final = 0.3
@@ -97,13 +95,6 @@ class _Order(NamedTuple):
     offsets: Offsets | None = None
 
 
-class StepRun(NamedTuple):
-    """The counts of all processes, and whether the user interrupted the step."""
-
-    counts: StepCounts
-    stopped: bool
-
-
 class LoadProcesses:
     """Client processes, as a context manager."""
 
@@ -140,12 +131,12 @@ class LoadProcesses:
         for pool in self._pools:
             pool.shutdown(cancel_futures=True)
 
-    def probe(self, duration_s: float) -> StepRun:
+    def probe(self, duration_s: float) -> StepCounts:
         """Run a closed loop in each process."""
         now_s = time.monotonic()
         return self._run([_Order(now_s, now_s + duration_s)] * self._count)
 
-    def open_step(self, offsets: Offsets, in_time_after_s: float) -> StepRun:
+    def open_step(self, offsets: Offsets, in_time_after_s: float) -> StepCounts:
         """Run an open loop, in which the processes take turns.
 
         Args:
@@ -159,7 +150,7 @@ class LoadProcesses:
         parts = (offsets[number :: self._count] for number in range(self._count))
         return self._run([_Order(start_s, start_s + in_time_after_s, part) for part in parts])
 
-    def _run(self, orders: Sequence[_Order]) -> StepRun:
+    def _run(self, orders: Sequence[_Order]) -> StepCounts:
         """Have each process carry out its order; Ctrl-C stops them, and returns their counts so far."""
         runs = [pool.submit(_Worker.carry_out, order) for pool, order in zip(self._pools, orders, strict=True)]
         try:
@@ -173,9 +164,9 @@ class LoadProcesses:
                 counts.add(run.result())
         except BrokenProcessPool as error:
             raise ClientProcessError("a client process ended: its counts are lost") from error
-        stopped = self._stop.is_set()
+        counts.stopped = self._stop.is_set()
         self._stop.clear()
-        return StepRun(counts, stopped)
+        return counts
 
 
 class _Worker:

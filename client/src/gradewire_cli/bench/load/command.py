@@ -13,11 +13,11 @@ import click
 from gradewire import AsyncClient
 from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
-from gradewire_cli.load.calls import Objective
-from gradewire_cli.load.content import MIXES, OwnRows
-from gradewire_cli.load.output import load_notes, step_table, write_document, write_load_manifest, write_page
-from gradewire_cli.load.processes import LoadOptions, LoadProcesses
-from gradewire_cli.load.run import LoadResult, LoadRun, read_usage
+from gradewire_cli.bench.load.calls import Objective
+from gradewire_cli.bench.load.content import MIXES, OwnRows
+from gradewire_cli.bench.load.output import document_of, load_manifest, load_notes, load_page, step_table
+from gradewire_cli.bench.load.processes import LoadOptions, LoadProcesses
+from gradewire_cli.bench.load.run import LoadResult, LoadRun, Step, read_usage
 from gradewire_cli.options.common import OUTPUT_FILE, FiniteRange, option_group
 from gradewire_cli.options.connection import (
     BATCH_DEADLINE_S,
@@ -26,17 +26,23 @@ from gradewire_cli.options.connection import (
     server_of,
     wait_option,
 )
+from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, exit_codes, one_line_errors, redacted
 from gradewire_cli.results.journal import check_outputs
-from gradewire_cli.results.manifest_entries import RunClock, manifest_option, manifest_path_of
-from gradewire_cli.results.tables import show_tables
+from gradewire_cli.results.manifest_entries import (
+    RunClock,
+    forget_manifest,
+    manifest_option,
+    manifest_path_of,
+    save_manifest,
+)
+from gradewire_cli.results.tables import show_tables, write_json
 from gradewire_cli.rows.input_file import ALIAS_HELP, column_options, input_file
 from gradewire_proto.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gradewire_cli.load.run import Step
     from gradewire_proto.v1 import types_pb2
 
 
@@ -248,25 +254,21 @@ def load_command(ctx: click.Context, /, **options: Any) -> None:
     notes = load_notes(result, given)
     table = step_table(result)
     show_tables([table], notes, ())
-    write_document(result, given, lines)
-    write_page(result, given, table, notes)
-    write_load_manifest(result, given, lines, version, clock)
+    outputs = given.outputs
+    forget_manifest(outputs["--manifest"])
+    if outputs["--json"] is not None:
+        write_json(outputs["--json"], document_of(result, given, lines))
+    if outputs["--html"] is not None:
+        write_page(outputs["--html"], [load_page(result, given, table, notes)])
+    if outputs["--manifest"] is not None:
+        save_manifest(outputs["--manifest"], load_manifest(result, given, lines, version, clock))
     if broken is not None:
         with one_line_errors():
             raise broken
     if result.stopped:
         ctx.exit(ExitCode.INTERRUPTED)
-    if _has_failed(result):
+    if result.has_failed:
         ctx.exit(ExitCode.GATE)
-
-
-def _has_failed(result: LoadResult) -> bool:
-    knee = result.knee
-    if knee is None:
-        return any(step.client_limited or step.is_lost for step in result.steps)
-    no_result = knee.rate_per_s is None or knee.client_limited or knee.lost
-    late = any(step.over_knee and step.client_limited for step in result.steps)
-    return no_result or late or any(check.holds is False for check in result.checks)
 
 
 def _show_step(step: Step) -> None:

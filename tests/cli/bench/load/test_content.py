@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from gradewire_cli.load.content import MIXES, Mix, OwnRows, SentItem
+from gradewire_cli.bench.load.content import MIXES, Mix, OwnRows, SentItem
 from gradewire_proto.v1 import types_pb2
 
 

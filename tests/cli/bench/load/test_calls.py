@@ -8,7 +8,7 @@ import pytest
 
 from gradewire.errors import ServerUnreachable
 from gradewire.transport import Endpoint
-from gradewire_cli.load.calls import CONNECTIONS, LoadCaller
+from gradewire_cli.bench.load.calls import CONNECTIONS, LoadCaller
 from gradewire_proto.v1 import models_pb2, models_pb2_grpc
 from gradewire_proto.wire_rules import PROCESS_KEY
 

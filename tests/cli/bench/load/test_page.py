@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from tests.cli.load.samples import counts_of, step_of
+from tests.cli.bench.load.samples import counts_of, step_of
 from tests.cli.pages.pages import Elements
 
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.transport import Endpoint
-from gradewire_cli.load.content import MIXES
-from gradewire_cli.load.output import latency_chart, step_table, write_page
-from gradewire_cli.load.processes import LoadOptions
-from gradewire_cli.load.run import Check, Knee, LoadResult, Step
+from gradewire_cli.bench.load.content import MIXES
+from gradewire_cli.bench.load.output import latency_chart, load_page, step_table
+from gradewire_cli.bench.load.processes import LoadOptions
+from gradewire_cli.bench.load.run import Check, Knee, LoadResult, Step
 from gradewire_cli.pages.charts import Chart, Dot, Label
+from gradewire_cli.pages.page import write_page
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"{{ 7*7 }}\u202e\x00\ud800"
 
@@ -45,9 +46,8 @@ def page_of(found: LoadResult, path: Path, *, address: str = "127.0.0.1:50051", 
         wait_s=1.0,
         seed=0,
         objective=STEPS[0].objective,
-        outputs={"--html": path},
     )
-    write_page(found, given, step_table(found), [note])
+    write_page(path, [load_page(found, given, step_table(found), [note])])
     return path.read_text(encoding="utf-8")
 
 

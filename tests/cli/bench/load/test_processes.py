@@ -10,15 +10,15 @@ from dataclasses import replace
 import grpc
 import psutil
 import pytest
-from tests.cli.load.samples import even_offsets
+from tests.cli.bench.load.samples import even_offsets
 from tests.client.small_server import Fault, SmallServer, run_small_server
 
 from gradewire.errors import ServerUnreachable
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.transport import Endpoint
-from gradewire_cli.load.calls import Objective, percentile_s
-from gradewire_cli.load.content import Mix, OwnRows
-from gradewire_cli.load.processes import ClientProcessError, LoadOptions, LoadProcesses
+from gradewire_cli.bench.load.calls import Objective, percentile_s
+from gradewire_cli.bench.load.content import Mix, OwnRows
+from gradewire_cli.bench.load.processes import ClientProcessError, LoadOptions, LoadProcesses
 from gradewire_proto.v1 import types_pb2
 
 TOKEN = "of-a-tenant"  # noqa: S105 - of a server of this test
@@ -53,9 +53,8 @@ def processes(server: SmallServer) -> Iterator[LoadProcesses]:
 
 def test_what_two_processes_count_is_what_the_server_saw(server: SmallServer, processes: LoadProcesses) -> None:
     server.script.requests.clear()
-    run = processes.open_step(even_offsets(100, 0.6), 30.0)
-    counts = run.counts
-    assert not run.stopped
+    counts = processes.open_step(even_offsets(100, 0.6), 30.0)
+    assert not counts.stopped
     assert counts.due == 60 == len(counts.latency_s) == counts.in_time == len(server.script.requests)
     assert counts.items == counts.sent_items == 120 == sum(len(one.items) for one in server.script.requests)
     assert counts.codes == {"OK": 60}
@@ -75,7 +74,7 @@ def test_rows_of_a_file_are_new_once_over_all_processes_and_steps(server: SmallS
     server.script.requests.clear()
     with LoadProcesses(replace(setup(server.address, batch=1), rows=OwnRows(rows))) as processes:
         assert not server.script.requests, "a row that was sent before is not new any more"
-        first, second = (processes.open_step(even_offsets(100, 0.2), 30.0).counts for _ in range(2))
+        first, second = (processes.open_step(even_offsets(100, 0.2), 30.0) for _ in range(2))
     sent = [item.prediction for one in server.script.requests for item in one.items]
     assert len(set(sent[:20])) == 20
     assert sorted(set(sent)) == sorted(row.prediction for row in rows)
@@ -89,13 +88,13 @@ def test_refusals_failures_and_hints_are_told_apart(server: SmallServer, process
         Fault(grpc.StatusCode.RESOURCE_EXHAUSTED),
         Fault(grpc.StatusCode.INTERNAL, "broken"),
     ]
-    counts = processes.open_step(even_offsets(100, 0.2), 30.0).counts
+    counts = processes.open_step(even_offsets(100, 0.2), 30.0)
     assert counts.codes == {"OK": 17, "RESOURCE_EXHAUSTED": 2, "INTERNAL": 1}
     assert (counts.refused, counts.hinted, counts.failed) == (2, 1, 1)
 
 
 def test_a_closed_loop_gives_a_first_guess(processes: LoadProcesses) -> None:
-    counts = processes.probe(0.2).counts
+    counts = processes.probe(0.2)
     assert counts.due == len(counts.latency_s) > 0
 
 
@@ -105,7 +104,7 @@ def test_a_stall_of_a_real_server_is_seen_by_the_calls_that_it_keeps_waiting(
     stall_s, rate = 0.6, 100
     threading.Timer(0.8, server.script.hold.clear).start()
     threading.Timer(0.8 + stall_s, server.script.hold.set).start()
-    latency = processes.open_step(even_offsets(rate, 1.6), 30.0).counts.latency_s
+    latency = processes.open_step(even_offsets(rate, 1.6), 30.0).latency_s
     assert len(latency) == 160
     # The calls of the stall's first 0.4 s wait for 0.2 s at least: a quarter of all. Half of that is asked for, since
     # timers are late on a busy machine; a closed loop would have one such call for each that is open.
@@ -115,12 +114,12 @@ def test_a_stall_of_a_real_server_is_seen_by_the_calls_that_it_keeps_waiting(
 def test_ctrl_c_keeps_what_was_counted(processes: LoadProcesses) -> None:
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     began_s = time.monotonic()
-    run = processes.open_step(even_offsets(50, 60.0), 90.0)
-    assert run.stopped
+    counts = processes.open_step(even_offsets(50, 60.0), 90.0)
+    assert counts.stopped
     assert time.monotonic() - began_s < 30
-    assert 0 < len(run.counts.latency_s) <= run.counts.due < 3000
+    assert 0 < len(counts.latency_s) <= counts.due < 3000
     # The processes are there for the next step.
-    assert processes.open_step(even_offsets(50, 0.1), 30.0).counts.due == 5
+    assert processes.open_step(even_offsets(50, 0.1), 30.0).due == 5
 
 
 def test_a_process_that_dies_is_an_error_and_no_hanging_run(server: SmallServer) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.cli.load.samples import OBJECTIVE, counts_of, step_of, usage
+from tests.cli.bench.load.samples import OBJECTIVE, counts_of, step_of, usage
 
 from gradewire.errors import InvalidRequest
-from gradewire_cli.load.calls import HANGING, StepCounts
-from gradewire_cli.load.run import Outcome, ServerUsage, overload_checks, read_usage
+from gradewire_cli.bench.load.calls import HANGING, StepCounts
+from gradewire_cli.bench.load.run import Outcome, ServerUsage, overload_checks, read_usage
 
 OK = "HTTP/1.1 200 OK\r\n\r\n"
 PAGE = """# HELP gradewire_serving 1 while health says SERVING
@@ -88,7 +88,8 @@ def test_a_late_client_makes_a_step_void_and_an_interrupted_one_is_none() -> Non
     for _ in range(20):
         counts.lag_s.append(2 * OBJECTIVE.max_lag_s)
     assert step_of(counts).outcome is Outcome.VOID
-    assert step_of(counts, stopped=True).outcome is Outcome.STOPPED
+    counts.stopped = True
+    assert step_of(counts).outcome is Outcome.STOPPED
 
 
 def test_what_the_server_spent_is_divided_by_what_it_scored() -> None:

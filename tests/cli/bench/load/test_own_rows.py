@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import Command, write_rows
 from tests.client.small_server import SmallServer
 
-from gradewire_cli.load.calls import poisson
+from gradewire_cli.bench.load.calls import poisson
 
 CALLS = len(poisson(50, 0.6, seed=4))
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from gradewire_cli.load.calls import CONNECTIONS
-from gradewire_cli.load.run import PERCENTILES, Outcome
-from gradewire_cli.pages import page
-from gradewire_cli.pages.charts import BOTTOM, LEFT, RIGHT, TOP, Axis, Chart, Dot, Label, Path, axes, line, upward
-from gradewire_cli.pages.page import Charts, Heading, Page, Paragraph, Section, ShownTable, today
+from gradewire_cli.bench.load.calls import CONNECTIONS, StepCounts
+from gradewire_cli.bench.load.run import PERCENTILES, Knee, LoadResult, Outcome, Step
+from gradewire_cli.pages.charts import BOTTOM, LEFT, RIGHT, TOP, Axis, Chart, Dot, Label, Mark, Path, axes, line, upward
+from gradewire_cli.pages.page import Block, Charts, Heading, Page, Paragraph, Section, ShownTable, today
 from gradewire_cli.pages.texts import ShownText, cut
 from gradewire_cli.problems import redacted
 from gradewire_cli.results.manifest import RunCounts, RunManifest
-from gradewire_cli.results.manifest_entries import digests_of, forget_manifest, metric_fields, save_manifest, versions
-from gradewire_cli.results.tables import Table, Value, count, write_json
+from gradewire_cli.results.manifest_entries import digests_of, metric_fields, versions
+from gradewire_cli.results.tables import Table, Value, count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradewire_cli.load.processes import LoadOptions
-    from gradewire_cli.load.run import Knee, LoadResult, Step
-    from gradewire_cli.pages.charts import Mark
-    from gradewire_cli.pages.page import Block
+    from gradewire_cli.bench.load.processes import LoadOptions
     from gradewire_cli.results.manifest_entries import RunClock
 
 _VERDICTS: Final = {
@@ -88,12 +83,10 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     return notes
 
 
-def write_document(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]) -> None:
-    """Write all figures as JSON, if an option names a file; seconds if no unit is named."""
-    knee, step, path = result.knee, result.knee_step, given.outputs["--json"]
-    if path is None:
-        return
-    document = {
+def document_of(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]) -> dict[str, Any]:
+    """Return all figures for JSON; seconds if no unit is named."""
+    knee, step = result.knee, result.knee_step
+    return {
         "partial": result.is_partial,
         "error": result.error or None,
         "server": given.endpoint.address,
@@ -114,18 +107,10 @@ def write_document(result: LoadResult, given: LoadOptions, lines: Mapping[str, s
         "checks": result.checks,
         "steps": [each.document() for each in result.steps],
     }
-    write_json(path, document)
 
 
-def write_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequence[str]) -> None:
-    """Write the HTML page, if an option names a file: notes, checks, a plot and the table. It loads nothing.
-
-    Raises:
-        InputError: It cannot be written, or jinja2 is not installed.
-    """
-    path = given.outputs["--html"]
-    if path is None:
-        return
+def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequence[str]) -> Page:
+    """Return the HTML page: notes, checks, a plot and the table. It loads nothing."""
     source = ShownText(cut(given.endpoint.address, _NOTE_CHARACTERS))
     found: list[Block] = [
         Paragraph((ShownText(cut(note, _NOTE_CHARACTERS)),)) for note in notes if not note.startswith(_PROMISE)
@@ -134,7 +119,7 @@ def write_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequ
         found.append(Heading(("At twice the knee",)))
         found += [Paragraph((cut(str(check), _NOTE_CHARACTERS),), _CHECKS[check.holds]) for check in result.checks]
     chart = latency_chart(result)
-    shown = Page(
+    return Page(
         title=f"Load on {source.before}",
         heading=("Load on ", source),
         lead=(f"{today()}: {len(result.steps)} steps",),
@@ -148,7 +133,6 @@ def write_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequ
             Section(id="steps", title=("Steps",), blocks=[ShownTable("t-steps", table)]),
         ],
     )
-    page.write_page(path, [shown])
 
 
 def latency_chart(result: LoadResult) -> Chart | None:
@@ -189,17 +173,14 @@ def latency_chart(result: LoadResult) -> Chart | None:
     return Chart(title="Latency by offered rate", summary=summary, caption=summary, marks=marks, key=key)
 
 
-def write_load_manifest(
+def load_manifest(
     result: LoadResult, given: LoadOptions, lines: Mapping[str, str], server_version: str, clock: RunClock
-) -> None:
-    """Write the manifest, if there is an output that it belongs to; raise InputError if it cannot be written."""
-    path = given.outputs["--manifest"]
-    if path is None:
-        return
-    forget_manifest(path)
-    statuses = sum((step.counts.statuses for step in result.steps), Counter[str]())
-    codes = sum((step.counts.codes for step in result.steps), Counter[str]())
-    manifest = RunManifest(
+) -> RunManifest:
+    """Return what the run was made with, and what came of it."""
+    total = StepCounts()
+    for step in result.steps:
+        total.add(step.counts)
+    return RunManifest(
         command="bench load",
         versions=versions(server_version),
         place=given.endpoint.address,
@@ -207,10 +188,10 @@ def write_load_manifest(
         inputs=digests_of(given.files),
         parameters=given.parameters,
         counts=RunCounts(
-            rows=sum(step.counts.sent_items for step in result.steps),
-            failed=sum(step.counts.failed * step.batch for step in result.steps),
-            unscored=sum((step.counts.failed + step.counts.refused) * step.batch for step in result.steps),
-            statuses={", ".join(lines): dict(statuses)},
+            rows=total.sent_items,
+            failed=total.failed * given.batch,
+            unscored=(total.failed + total.refused) * given.batch,
+            statuses={", ".join(lines): dict(total.statuses)},
         ),
         times=clock.times(),
         machine=clock.machine(),
@@ -218,11 +199,10 @@ def write_load_manifest(
             "partial": result.is_partial,
             "error": result.error or None,
             "knee_calls_per_s": None if result.knee is None else result.knee.rate_per_s,
-            "calls_by_code": dict(codes),
+            "calls_by_code": dict(total.codes),
             "checks": [str(check) for check in result.checks],
         },
     )
-    save_manifest(path, manifest)
 
 
 def _missing_rows(result: LoadResult, given: LoadOptions) -> int:

@@ -7,8 +7,8 @@ import pytest
 from tests.cli.conftest import Command, write_rows
 from tests.client.small_server import SmallServer
 
-from gradewire_cli.load.calls import poisson
-from gradewire_cli.load.content import MIXES
+from gradewire_cli.bench.load.calls import poisson
+from gradewire_cli.bench.load.content import MIXES
 from gradewire_cli.results.manifest import read_manifest
 
 CALLS = len(poisson(50, 0.6, seed=4))

@@ -6,10 +6,10 @@ import asyncio
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, cycle, zip_longest
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import grpc
 import grpc.aio
@@ -24,7 +24,7 @@ from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, PUSHBACK_
 
 if TYPE_CHECKING:
     from gradewire.transport import Endpoint
-    from gradewire_cli.load.content import SentItem
+    from gradewire_cli.bench.load.content import SentItem
 
 
 OK: Final = "OK"
@@ -43,10 +43,6 @@ def percentile_s(latencies_s: array[float], percentile: float) -> float:
     # By hand, since numpy's own takes the next rank where the product is not exact, as of 99.9 % of 1000.
     rank = max(1, math.ceil(percentile / 100 * len(latencies_s) - 1e-9))
     return float(np.sort(latencies_s)[rank - 1])
-
-
-def _no_latencies() -> array[float]:
-    return array("d")
 
 
 class CallResult(NamedTuple):
@@ -110,6 +106,7 @@ class StepCounts:
         repeated: Items that had been sent before.
         latency_s: Latencies of calls whose results were all OK, from when they were due.
         lag_s: Delays of all calls between when they were due and when they left.
+        stopped: Whether the user interrupted the step.
     """
 
     due: int = 0
@@ -120,8 +117,9 @@ class StepCounts:
     in_time: int = 0
     hinted: int = 0
     repeated: int = 0
-    latency_s: array[float] = field(default_factory=_no_latencies)
-    lag_s: array[float] = field(default_factory=_no_latencies)
+    latency_s: array[float] = field(default_factory=lambda: array("d"))
+    lag_s: array[float] = field(default_factory=lambda: array("d"))
+    stopped: bool = False
 
     @property
     def refused(self) -> int:
@@ -257,7 +255,7 @@ class LoadCaller:
 
 Offsets = NDArray[np.float64]
 """float64[calls]: when each is due, ascending, seconds after the start."""
-Send = Callable[[float], Awaitable[None]]
+Send = Callable[[float], Coroutine[Any, Any, None]]
 
 
 def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
@@ -286,11 +284,7 @@ async def open_loop(due_s: Iterable[float], send: Send) -> None:
         for due in due_s:
             # Sleep even when late: answers must be read in between, or all later calls would be late too.
             await asyncio.sleep(max(0.0, due - loop.time()))
-            calls.create_task(_started(send, due))
-
-
-async def _started(send: Send, due: float) -> None:
-    await send(due)
+            calls.create_task(send(due))
 
 
 @dataclass(slots=True)
@@ -341,5 +335,4 @@ class Sender:
             counts.codes[STOPPED] += 1
             raise
         now_s = clock()
-        in_time = now_s <= self.in_time_until_s
-        counts.count(result, items=len(items), latency_s=now_s - due_s, in_time=in_time)
+        counts.count(result, items=len(items), latency_s=now_s - due_s, in_time=now_s <= self.in_time_until_s)

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from gradewire_cli.load.calls import CallResult, Objective, Offsets, StepCounts
-from gradewire_cli.load.run import ServerUsage, Step
+from gradewire_cli.bench.load.calls import CallResult, Objective, Offsets, StepCounts
+from gradewire_cli.bench.load.run import ServerUsage, Step
 
 OBJECTIVE = Objective(p99_s=0.25, max_lag_s=0.025)
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from gradewire.errors import InvalidRequest
-from gradewire_cli.load.calls import HANGING, OK, REFUSED, UNAVAILABLE, percentile_s, poisson
+from gradewire_cli.bench.load.calls import HANGING, OK, REFUSED, UNAVAILABLE, percentile_s, poisson
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gradewire_cli.load.calls import Objective, StepCounts
-    from gradewire_cli.load.processes import LoadOptions, LoadProcesses
+    from gradewire_cli.bench.load.calls import Objective, StepCounts
+    from gradewire_cli.bench.load.processes import LoadOptions, LoadProcesses
 
 
 _TIMEOUT_S: Final = 10.0
@@ -94,7 +94,6 @@ class Step:
         after: The server after the step's last call.
         load: Runnable processes of this machine in the last minute, at the step's end.
         over_knee: Whether it is the step at twice the knee.
-        stopped: Whether the user interrupted it.
     """
 
     rate_per_s: float
@@ -106,7 +105,6 @@ class Step:
     after: ServerUsage | None = None
     load: float = math.nan
     over_knee: bool = False
-    stopped: bool = False
 
     def share(self, calls: int) -> float:
         """Return the share of all calls that were due; NaN without any."""
@@ -134,7 +132,7 @@ class Step:
     @property
     def outcome(self) -> Outcome:
         """The result, by the objective."""
-        if self.stopped:
+        if self.counts.stopped:
             return Outcome.STOPPED
         if self.is_lost:
             return Outcome.LOST
@@ -273,6 +271,11 @@ class Knee:
     lost: bool = False
     stopped: bool = False
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the server, and nothing else, bounds the rate."""
+        return self.rate_per_s is not None and not (self.stopped or self.lost or self.client_limited)
+
 
 def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_per_s: float = math.inf) -> Knee:
     """Raise the rate by halves until it misses, then bisect (in the logarithm) until both ends are within 10 %.
@@ -340,6 +343,14 @@ class LoadResult:
         return self.stopped or bool(self.error)
 
     @property
+    def has_failed(self) -> bool:
+        """Whether there is no result, or a promise was broken."""
+        if self.knee is None:
+            return any(step.client_limited or step.is_lost for step in self.steps)
+        late = any(step.over_knee and step.client_limited for step in self.steps)
+        return not self.knee.is_known or late or any(check.holds is False for check in self.checks)
+
+    @property
     def knee_step(self) -> Step | None:
         """The last step at the knee that held."""
         rate = None if self.knee is None else self.knee.rate_per_s
@@ -374,8 +385,7 @@ class LoadRun:
         )
         knee = result.knee_step
         # Twice the client's own limit is not twice of what the server keeps up with.
-        ended = result.knee.stopped or result.knee.lost or result.knee.client_limited
-        if knee is not None and not ended:
+        if knee is not None and result.knee.is_known:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
 
@@ -388,31 +398,31 @@ class LoadRun:
             objective = replace(objective, p99_s=2 * objective.p99_s, max_lag_s=2 * objective.max_lag_s)
         before = self._usage()
         offsets = poisson(rate_per_s, duration_s, options.seed + len(result.steps))
-        run = self.processes.open_step(offsets, duration_s + objective.p99_s)
+        counts = self._counted(self.processes.open_step(offsets, duration_s + objective.p99_s))
         step = Step(
             rate_per_s=rate_per_s,
             duration_s=duration_s,
-            counts=run.counts,
+            counts=counts,
             objective=objective,
             batch=options.batch,
             before=before,
             after=self._usage(),
             load=os.getloadavg()[0],
             over_knee=over_knee,
-            stopped=run.stopped,
         )
         result.steps.append(step)
-        result.sent_items += run.counts.sent_items
-        result.stopped |= run.stopped
         self.on_step(step)
         return step
 
+    def _counted(self, counts: StepCounts) -> StepCounts:
+        self.result.stopped |= counts.stopped
+        self.result.sent_items += counts.sent_items
+        return counts
+
     def _probe(self) -> float:
         """Return the first rate: a share of what a closed loop gets done."""
-        run = self.processes.probe(_PROBE_S)
-        self.result.stopped |= run.stopped
-        self.result.sent_items += run.counts.sent_items
-        return _START_SHARE * max(1, len(run.counts.latency_s)) / _PROBE_S
+        counts = self._counted(self.processes.probe(_PROBE_S))
+        return _START_SHARE * max(1, len(counts.latency_s)) / _PROBE_S
 
     def _usage(self) -> ServerUsage | None:
         """Return the server's usage; None without a page, or if the server is gone or too busy to send it."""

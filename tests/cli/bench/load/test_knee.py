@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
-from gradewire_cli.load.run import Outcome, find_knee
+from gradewire_cli.bench.load.run import Outcome, find_knee
 
 
 def server(capacity: float, client: float = float("inf")) -> tuple[Callable[[float], Outcome], list[float]]:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import grpc
 import pytest
+from tests.cli.bench.load.conftest import going, metrics_page
 from tests.cli.conftest import Command
-from tests.cli.load.conftest import going, metrics_page
 from tests.client.small_server import Fault, SmallServer, run_small_server
 
-from gradewire_cli.load.calls import poisson
+from gradewire_cli.bench.load.calls import poisson
 from gradewire_cli.results.manifest import read_manifest
 
 # Calls of the first step of 0.3 s at 40 calls a second.

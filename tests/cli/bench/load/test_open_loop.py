@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from tests.cli.load.samples import even_offsets
-from tests.cli.load.virtual_time import run_virtually
+from tests.cli.bench.load.samples import even_offsets
+from tests.cli.bench.load.virtual_time import run_virtually
 from tests.support.examples import example_count
 
-from gradewire_cli.load.calls import STOPPED, CallResult, Sender, StepCounts, open_loop, percentile_s, poisson
-from gradewire_cli.load.content import MIXES
+from gradewire_cli.bench.load.calls import STOPPED, CallResult, Sender, StepCounts, open_loop, percentile_s, poisson
+from gradewire_cli.bench.load.content import MIXES
 from gradewire_proto.v1 import types_pb2
 
 SERVICE_S, INTERVAL_S, CALLS = 0.002, 0.010, 1000

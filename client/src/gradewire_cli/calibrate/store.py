@@ -1,0 +1,104 @@
+"""The models that fits are stored with: what is built, what was fitted for it, and how that is taken away again."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.metrics.base import Metric, wire_parameters
+from gradewire.metrics.choice import parse_metric_line
+from gradewire_cli.lazy_commands import server_module
+from gradewire_cli.problems import InputError, one_line_errors
+from gradewire_cli.results.tables import write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from gradewire_cli.calibrate.rows import LabelledScores
+
+# What a calibration says beside the parameters that it holds for, or that is no part of a score.
+_NOT_PARAMETERS = frozenset({"model", "threshold", "sentence_weight"})
+
+
+def today() -> str:
+    """Return the date of a fit."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def built_model(models_dir: Path | None, named: str) -> tuple[str, str, Sequence[str]]:
+    """Return name and whole digest of a built model, of which a line has twelve digits, and what was fitted for it."""
+    name, _, digest = named.partition("@")
+    if not name:
+        return "", "", ()
+    with one_line_errors():
+        found, fitted = server_module("gradewire_cli.server_fits").fitted_for(models_dir, name)
+    if not found.startswith(f"{name}@{digest}"):
+        raise InputError(f"the scores are of {name}@{digest}, {found[: len(name) + 13]} is built here: score again")
+    return name, found.partition("@")[2], fitted
+
+
+def line_parameters(metric: Metric) -> tuple[tuple[str, str], ...]:
+    """Return what scores of a line must have for its calibration to hold: names and values as the line writes them."""
+    values = {name: getattr(metric, name) for name in wire_parameters(metric.name) if name not in _NOT_PARAMETERS}
+    return tuple(
+        (name, str(value).lower() if isinstance(value, bool) else str(value))
+        for name, value in values.items()
+        if value is not None
+    )
+
+
+def store_fit(
+    options: Mapping[str, Any],
+    source: str,
+    rows: LabelledScores,
+    fitted: Mapping[str, Any],
+    form: Mapping[str, Any] | None = None,
+) -> None:
+    """Write and store what was fitted.
+
+    Args:
+        options: Of the command.
+        source: The file of the rows, for people.
+        rows: Those that were fitted on.
+        fitted: What the stored calibration says.
+        form: That of a fit, where it has one.
+    """
+    scored = parse_metric_line(rows.line)
+    name, _, digest = str(getattr(scored, "model", "")).partition("@")
+    half = f"half {options['half']} of the questions of " if options["half"] else ""
+    values = {
+        "metric": scored.name,
+        "metric_version": scored.version or 1,
+        "rows": len(rows.scores),
+        "rows_sha256": rows.sha256,
+        "date": today(),
+        **fitted,
+    }
+    values["fitted_on"] = f"{values['rows']} rows, {half}{source}"
+    if options["json_path"] is not None:
+        write_json(options["json_path"], form or {**values, "parameters": dict(fitted["parameters"])})
+    if options["dry_run"]:
+        click.echo(f"nothing was stored (--dry-run); it would be for {name}@{digest}")
+        return
+    stored = values if form is None else {**values, "fit": json.dumps(form)}
+    with one_line_errors():
+        where = server_module("gradewire_cli.server_fits").store_fitted(options["models_dir"], name, digest, stored)
+    click.echo(f"stored with {name}: {where}")
+    click.echo("servers that run read it when they load the model again; results name it in their line", err=True)
+
+
+def show_or_undo(options: Mapping[str, Any], metric: str) -> None:
+    """Print what is stored with a model; with --undo remove it first, of one metric or "" for all."""
+    fits, model = server_module("gradewire_cli.server_fits"), (options["model"] or "").partition("@")[0]
+    with one_line_errors():
+        if options["undo"]:
+            gone = fits.forget_fitted(options["models_dir"], model, metric)
+            click.echo("\n".join(f"taken away: {line}" for line in gone) or "nothing of a user's was stored")
+        name, lines = fits.fitted_for(options["models_dir"], model)
+    click.echo(name)
+    for line in lines or ["nothing was fitted for it"]:
+        click.echo(f"  {line}")

@@ -1,0 +1,227 @@
+"""The stored form of a fit of metric `correctness`, written from fitted trees and the rows that were held out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import ceil, floor
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.agreement_statistics import RIGHT_FROM
+from gradewire_stats.calibration.labelled_rows import FittedFeature
+
+FORMAT: Final = 1
+_ROUNDING: Final = 1e-9
+_ALWAYS_LEFT: Final = float(np.finfo(np.float64).max)
+_MAX_RANKS: Final = 512
+_FIRST_RANKS: Final = 128
+_DIGITS: Final = 1e6
+
+KEPT_ROWS: Final = 384
+"""Rows that stand for all of them in a fit, the same number of each source."""
+NEAREST: Final = 4
+_LEAST_SPREAD: Final = 0.25
+_DISTANCE_DIGITS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """A map from log-odds to probability, linear between its points and constant outside.
+
+    Attributes:
+        log_odds: float64[points], strictly ascending.
+        probability: float64[points], 0 to 1, never falling.
+    """
+
+    log_odds: NDArray[np.float64]
+    probability: NDArray[np.float64]
+
+    def __call__(self, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities of float64[rows]."""
+        return np.interp(log_odds, self.log_odds, self.probability)
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceBand:
+    """What log-odds mean for items of one kind: near to the fitted rows, or far from them.
+
+    The band rests on probabilities, after the map, of rows that what gave them has not seen.
+
+    Attributes:
+        points: From log-odds to probability.
+        probabilities: float64[rows].
+        right: bool[rows], whether people call the answer right; both kinds.
+        weights: float64[rows], 0 or more.
+    """
+
+    points: Points
+    probabilities: NDArray[np.float64]
+    right: NDArray[np.bool_]
+    weights: NDArray[np.float64]
+
+
+def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weight: float = 1.0) -> dict[str, Any]:
+    """The trees of fitted models, whose log-odds are averaged.
+
+    Args:
+        models: HistGradientBoostingClassifier of scikit-learn, for two classes, without categorical features.
+        features: Their columns.
+        weight: What the average is multiplied by.
+
+    Returns:
+        The keys `features`, `base` and `trees` of the form: enough for `log_odds`.
+
+    Raises:
+        ValueError: A model has more than two classes, categorical features, or other columns.
+    """
+    share = weight / len(models)
+    base = 0.0
+    trees: dict[str, list[Any]] = {
+        name: [] for name in ("roots", "feature", "threshold", "missing_left", "left", "right", "value")
+    }
+    for model in models:
+        if len(model.classes_) != 2 or model.n_features_in_ != len(features):
+            raise ValueError(f"a model must have two classes and {len(features)} columns")
+        # scikit-learn has no public way to read the trees; tests compare what is read with its own predictions.
+        base += share * float(np.ravel(model._baseline_prediction)[0])  # noqa: SLF001 - see above
+        for (predictor,) in model._predictors:  # noqa: SLF001 - see above
+            _append(trees, predictor.nodes, share)
+    return {
+        "features": [
+            {"name": feature.name, "monotone": feature.monotone, "width": feature.width}
+            | ({"rules_out": True} if feature.rules_out else {})
+            for feature in features
+        ],
+        "base": base,
+        "trees": trees,
+    }
+
+
+def fit_form(
+    model: Mapping[str, Any],
+    near: DistanceBand,
+    provenance: Mapping[str, Any],
+    *,
+    far: DistanceBand | None = None,
+    distance: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A whole fit, ready to be stored as JSON.
+
+    Args:
+        model: Of `tree_form`, with or without `linear`.
+        near: For items near the fitted rows.
+        provenance: `metric_version`, `model`, `model_digest`, and whatever else tells where the fit comes from.
+        far: For items far from them; None: there the probability is as near them, and no verdict is trusted.
+        distance: How far an item is from the fitted rows: `shape`, the names of the numbers that say what kind of item
+            it is, what `neighbourhood` gives, and the distances `near` and `far`; between the two an item is both, in
+            shares. None: all items are near.
+
+    Raises:
+        ValueError: No right or no wrong row was held out.
+    """
+    form = {"format": FORMAT, **provenance, **model, **_distance_band(near)}
+    if distance is not None:
+        form["distance"] = dict(distance)
+        if far is not None:
+            form["far"] = _distance_band(far)
+    return form
+
+
+def _distance_band(held: DistanceBand) -> dict[str, Any]:
+    if held.right.all() or not held.right.any():
+        raise ValueError("the rows are of one class only: a fit needs right answers and wrong ones")
+    mistaken = (held.probabilities >= RIGHT_FROM) != held.right
+    certainty = np.maximum(held.probabilities, 1 - held.probabilities)
+    conformal = {
+        # Rounded to the side on which fewer verdicts are trusted.
+        "right": _ranks(held.probabilities[held.right], held.weights[held.right], down=True),
+        "wrong": _ranks(held.probabilities[~held.right], held.weights[~held.right], down=False),
+    }
+    if mistaken.any():
+        conformal["mistaken"] = _ranks(certainty[mistaken], held.weights[mistaken], down=False, whole=True)
+    return {
+        "map": {"log_odds": held.points.log_odds.tolist(), "probability": held.points.probability.tolist()},
+        "conformal": conformal,
+    }
+
+
+def _append(trees: dict[str, list[Any]], nodes: NDArray[Any], share: float) -> None:
+    """Adds the nodes of one tree, a child always behind its parent."""
+    if nodes["is_categorical"].any():
+        raise ValueError("a model has categorical features, which the form does not have")
+    order, found = [0], 0
+    while found < len(order):
+        node = nodes[order[found]]
+        if not node["is_leaf"]:
+            order += [int(node["left"]), int(node["right"])]
+        found += 1
+    start = len(trees["feature"])
+    place = {node: start + position for position, node in enumerate(order)}
+    trees["roots"].append(start)
+    for node in (nodes[position] for position in order):
+        leaf = bool(node["is_leaf"])
+        threshold = min(float(node["num_threshold"]), _ALWAYS_LEFT)  # infinity asks only whether the feature is there
+        trees["feature"].append(-1 if leaf else int(node["feature_idx"]))
+        trees["threshold"].append(0.0 if leaf else threshold)
+        trees["missing_left"].append(bool(node["missing_go_to_left"]) and not leaf)
+        trees["left"].append(-1 if leaf else place[int(node["left"])])
+        trees["right"].append(-1 if leaf else place[int(node["right"])])
+        trees["value"].append(_short(share * float(node["value"])) if leaf else 0.0)
+
+
+def _short(value: float) -> float:
+    # Half the size of the file; the order of values is kept, so nothing that was monotone ceases to be.
+    return float(f"{value:.9g}")
+
+
+def _ranks(
+    values: NDArray[np.float64], weights: NDArray[np.float64], *, down: bool, whole: bool = False
+) -> dict[str, Any]:
+    """Order statistics of weighted rows, from the lowest up (`down`) or from the highest down, as of fewer equal ones.
+
+    The first are kept one by one, then fewer of them, up to the middle, since confidences begin at one half; or all
+    through (`whole`).
+    """
+    count = max(1, round(float(weights.sum() ** 2 / (weights**2).sum())))
+    last = count if whole else count // 2 + 1
+    spread = np.unique(np.linspace(_FIRST_RANKS, last, _MAX_RANKS - _FIRST_RANKS).round().astype(int))
+    ranks = [
+        *range(1, min(_FIRST_RANKS, last + 1)),
+        *(rank for rank in spread.tolist() if _FIRST_RANKS <= rank <= last),
+    ]
+    order = np.argsort(values if down else -values, kind="stable")
+    passed = np.cumsum(weights[order]) / weights.sum()
+    places = np.searchsorted(passed, np.array(ranks) / count - _ROUNDING).clip(0, len(values) - 1)
+    edge = floor if down else ceil
+    rounded = [min(1.0, max(0.0, edge(value * _DIGITS) / _DIGITS)) for value in values[order][places].tolist()]
+    return {"count": count, "ranks": ranks, "values": rounded}
+
+
+def scales(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """float64[numbers], how far each of float64[rows, numbers] spreads; not below 0.25."""
+    found: NDArray[np.float64] = np.maximum(shapes.std(axis=0), _LEAST_SPREAD).round(_DISTANCE_DIGITS)
+    return found
+
+
+def neighbourhood(
+    shapes: NDArray[np.float64], scale: NDArray[np.float64], keys: Sequence[str], sources: Sequence[str]
+) -> dict[str, Any]:
+    """What of the rows a fit keeps to tell how unlike another item is.
+
+    Args:
+        shapes: float64[rows, numbers], finite.
+        scale: float64[numbers], of `scales`: the units of distances.
+        keys: Of the rows' questions: rows are drawn in the order of their hashes.
+        sources: Of the rows; of each the same number is drawn, as far as it has them.
+
+    Returns:
+        `scale`, one for each number, `rows`, in units of it, and `nearest`.
+    """
+    order = sorted(range(len(keys)), key=lambda row: (blake2b(f"{keys[row]}\0{row}".encode()).digest(), row))
+    named = sorted(set(sources))
+    each = max(1, KEPT_ROWS // len(named))
+    drawn = [row for source in named for row in [row for row in order if sources[row] == source][:each]]
+    rows = (shapes[drawn] / scale).round(_DISTANCE_DIGITS)
+    return {"scale": scale.tolist(), "rows": rows.tolist(), "nearest": min(NEAREST, len(drawn))}

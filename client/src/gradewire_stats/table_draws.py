@@ -1,0 +1,294 @@
+"""All metrics, parts and comparisons of a table on the same draws of its questions."""
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats.agreement_statistics import (
+    ALL_STATISTICS,
+    VERDICT_STATISTICS,
+    Statistic,
+    auc,
+    correlations,
+    one_blas_thread,
+)
+from gradewire_stats.agreement_table import Comparison, JudgedRows, Part
+from gradewire_stats.bootstrap import (
+    CellsMean,
+    Estimate,
+    check_lengths,
+    difference,
+    draws,
+    estimate,
+    free_clusters,
+    joined,
+    question_clusters,
+    strata_of,
+)
+from gradewire_stats.cell_statistics import (
+    ADDITIVE_STATISTICS,
+    OF_VERDICTS,
+    RANK_DRAWS,
+    RANK_STATISTICS,
+    Columns,
+    RankedSample,
+    Sample,
+    additive_values,
+    scale_of,
+    sums_by_question,
+)
+
+
+@dataclass(slots=True, eq=False)
+class CellDraws:
+    """One metric on the rows of a part that it scored: its point values, and its values in all draws.
+
+    Attributes:
+        part: Which rows these are of.
+        sample: The rows, with the questions of the part numbered from 0.
+        wanted: Statistics that are asked for.
+        values: Point values by statistic.
+        sums: Number of the column of `JudgedPart` that each sum stands in.
+        ranked: The same rows in order, where a statistic of ranks is wanted.
+        questions_of: Questions that a draw can take otherwise: of all rows, of those with a verdict, of pairs.
+    """
+
+    part: Part
+    sample: Sample
+    wanted: set[Statistic] = field(default_factory=set)
+    values: dict[Statistic, float] = field(default_factory=dict)
+    sums: dict[str, int] = field(default_factory=dict)
+    ranked: RankedSample | None = None
+    questions_of: dict[str, int] = field(default_factory=dict)
+    _drawn: defaultdict[Statistic, list[NDArray[np.float64]]] = field(default_factory=lambda: defaultdict(list))
+
+    def take(self, sums: NDArray[np.float64], drawn: NDArray[np.float64]) -> None:
+        """Compute the values of further draws.
+
+        Args:
+            sums: float64[columns, draws], of the part.
+            drawn: float64[draws, questions of the part], those for which statistics of ranks are wanted.
+        """
+        values = additive_values({name: sums[column] for name, column in self.sums.items()}, self.wanted)
+        if self.ranked is not None and len(drawn):
+            values |= self.ranked.resample(drawn)
+        for statistic, column in values.items():
+            self._drawn[statistic].append(column)
+
+    def draws(self, statistic: Statistic) -> NDArray[np.float64]:
+        """Values of all draws, float64[draws]; NaN where undefined, shorter or empty where fewer could be computed."""
+        return joined(self._drawn[statistic])
+
+    def questions(self, statistic: Statistic) -> int:
+        """Questions behind a statistic that a draw can take otherwise."""
+        return self.questions_of["pairs" if statistic == "pairwise" else "judged" if statistic in OF_VERDICTS else ""]
+
+    def estimate(self, statistic: Statistic) -> Estimate:
+        """A statistic with its interval; all draws have to be taken."""
+        return estimate(self.values[statistic], self.draws(statistic), questions=self.questions(statistic))
+
+
+class JudgedPart:
+    """Rows of a part, for every metric that is asked about and on every set of rows that a comparison needs.
+
+    A metric whose rows are the same alone and beside another one is one sample: failures are rare, so comparisons are
+    nearly free.
+    """
+
+    def __init__(self, columns: Columns, part: Part) -> None:
+        self.part = part
+        self._columns = columns
+        self._cells: dict[tuple[str, bytes], CellDraws] = {}
+        # Questions of the part; samples number them from 0.
+        self._clusters = np.unique(columns.clusters[part.rows])
+        self._label_scale = scale_of(columns.rows.labels[part.rows])
+        self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))
+
+    def add(self, metric: str, statistics: Collection[Statistic], *, paired_with: str | None = None) -> CellDraws:
+        """Asks for statistics of a metric, on rows that `paired_with` scored too."""
+        scored, judged = self._columns.usable(metric, self.part.rows, paired_with=paired_with)
+        key = (metric, np.packbits(np.concatenate([scored, judged])).tobytes())
+        if key not in self._cells:
+            sample = self._columns.sample(metric, self.part.rows, scored=scored, judged=judged)
+            local = np.searchsorted(self._clusters, sample.clusters)
+            self._cells[key] = CellDraws(self.part, replace(sample, clusters=local))
+        self._cells[key].wanted |= set(statistics)
+        return self._cells[key]
+
+    def settle(self) -> None:
+        """Computes point values and what all draws share; to be called once, after the last `add`."""
+        columns: dict[bytes, int] = {}
+        kept: list[NDArray[np.float64]] = []
+        for cell in self._cells.values():
+            sample = cell.sample
+            sums = sums_by_question(sample, cell.wanted, label_scale=self._label_scale, count=len(self._clusters))
+            for name, column in sums.items():
+                # Metrics share counts and sums of labels: the same column is multiplied once.
+                cell.sums[name] = columns.setdefault(column.tobytes(), len(kept))
+                if cell.sums[name] == len(kept):
+                    kept.append(column)
+            cell.values = _point(
+                sample, cell.wanted, {name: column.sum(keepdims=True) for name, column in sums.items()}
+            )
+            if len(sample.scores) and not cell.wanted.isdisjoint(RANK_STATISTICS):
+                cell.ranked = RankedSample(sample, cell.wanted)
+            behind = {name: np.flatnonzero(sums.get(name, ())) for name in ("judged", "pairs")} | {"": sample.clusters}
+            cell.questions_of = {
+                name: free_clusters(self._clusters[where], self._columns.strata) for name, where in behind.items()
+            }
+        if kept:
+            self._sums_by_question = np.stack(kept, axis=1)
+
+    def take(self, weights: NDArray[np.float64], *, rank_draws: int) -> None:
+        """Compute the values of further draws.
+
+        Args:
+            weights: float64[draws, questions of the table], how often each was drawn.
+            rank_draws: Draws, from the first on, for which statistics of ranks are wanted.
+        """
+        drawn = np.take(weights, self._clusters, axis=1)
+        sums = (drawn @ self._sums_by_question).T
+        for cell in self._cells.values():
+            cell.take(sums, drawn[:rank_draws])
+
+
+def _point(
+    sample: Sample, wanted: Collection[Statistic], sums: Mapping[str, NDArray[np.float64]]
+) -> dict[Statistic, float]:
+    values: dict[Statistic, float] = dict.fromkeys((*ALL_STATISTICS, "human_rate"), np.nan)
+    values |= {name: float(value[0]) for name, value in additive_values(sums, ADDITIVE_STATISTICS).items()}
+    values |= correlations(sample.scores, sample.labels, wanted)
+    if sample.positive is not None:
+        values["auc"] = auc(sample.scores, sample.positive)
+    return values
+
+
+class PairDraws:
+    """Two metrics on the rows that both scored, for the difference of their statistics."""
+
+    def __init__(self, parts: Sequence[JudgedPart], names: tuple[str, str], statistics: Sequence[Statistic]) -> None:
+        self._names = names
+        # The finest parts are for the mean of cells, the last one is for all rows.
+        self._sides = [
+            [part.add(name, statistics, paired_with=other) for name, other in (names, names[::-1])]
+            for part in parts
+            if part.part.level in {"cell", "all"}
+        ]
+
+    def comparison(self, statistic: Statistic) -> Comparison:
+        """The difference in a statistic with its intervals; all draws have to be taken."""
+        cells = [sides for sides in self._sides if sides[0].part.level == "cell"]
+        defined = [sides for sides in cells if not math.isnan(_point_difference(sides, statistic))]
+        everything = self._sides[-1][0]
+        # Both sides have the same rows, hence the same questions.
+        questions = min((first.questions(statistic) for first, _ in defined), default=0)
+        mean = _mean_of_defined([_point_difference(sides, statistic) for sides in defined])
+        drawn = _mean_of_draws([_difference(sides, statistic) for sides in defined])
+        return Comparison(
+            *self._names,
+            statistic,
+            rows=everything.sample.judged if statistic in VERDICT_STATISTICS else len(everything.sample.scores),
+            mean_of_cells=difference(mean, drawn, questions=questions),
+            all_rows=difference(
+                _point_difference(self._sides[-1], statistic),
+                _difference(self._sides[-1], statistic),
+                questions=everything.questions(statistic),
+            ),
+            cells=len(defined),
+            cells_in_all=len(cells),
+        )
+
+
+def _point_difference(sides: Sequence[CellDraws], statistic: Statistic) -> float:
+    return sides[0].values[statistic] - sides[1].values[statistic]
+
+
+def mean_over(cells: Sequence[CellDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
+    """Mean of a statistic, or of its size, over the cells in which it is defined; all draws have to be taken.
+
+    A cell that is undefined as it stands stays out; one that a draw left undefined makes that draw undefined.
+    """
+    defined = [cell for cell in cells if not math.isnan(cell.values[statistic])]
+    values, draws = [cell.values[statistic] for cell in defined], [cell.draws(statistic) for cell in defined]
+    if absolute:
+        values, draws = [abs(value) for value in values], [np.abs(drawn) for drawn in draws]
+    # A mean is as uncertain as each of its cells: one without an interval takes that of the mean.
+    questions = min((cell.questions(statistic) for cell in defined), default=0)
+    mean = estimate(_mean_of_defined(values), _mean_of_draws(draws), questions=questions)
+    return CellsMean(**asdict(mean), cells=len(defined), cells_in_all=len(cells))
+
+
+def _difference(sides: Sequence[CellDraws], statistic: Statistic) -> NDArray[np.float64]:
+    first, second = (side.draws(statistic) for side in sides)
+    # Kendall's tau ends early where labels have many levels, which failures can make different on the two sides.
+    shortest = min(len(first), len(second))
+    return first[:shortest] - second[:shortest]
+
+
+def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean of cells in every draw that all of them have, float64[draws]; NaN where a cell is undefined in the draw."""
+    shortest = min(map(len, cells), default=0)
+    if not shortest:
+        return np.array([])
+    average: NDArray[np.float64] = np.mean([values[:shortest] for values in cells], axis=0)
+    return average
+
+
+def _mean_of_defined(values: Sequence[float]) -> float:
+    """Mean of values that are all defined; NaN of none."""
+    return sum(values) / len(values) if values else math.nan
+
+
+class JointBootstrap:
+    """Draws of whole questions, stratified by data set, that everything asked of it sees alike.
+
+    First ask (`cells`, `pair`), then `run` once, then read what was asked for.
+    """
+
+    def __init__(self, rows: JudgedRows, parts: Sequence[Part]) -> None:
+        """Prepares the parts.
+
+        Raises:
+            ValueError: There is no row, columns differ in length, or a label is not a number.
+        """
+        _check(rows)
+        clusters = question_clusters(rows.datasets, rows.questions)
+        self._strata = strata_of(rows.datasets, clusters)
+        columns = Columns(rows, clusters, self._strata)
+        self._parts = [JudgedPart(columns, part) for part in parts]
+
+    def cells(self, metric: str, statistics: Sequence[Statistic]) -> list[CellDraws]:
+        """Asks for a metric in every part."""
+        return [part.add(metric, statistics) for part in self._parts]
+
+    def pair(self, names: tuple[str, str], statistics: Sequence[Statistic]) -> PairDraws:
+        """Asks for the differences of two metrics on the rows that both scored."""
+        return PairDraws(self._parts, names, statistics)
+
+    def run(self, *, resamples: int, seed: int) -> None:
+        """Computes point values and all draws; statistics of ranks see the first `RANK_DRAWS` draws."""
+        for part in self._parts:
+            part.settle()
+        done = 0
+        with one_blas_thread():
+            for weights in draws(self._strata, resamples=resamples, seed=seed):
+                for part in self._parts:
+                    part.take(weights, rank_draws=max(0, RANK_DRAWS - done))
+                done += len(weights)
+
+
+def _check(rows: JudgedRows) -> None:
+    count = len(rows.labels)
+    if not count:
+        raise ValueError("there is no labelled row")
+    if not np.isfinite(rows.labels).all():
+        raise ValueError("a label is not a number: leave such rows out")
+    lengths = {"datasets": len(rows.datasets), "models": len(rows.models), "questions": len(rows.questions)}
+    lengths |= {f"scores of {metric}": len(scores) for metric, scores in rows.scores.items()}
+    lengths |= {f"verdicts of {metric}": len(rows.verdicts[metric]) for metric in rows.scores}
+    lengths |= {"groups": len(rows.groups)} if rows.groups else {}
+    check_lengths(count, "labels", lengths)
