@@ -169,12 +169,10 @@ class Admission:
         self._check_loop(caller, left_s)
         self._check_encoders(caller, self._costs.tokens(caller.key, _ANY_METRICS, 1), left_s)
         self._loop.entered()
-        self._shares.begin_call(caller)
 
-    def depart(self, caller: Caller) -> None:
+    def depart(self) -> None:
         """A call that was let in by `arrive` has ended."""
         self._loop.left()
-        self._shares.end_call(caller)
 
     def interactive(self, work: Work, left_s: float) -> AbstractContextManager[None]:
         """Lets a small request in for the block.
@@ -281,12 +279,12 @@ class Admission:
         self._turns.grant()
 
     def _check_loop(self, caller: Caller, left_s: float) -> None:
-        """Raises OverloadedError where the event loop has too much to do, unless the caller has few calls under way."""
+        """Raises OverloadedError where the event loop has too much to do, unless the caller has little in work."""
         loop = self._loop
         if not loop.is_late:
             return
         in_time = loop.wait_s < min(left_s, self._max_wait_s)
-        if in_time and self._shares.has_few_calls(caller, loop.calls):
+        if in_time and self._shares.has_few(caller, self._encoders.parts[Lane.INTERACTIVE]):
             return
         self._overload.refused()
         after_s = self._shares.promise(caller, 1 / max(1.0, loop.calls_per_s), _MAX_RETRY_S)

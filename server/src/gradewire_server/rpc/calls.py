@@ -307,7 +307,7 @@ class Calls:
                 try:
                     return await answer(handlers, call)
                 finally:
-                    admission.depart(call.caller)
+                    admission.depart()
 
             async def answer(handlers: Handlers, call: RpcCall) -> bytes:
                 served = handlers.context
