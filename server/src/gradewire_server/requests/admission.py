@@ -3,8 +3,8 @@
 The law. *Predicted* are the cost of a request, in tokens that encoders will have to compute, and the wait before it:
 the tokens of small requests in work, at the rate of the encoders. *Refused*, at once and with the time to come back,
 are: a small request that would not be done by its deadline, or before which the allowed wait is used up, unless its
-caller has less than its share in work; a call while the event loop takes calls up late, unless its caller has few under
-way; a large request that cannot be done by its deadline; and whatever finds no permit. *First* go small requests, in
+caller has less than its share in work; a call while the event loop takes calls up late, unless its caller has little in
+work; a large request that cannot be done by its deadline; and whatever finds no permit. *First* go small requests, in
 every queue; bulk work takes turns, and the next turn is of the caller that has had least for its weight, and within it
 of the stream that has had least. *Learned* are three quantities, all in `load`: what requests cost, by caller and
 metrics (`CostEstimates`); how fast encoders are (`ServiceRate`); how long a round of the event loop takes
