@@ -242,16 +242,19 @@ async def test_at_arrival_a_caller_is_judged_by_what_its_calls_cost_in_the_mean(
             admission.arrive(Caller("a"), 1000)
 
 
-def behind(admission: Admission, clock: Clock, caller: str) -> None:
+def behind(admission: Admission, clock: Clock, caller: str) -> contextlib.ExitStack:
     """Calls of a caller, each of which waits for long, until they are refused; all are answered from the cache."""
+    for _ in range(10):
+        with admission.interactive(work(caller, kind="warm"), left_s=10):
+            pass
+    in_work = contextlib.ExitStack()
     for _ in range(1000):
         clock.now_s += 0.001
         try:
             admission.arrive(Caller(caller), 10, waited_s=0.05)
         except OverloadedError:
-            return
-        with admission.interactive(work(caller, kind="warm"), left_s=10):
-            pass
+            return in_work
+        in_work.enter_context(admission.interactive(work(caller, kind="warm"), left_s=10))
     pytest.fail("the loop is behind and nobody was refused")
 
 

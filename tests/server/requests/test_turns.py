@@ -153,7 +153,7 @@ def test_promises_to_one_caller_are_nothing_to_others_and_are_bounded() -> None:
 
 @pytest.mark.parametrize(
     "ask",
-    [lambda shares, caller: shares.has_few_calls(caller, 1), lambda shares, caller: shares.promise(caller, 0.01, 10)],
+    [lambda shares, caller: shares.has_few(caller, 1), lambda shares, caller: shares.promise(caller, 0.01, 10)],
 )
 def test_callers_that_come_once_are_forgotten(ask: Callable[[CallerShares, Caller], object]) -> None:
     clock = Clock()
@@ -191,27 +191,27 @@ def test_who_has_left_has_nothing(asked: list[tuple[int, float, float, float]]) 
     assert not shares.has_room(_A, _ALLOWED + 1, 3 * _ALLOWED, _ALLOWED)
 
 
-def test_a_caller_with_less_than_half_of_its_share_of_calls_has_few() -> None:
+def test_a_caller_with_less_than_half_of_its_share_of_requests_has_few() -> None:
     shares = CallerShares(Clock())
-    assert not shares.has_few_calls(_A, 0)
+    assert not shares.has_few(_A, 0)
     for _ in range(100):
-        shares.begin_call(_A)
-    assert not shares.has_few_calls(_A, 100), "it is alone"
-    assert shares.has_few_calls(_B, 100)
+        shares.enter(_A, 0)
+    assert not shares.has_few(_A, 100), "it is alone"
+    assert shares.has_few(_B, 100)
     for _ in range(59):
-        shares.begin_call(_B)
-    assert shares.has_few_calls(_B, 159), "three quarters are its share"
+        shares.enter(_B, 0)
+    assert shares.has_few(_B, 159), "three quarters are its share"
     for _ in range(2):
-        shares.begin_call(_B)
-    assert not shares.has_few_calls(_B, 161)
-    shares.end_call(_B)
-    shares.end_call(_B)
-    assert shares.has_few_calls(_B, 159)
+        shares.enter(_B, 0)
+    assert not shares.has_few(_B, 161)
+    for _ in range(2):
+        shares.leave(_B, 0)
+    assert shares.has_few(_B, 159)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40))
-def test_not_all_have_few_calls(begun: list[int]) -> None:
+def test_not_all_have_few_requests(begun: list[int]) -> None:
     shares = CallerShares(Clock())
     for number in begun:
-        shares.begin_call(Caller(str(number)))
-    assert not all(shares.has_few_calls(Caller(str(number)), len(begun)) for number in set(begun))
+        shares.enter(Caller(str(number)), 0)
+    assert not all(shares.has_few(Caller(str(number)), len(begun)) for number in set(begun))

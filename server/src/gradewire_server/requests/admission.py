@@ -3,8 +3,8 @@
 The law. *Predicted* are the cost of a request, in tokens that encoders will have to compute, and the wait before it:
 the tokens of small requests in work, at the rate of the encoders. *Refused*, at once and with the time to come back,
 are: a small request that would not be done by its deadline, or before which the allowed wait is used up, unless its
-caller has less than its share in work; a call while the event loop takes calls up late, unless its caller has few under
-way; a large request that cannot be done by its deadline; and whatever finds no permit. *First* go small requests, in
+caller has less than its share in work; a call while the event loop takes calls up late, unless its caller has little in
+work; a large request that cannot be done by its deadline; and whatever finds no permit. *First* go small requests, in
 every queue; bulk work takes turns, and the next turn is of the caller that has had least for its weight, and within it
 of the stream that has had least. *Learned* are three quantities, all in `load`: what requests cost, by caller and
 metrics (`CostEstimates`); how fast encoders are (`ServiceRate`); how long a round of the event loop takes
@@ -169,12 +169,10 @@ class Admission:
         self._check_loop(caller, left_s)
         self._check_encoders(caller, self._costs.tokens(caller.key, _ANY_METRICS, 1), left_s)
         self._loop.entered()
-        self._shares.begin_call(caller)
 
-    def depart(self, caller: Caller) -> None:
+    def depart(self) -> None:
         """A call that was let in by `arrive` has ended."""
         self._loop.left()
-        self._shares.end_call(caller)
 
     def interactive(self, work: Work, left_s: float) -> AbstractContextManager[None]:
         """Lets a small request in for the block.
@@ -281,12 +279,12 @@ class Admission:
         self._turns.grant()
 
     def _check_loop(self, caller: Caller, left_s: float) -> None:
-        """Raises OverloadedError where the event loop has too much to do, unless the caller has few calls under way."""
+        """Raises OverloadedError where the event loop has too much to do, unless the caller has little in work."""
         loop = self._loop
         if not loop.is_late:
             return
         in_time = loop.wait_s < min(left_s, self._max_wait_s)
-        if in_time and self._shares.has_few_calls(caller, loop.calls):
+        if in_time and self._shares.has_few(caller, self._encoders.parts[Lane.INTERACTIVE]):
             return
         self._overload.refused()
         after_s = self._shares.promise(caller, 1 / max(1.0, loop.calls_per_s), _MAX_RETRY_S)

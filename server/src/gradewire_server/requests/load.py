@@ -261,16 +261,13 @@ class LoopBacklog:
 
     Args:
         clock: Monotonic seconds.
-
-    Attributes:
-        calls: How many are under way.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._seen_s = self._soon_s = clock()
         self._first_step_s = 0.0
-        self.calls = 0
+        self._under_way = 0
 
     @property
     def wait_s(self) -> float:
@@ -280,13 +277,13 @@ class LoopBacklog:
     @property
     def calls_per_s(self) -> float:
         """Calls that end in a second: those under way do within the time that one takes (Little's law)."""
-        return self.calls / self.wait_s if self.wait_s else 0.0
+        return self._under_way / self.wait_s if self.wait_s else 0.0
 
     @property
     def is_late(self) -> bool:
         """Return whether many calls are under way, and such have been taken up late for a while."""
         nobody_came = self._clock() - self._seen_s > self._first_step_s + _PATIENCE_S
-        return not nobody_came and self.calls >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > _PATIENCE_S
+        return not nobody_came and self._under_way >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > _PATIENCE_S
 
     def began(self, waited_s: float) -> None:
         """A call began.
@@ -302,11 +299,11 @@ class LoopBacklog:
 
     def entered(self) -> None:
         """A call was let in; `left` is called at its end."""
-        self.calls += 1
+        self._under_way += 1
 
     def left(self) -> None:
         """A call that was let in has ended."""
-        self.calls -= 1
+        self._under_way -= 1
 
 
 class OverloadWatch:

@@ -18,7 +18,7 @@ _ACTIVE_S: Final = 1.0
 """A caller that was let in or refused so lately keeps its share free, also while it has nothing in work."""
 _FORGET_EVERY_S: Final = 0.1
 _FEW: Final = 0.5
-"""Part of its share of all calls under way; a caller with fewer asks for less than it may."""
+"""Part of its share of all requests in work; a caller with fewer asks for less than it may."""
 
 
 @dataclass(slots=True, eq=False)
@@ -184,7 +184,6 @@ class _Share:
     requests: int = 0
     tokens: float = 0.0
     promised_s: float = 0.0
-    calls: int = 0
 
 
 class CallerShares:
@@ -228,23 +227,15 @@ class CallerShares:
             return True
         return share.tokens + tokens <= allowed_tokens * share.weight / self._weights
 
-    def begin_call(self, caller: Caller) -> None:
-        """A call was let in."""
-        self._of(caller).calls += 1
-
-    def end_call(self, caller: Caller) -> None:
-        """A call that was let in has ended."""
-        self._of(caller).calls -= 1
-
-    def has_few_calls(self, caller: Caller, of: int) -> bool:
-        """Return whether a caller has less than half of its share of the calls under way; False for one that is alone.
+    def has_few(self, caller: Caller, requests: int) -> bool:
+        """Return whether a caller has less than half of its share of the requests in work; False for one that is alone.
 
         Args:
             caller: Who calls.
-            of: Calls of all callers that are under way.
+            requests: Of all callers that are in work.
         """
         share = self._of(caller)
-        return share.calls < _FEW * of * share.weight / self._weights
+        return share.requests < _FEW * requests * share.weight / self._weights
 
     def promise(self, caller: Caller, work_s: float, longest_s: float) -> float:
         """Seconds after which a refused caller has its turn, behind what was promised to it before.
@@ -278,9 +269,5 @@ class CallerShares:
 
     def _forget(self, seen_before_s: float) -> None:
         """Drops callers that have gone."""
-        self._shares = {
-            key: each
-            for key, each in self._shares.items()
-            if each.requests or each.calls or each.seen_s > seen_before_s
-        }
+        self._shares = {key: each for key, each in self._shares.items() if each.requests or each.seen_s > seen_before_s}
         self._weights = sum(each.weight for each in self._shares.values())

@@ -179,7 +179,7 @@ class Calls:
                 try:
                     return await messages.answer(respond)
                 finally:
-                    admission.depart(call.caller)
+                    admission.depart()
 
             return await self._around(method.name, telemetry, context, body)
 

@@ -305,47 +305,49 @@ def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
 
 
 class EncoderCall(PortCall[T], Generic[T, ReplyT]):
-    """Texts for an encoder or a grader, which says where each was found and how long the call took."""
+    """Texts for an encoder or a grader, which says where each was found and how long the call took.
+
+    `ask` sets the reply, and the failures in it by position.
+    """
 
     _reply: ReplyT
+    _failed: Mapping[int, Failure]
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing]:
         return self._reply.sources, self._reply.timing
 
+    @override
+    def _failures(self) -> int:
+        return len(self._failed)
 
-def _first_failure(failures: Mapping[int, Failure], positions: Positions) -> Failure | None:
-    return next((failures[position] for position in positions if position in failures), None) if failures else None
+    def _answer(self, positions: Positions) -> Answer:
+        failed = next((each for each in positions if each in self._failed), None) if self._failed else None
+        return self._rows(positions) if failed is None else self._failed[failed]
+
+    @abstractmethod
+    def _rows(self, positions: Positions) -> Answer:
+        """The answer to a need of which nothing failed."""
 
 
 class EmbedCall(EncoderCall[str, EmbedReply]):
-    """Sentence vectors."""
+    """Sentence vectors; approximate ones where `roughly` is set."""
 
     span_name, operation = ENCODE, EMBEDDINGS
 
+    def __init__(self, model: str, *, roughly: bool = False) -> None:
+        super().__init__(model)
+        self._roughly = roughly
+
     @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        self._reply = await ports.embeddings.embed(self.model, tuple(self._index), self._tiers, deadline_s=deadline_s)
+        embed = ports.embeddings.embed_roughly if self._roughly else ports.embeddings.embed
+        self._reply = await embed(self.model, tuple(self._index), self._tiers, deadline_s=deadline_s)
+        self._failed = self._reply.failures
 
-    def _answer(self, positions: Positions) -> Vectors | Failure:
-        reply = self._reply
-        if failure := _first_failure(reply.failures, positions):
-            return failure
+    @override
+    def _rows(self, positions: Positions) -> Vectors:
         rows = rows_of(positions)
-        return Vectors(reply.values[rows], reply.truncated[rows])
-
-    @override
-    def _failures(self) -> int:
-        return len(self._reply.failures)
-
-
-class RoughCall(EmbedCall):
-    """Approximate sentence vectors."""
-
-    @override
-    async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        self._reply = await ports.embeddings.embed_roughly(
-            self.model, tuple(self._index), self._tiers, deadline_s=deadline_s
-        )
+        return Vectors(self._reply.values[rows], self._reply.truncated[rows])
 
 
 class TokensCall(EncoderCall[str, TokensReply]):
@@ -363,15 +365,12 @@ class TokensCall(EncoderCall[str, TokensReply]):
         self._reply = await ports.embeddings.embed_tokens(
             self.model, tuple(self._index), self._tiers, layer=self._layer, deadline_s=deadline_s
         )
-
-    def _answer(self, positions: Positions) -> tuple[TokenVectors, ...] | Failure:
-        items = [self._reply.items[position] for position in positions]
-        found = tuple(item for item in items if not isinstance(item, Failure))
-        return found if len(found) == len(items) else next(item for item in items if isinstance(item, Failure))
+        self._failed = {index: each for index, each in enumerate(self._reply.items) if isinstance(each, Failure)}
 
     @override
-    def _failures(self) -> int:
-        return sum(isinstance(item, Failure) for item in self._reply.items)
+    def _rows(self, positions: Positions) -> tuple[TokenVectors, ...]:
+        items = (self._reply.items[position] for position in positions)
+        return tuple(item for item in items if not isinstance(item, Failure))
 
 
 class GradeCall(EncoderCall[GradedTexts, GradeReply]):
@@ -384,17 +383,12 @@ class GradeCall(EncoderCall[GradedTexts, GradeReply]):
     @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
         self._reply = await ports.graders.grade(self.model, tuple(self._index), deadline_s=deadline_s)
-
-    def _answer(self, positions: Positions) -> Grades | Failure:
-        reply = self._reply
-        if failure := _first_failure(reply.failures, positions):
-            return failure
-        rows = rows_of(positions)
-        return Grades(reply.logits[rows], reply.truncated[rows], reply.pieces[rows])
+        self._failed = self._reply.failures
 
     @override
-    def _failures(self) -> int:
-        return len(self._reply.failures)
+    def _rows(self, positions: Positions) -> Grades:
+        reply, rows = self._reply, rows_of(positions)
+        return Grades(reply.logits[rows], reply.truncated[rows], reply.pieces[rows])
 
 
 class LookupCall(PortCall[T]):

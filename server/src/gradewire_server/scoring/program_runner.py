@@ -40,7 +40,6 @@ from gradewire_server.scoring.calls import (
     PortCall,
     ProgramRun,
     R,
-    RoughCall,
     SynonymsCall,
     TokensCall,
 )
@@ -263,7 +262,8 @@ class ProgramRunner(Generic[K, R]):
             self._call((Embed, model), lambda: EmbedCall(model)).add(run, slot, need.texts, need.tier)
         elif isinstance(need, EmbedRoughly):
             model = need.model
-            self._call((EmbedRoughly, model), lambda: RoughCall(model)).add(run, slot, need.texts, Tier.WINDOW)
+            rough = self._call((EmbedRoughly, model), lambda: EmbedCall(model, roughly=True))
+            rough.add(run, slot, need.texts, Tier.WINDOW)
         elif isinstance(need, EmbedTokens):
             model, layer = need.model, need.layer
             call = self._call((EmbedTokens, model, layer), lambda: TokensCall(model, layer))
