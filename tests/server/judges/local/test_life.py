@@ -18,8 +18,7 @@ from gradewire_server.concurrency import Backoff
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.local.backend import EmbeddedJudges
-from gradewire_server.judges.local.judge import EmbeddedJudge
+from gradewire_server.judges.local.judge import EmbeddedJudge, EmbeddedJudges
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 from .embedded import ANSWERS, NAME, Observed, alive, answers, choose, generate, gone, judging, worker_of
