@@ -23,7 +23,7 @@ from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.judges import service
 from gradewire_server.judges.backend import Judge, JudgeBackend
 from gradewire_server.judges.factory import NoJudges
-from gradewire_server.judges.local.backend import EmbeddedJudges
+from gradewire_server.judges.local.judge import EmbeddedJudges
 from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.shared import (
     ASK_REPLY,

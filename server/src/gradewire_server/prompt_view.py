@@ -13,10 +13,10 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, J
 from gradewire_server.domain.metric import NO_MODEL, ParameterError, Parameters
 from gradewire_server.domain.needs import Need
 from gradewire_server.judges.local.chat import ChatTokenizer, LabelsError, PromptTooLongError, open_chat_tokenizer
+from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, fitted
 from gradewire_server.judges.remote.decision_forms import decision_question, without_demonstrations
 from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of, most_written, request_body
 from gradewire_server.judges.remote.server import Question
-from gradewire_server.judges.texts import TEMPLATES, Markup, fitted
 from gradewire_server.metrics.prompts import PromptLibrary
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.convert import read_row

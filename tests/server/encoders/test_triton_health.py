@@ -37,9 +37,9 @@ def test_evidence_has_to_go_on(at_s: list[float], *, enough: bool) -> None:
 def test_a_model_is_stuck_only_where_nothing_at_all_is_computed() -> None:
     health = ModelHealth()
     for completed in (7, 7, 8, 8, None, 8, 8):
-        health.inference_failed(completed)
+        health.probe_timed_out(completed)
         assert not health.stuck
-    assert not health.inference_failed(8)
+    assert not health.probe_timed_out(8)
     assert health.stuck
     health.computed()
     assert not health.stuck

@@ -21,7 +21,7 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, J
 from gradewire_server.judges.backend import JudgeBackend, JudgeUnavailableError
 from gradewire_server.judges.remote.judge import RemoteJudge
 from gradewire_server.judges.remote.openai import OpenAIJudges
-from gradewire_server.judges.triton import TritonJudges
+from gradewire_server.judges.remote.triton import TritonJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 MODEL = "smollm2"

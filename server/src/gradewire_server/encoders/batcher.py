@@ -237,9 +237,13 @@ class JobQueue(Generic[JobT, ResultT]):
         self._closed: Failure | None = None
 
     def submit(self, jobs: Sequence[JobT], /) -> Submission[JobT, ResultT]:
-        """Queue the jobs of one call; see `RunQueue.submit`.
+        """Queue the jobs of one call; return what tells how they end.
 
         A queue below its bound takes a call whole, so every call can be served when it is alone.
+
+        Raises:
+            QueueFullError: None was taken, for the queue is full.
+            RunError: None was taken: it is closed, or no run would go well now.
         """
         if self._closed is not None:
             raise RunError(self._closed)
@@ -254,6 +258,10 @@ class JobQueue(Generic[JobT, ResultT]):
         self._queue.push(submission.queued(jobs), submission.lane)
         self._dispatch()
         return submission
+
+    async def close(self, reason: Failure) -> None:
+        """Fail what is queued with `reason`, wait for what is running."""
+        raise NotImplementedError
 
     def _refusal(self) -> RunError | None:
         """Return why no run would go well now."""
@@ -290,8 +298,8 @@ class Batcher(JobQueue[JobT, ResultT]):
         pinned = compute.pin_workers and compute.intra_op_threads == 1
         self._pool = worker_pool(self._idle, name=f"encode-{name}", pinned=pinned, nice=compute.nice)
 
+    @override
     async def close(self, reason: Failure) -> None:
-        """Fail what is queued with `reason`, wait for what is running."""
         self._closed = reason
         end(self._queue.drain(), RunError(reason))
         await asyncio.to_thread(self._pool.shutdown)

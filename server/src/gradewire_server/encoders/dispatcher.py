@@ -78,6 +78,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
         self._running: dict[asyncio.Task[None], Sequence[Queued[JobT, ResultT]]] = {}
         self._sweeping: asyncio.TimerHandle | None = None
 
+    @override
     async def close(self, reason: Failure) -> None:
         """Fail what is queued with `reason`, wait a little for what is running, then fail that too."""
         self._closed = reason

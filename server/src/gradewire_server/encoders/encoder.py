@@ -16,7 +16,7 @@ from gradewire_models.repository.built import BuiltModel
 from gradewire_server.domain.caller import current_turn
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
-from gradewire_server.encoders.batcher import FinishedJobs, QueueFullError, RunError, Submission
+from gradewire_server.encoders.batcher import FinishedJobs, JobQueue, QueueFullError, RunError
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import ModelTelemetry
 from gradewire_server.encoders.tokenizer import GraderTokenizer, TextTokenizer, joined
@@ -56,21 +56,6 @@ class VectorBackend(Protocol):
         """Work texts out, each of which ends once; what is wanted of them may grow until their turn comes."""
 
 
-class RunQueue(Protocol):
-    """A queue that runs tokenized texts in batches."""
-
-    def submit(self, texts: Sequence[PendingText], /) -> Submission[PendingText, Encoded]:
-        """Take the texts of one call whole; what is returned tells how they end.
-
-        Raises:
-            QueueFullError: None was taken, for the queue is full.
-            RunError: None was taken: it is closed, or no run would go well now.
-        """
-
-    async def close(self, reason: Failure) -> None:
-        """Fail what is queued with `reason`, wait for what is running."""
-
-
 @dataclass(frozen=True, slots=True)
 class RoughEncoder:
     """An encoder of approximate vectors of a model.
@@ -104,7 +89,7 @@ class Encoder(VectorBackend):
         model: BuiltModel,
         tokenizer: TextTokenizer,
         spaces: ModelSpaces,
-        queue: RunQueue,
+        queue: JobQueue[PendingText, Encoded],
         telemetry: ModelTelemetry,
         *,
         rough: RoughEncoder | None = None,

@@ -25,7 +25,6 @@ from gradewire_server.encoders.encoder import (
     Encoder,
     RoughEncoder,
     RunOutput,
-    RunReader,
     open_tokenizer,
     run_reader,
     token_ids,
@@ -267,15 +266,6 @@ def _vectors(session: Session, ids: Sequence[NDArray[np.int32]]) -> NDArray[np.f
     return np.concatenate([session.run(part, layers=(), exclusive=False).sentences for part in parts])
 
 
-class _OpenModel(NamedTuple):
-    """A model that is ready to run."""
-
-    model: BuiltModel
-    tokenizer: TextTokenizer
-    opened: OpenSession
-    rough: RoughSession
-
-
 class SessionSource(ModelSource):
     """Models as sessions in this process.
 
@@ -316,25 +306,30 @@ class SessionSource(ModelSource):
         telemetry = ModelTelemetry(self._telemetry, model.name)
         reader = run_reader(model, tokenizer, telemetry)
 
-        def runs(session: Session, numeric_class: str) -> Batcher[PendingText, Encoded]:
-            return Batcher(_SessionRuns(session, reader), opened.compute, name=f"{model.name}-{numeric_class}")
+        def batcher(session: Session, numeric_class: str) -> Batcher[PendingText, Encoded]:
+            def run(texts: Sequence[PendingText], /, *, exclusive: bool) -> list[Encoded]:
+                started_s = time.perf_counter()
+                output = session.run(token_ids(texts), layers=reader.layers_for(texts), exclusive=exclusive)
+                return reader.read(texts, output, started_s)
+
+            return Batcher(run, opened.compute, name=f"{model.name}-{numeric_class}")
 
         approximate = None
         if rough.session is not None:
             spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "to choose windows"))
-            beside = Encoder(model, tokenizer, spaces, runs(rough.session, BF16_CLASS), telemetry)
+            beside = Encoder(model, tokenizer, spaces, batcher(rough.session, BF16_CLASS), telemetry)
             remark = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
             approximate = RoughEncoder(beside, rough.cosine_error, remark)
         shown = described_for_caches(model, "vectors") if model.numeric_class == BF16_CLASS else model
         spaces = ModelSpaces.of_model(namespace, shown)
-        queue = runs(opened.session, model.numeric_class)
+        queue = batcher(opened.session, model.numeric_class)
         return Encoder(model, tokenizer, spaces, queue, telemetry, rough=approximate, degraded=rough.problem)
 
     @override
     async def close(self) -> None:
         pass  # nothing is held here
 
-    def _open(self, name: str) -> _OpenModel:
+    def _open(self, name: str) -> tuple[BuiltModel, TextTokenizer, OpenSession, RoughSession]:
         model = load_built(self._repository, name)
         tokenizer = open_tokenizer(model)
         opened = open_session(model, self._compute, self._gpu_config, self._gpu)
@@ -342,18 +337,4 @@ class SessionSource(ModelSource):
         for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
                 opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)
-        return _OpenModel(model, tokenizer, opened, open_rough(model, self._compute, opened.session, tokenizer))
-
-
-class _SessionRuns:
-    """A model's runs on a session, in worker threads."""
-
-    def __init__(self, session: Session, reader: RunReader) -> None:
-        self._session = session
-        self._reader = reader
-
-    def __call__(self, texts: Sequence[PendingText], /, *, exclusive: bool) -> list[Encoded]:
-        """Compute one run."""
-        started_s = time.perf_counter()
-        output = self._session.run(token_ids(texts), layers=self._reader.layers_for(texts), exclusive=exclusive)
-        return self._reader.read(texts, output, started_s)
+        return model, tokenizer, opened, open_rough(model, self._compute, opened.session, tokenizer)

@@ -5,7 +5,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from gradewire_server.domain.items import Failure
 from gradewire_server.encoders.library import ModelLibrary
@@ -34,6 +34,9 @@ _PAUSE_S: Final = 0.25
 _SPREAD_S: Final = 1.0
 """Replicas that see the same illness at the same time wait for a random part of this, and look again."""
 _CHANGING: Final = frozenset({"LOADING", "UNLOADING"})
+
+_State: TypeAlias = tuple[frozenset[str], Counts | None]
+"""States of a model in Triton, and what it has answered since it was loaded."""
 
 
 class FailureEvidence:
@@ -96,7 +99,7 @@ class ModelHealth:
         self._completed: int | None = None
         self._counted: Counts | None = None
 
-    def inference_succeeded(self) -> None:
+    def described(self) -> None:
         """Take note that Triton has described the model."""
         self._missing_since_s, self.late = None, 0
 
@@ -129,7 +132,7 @@ class ModelHealth:
             self.reloaded()
         self._counted = counts
 
-    def inference_failed(self, completed: int | None) -> bool:
+    def probe_timed_out(self, completed: int | None) -> bool:
         """Take note that a probe was not computed in time.
 
         Args:
@@ -155,6 +158,11 @@ class ModelHealth:
     def stuck(self) -> bool:
         """Whether nothing was computed for anybody while probe after probe waited."""
         return self._stuck >= _STUCK_PROBES
+
+    @property
+    def ill(self) -> bool:
+        """Whether it needs a repair."""
+        return self.stuck or self.evidence.lasting
 
     def mending(self) -> None:
         """Take note that a repair begins: the next one waits, ever longer while it does not help."""
@@ -185,7 +193,7 @@ class Repair:
         """Mend a model if it is time to."""
         if not self._allowed or time.monotonic() < health.not_before_s:
             return
-        ill = _needs_repair(health)
+        ill = health.ill
         if not ill and not health.missing:
             return
         outcome = "done"
@@ -193,7 +201,7 @@ class Repair:
             before = await self._state(name)
             if ill:
                 health.counted(before[1])  # what was seen may be of a time before another replica has loaded it
-                if not _needs_repair(health):
+                if not health.ill:
                     return
             await asyncio.sleep(random.uniform(0, _SPREAD_S))  # noqa: S311 - no secret
             now = await self._state(name)
@@ -222,23 +230,13 @@ class Repair:
             _log.debug("no statistics of model %s: %s", name, error)
             return None
 
-    async def _state(self, name: str) -> tuple[frozenset[str], Counts | None]:
+    async def _state(self, name: str) -> _State:
         # The state last: it shows when another replica has begun, and the less time passes until we begin the better.
         counts = await self.counts(name)
         return await self._client.states(name), counts
 
 
-def _needs_repair(health: ModelHealth) -> bool:
-    return health.stuck or health.evidence.lasting
-
-
-def _still_needed(
-    before: tuple[frozenset[str], Counts | None],
-    now: tuple[frozenset[str], Counts | None],
-    *,
-    ill: bool,
-    stuck: bool,
-) -> bool:
+def _still_needed(before: _State, now: _State, *, ill: bool, stuck: bool) -> bool:
     """Return whether a model needs to be loaded anew, and nobody else is doing that or has done it meanwhile."""
     if (before[0] | now[0]) & _CHANGING or any(ill != ("READY" in states) for states, _ in (before, now)):
         return False
@@ -327,7 +325,7 @@ class TritonSupervisor:
 
     async def _look_at_awaited(self, name: str, followed: ModelHealth) -> None:
         await self._client.served(name)
-        followed.inference_succeeded()
+        followed.described()
         await self._reload(name, followed)
         error = self._source.opening_errors.get(name)
         if error is not None:
@@ -336,7 +334,7 @@ class TritonSupervisor:
 
     async def _look_at_loaded(self, name: str, followed: ModelHealth, model: TritonModel, *, doubted: bool) -> None:
         served = await self._client.served(name)
-        followed.inference_succeeded()
+        followed.described()
         followed.digest = followed.digest or model.description.digest
         digest, fingerprint = served.facts.get("digest"), served.facts.get("fingerprint")
         if (digest, fingerprint) != (model.description.digest, str(model.description.fingerprint)):
@@ -366,7 +364,7 @@ class TritonSupervisor:
         if error.kind is not Fault.LATE and error.kind not in OVERLOAD:
             return False
         counts = await self._repair.counts(name)
-        return followed.inference_failed(None if counts is None else counts.succeeded)
+        return followed.probe_timed_out(None if counts is None else counts.succeeded)
 
     async def _reload(self, name: str, followed: ModelHealth) -> None:
         loaded = await self._library.reload(name)

@@ -60,7 +60,7 @@ class Judge(UniformJudges, Protocol):
 
 
 class JudgeBackend(Protocol):
-    """A place where judges run: `local`, `remote.openai`, `remote.decisions`, `triton`, `shared`."""
+    """A place where judges run: `local.judge`, `remote.openai`, `remote.decisions`, `remote.triton`, `shared`."""
 
     def listed(self) -> Sequence[ModelStatus]:
         """Return judges that are known, usable or not; none is marked as the default. Reads small files."""

@@ -59,7 +59,7 @@ def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBacke
     # Imported here because each needs what the others do without.
     if config.backend == "embedded" and config.embedded is not None:
         from gradewire_models.judges import default_judge  # noqa: PLC0415 - see above
-        from gradewire_server.judges.local.backend import EmbeddedJudges  # noqa: PLC0415 - see above
+        from gradewire_server.judges.local.judge import EmbeddedJudges  # noqa: PLC0415 - see above
 
         judges: JudgeBackend = EmbeddedJudges(config.embedded, telemetry)
         if config.host:
@@ -76,7 +76,7 @@ def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBacke
 
         return DecisionJudges(config.remote, telemetry), config.remote.model
     if config.backend == "triton" and config.remote is not None:
-        from gradewire_server.judges.triton import TritonJudges  # noqa: PLC0415 - see above
+        from gradewire_server.judges.remote.triton import TritonJudges  # noqa: PLC0415 - see above
 
         return TritonJudges(config.remote, telemetry), config.remote.model
     return NoJudges(), ""

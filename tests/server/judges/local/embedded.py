@@ -12,8 +12,7 @@ from typing import Any
 from tests.support.judges.smollm2 import smollm2_repository
 
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
-from gradewire_server.judges.local.backend import EmbeddedJudges
-from gradewire_server.judges.local.judge import EmbeddedJudge
+from gradewire_server.judges.local.judge import EmbeddedJudge, EmbeddedJudges
 from gradewire_server.judges.prometheus import ModelRun
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 

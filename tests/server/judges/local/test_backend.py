@@ -12,8 +12,8 @@ from gradewire_models.judges import Form, catalog_judges, default_judge, load_ju
 from gradewire_server.domain.items import Status
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.local import backend as embedded
-from gradewire_server.judges.local.backend import EmbeddedJudges
+from gradewire_server.judges.local import judge as embedded
+from gradewire_server.judges.local.judge import EmbeddedJudges
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 from .embedded import NAME, Observed

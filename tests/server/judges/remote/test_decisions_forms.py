@@ -22,7 +22,7 @@ from gradewire_server.judges.remote.decision_forms import (
 from gradewire_server.judges.remote.decisions import DecisionJudges, endpoint_of
 from gradewire_server.judges.remote.openai import OpenAIJudges
 from gradewire_server.judges.remote.server import Question
-from gradewire_server.judges.triton import TritonJudges
+from gradewire_server.judges.remote.triton import TritonJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 QUESTION = Question(prompt(), options=("1", "2", "3"))

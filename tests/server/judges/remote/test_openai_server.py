@@ -20,7 +20,7 @@ from gradewire_server.judges.remote.errors import RemoteFault, Reply, server_mes
 from gradewire_server.judges.remote.openai import OWN_QUESTION, DialectLearner, OpenAIJudges
 from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of
 from gradewire_server.judges.remote.server import Question, UncountedTokens
-from gradewire_server.judges.triton import TritonServer
+from gradewire_server.judges.remote.triton import TritonServer
 from gradewire_server.settings.engine import CacheConfig, DiskConfig, TritonConfig
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 from gradewire_server.storage.cache import StorageTelemetry

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from gradewire_models.judges import BuiltJudge
 from gradewire_server.domain.items import quoted
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
-from gradewire_server.judges.texts import TEMPLATES, Markup, first_stop
+from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, first_stop
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _CHARACTERS_PER_TOKEN: Final = 16

@@ -329,10 +329,9 @@ class EmbeddedQueue:
             for ids, group in self._groups.items():
                 if group.growing:
                     return ids
-        growing = sum(len(group.growing) for group in self._groups.values())
         for ids, group in self._groups.items():
             # A group that only has works which cannot begin yet lets the others pass.
-            if group.growing or not growing or any(self._may_begin(work) for work in group.waiting):
+            if group.growing or any(self._may_begin(work) for work in group.waiting):
                 return ids
         return None
 

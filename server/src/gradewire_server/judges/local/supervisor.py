@@ -90,7 +90,7 @@ class WorkerProcess:
     async def run(self, run: Run, *, timeout_s: float) -> list[RowResult]:
         """Have it compute one run; raise WorkerLostError. Cancelling ends the process, which would be amid a run."""
         try:
-            return read_results(await self._ask(run.to_message(), timeout_s=timeout_s))
+            return read_results(await self._ask(run._asdict(), timeout_s=timeout_s))
         except asyncio.CancelledError:
             self._process.signal(signal.SIGKILL)
             raise

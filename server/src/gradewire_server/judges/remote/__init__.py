@@ -1,1 +1,1 @@
-"""Judges behind servers: the backends `openai` and `decisions`, and the parts that they share."""
+"""Judges behind servers: what all kinds share, and the backends `openai`, `decisions` and `triton`."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gradewire_server.domain.judge import JudgePrompt, Role
+from gradewire_server.judges.prompt_texts import harmless, turns
 from gradewire_server.judges.remote.errors import unreadable
 from gradewire_server.judges.remote.server import Question
-from gradewire_server.judges.texts import harmless, turns
 
 _INSTRUCTIONS: Final = "Choose the option that fits best."
 """Where a prompt has none: some servers refuse an empty text."""

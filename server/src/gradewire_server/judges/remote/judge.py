@@ -14,6 +14,7 @@ from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, failed_reply
 from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.prompt_texts import first_stop, fitted, halved
 from gradewire_server.judges.remote.errors import (
     MODEL_SETTING,
     REQUEST_AT_FAULT,
@@ -25,7 +26,6 @@ from gradewire_server.judges.remote.errors import (
 from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, Labels
 from gradewire_server.judges.remote.requests import Answered, RequestQueue, ServerRequests
 from gradewire_server.judges.remote.server import Answer, Question, Server
-from gradewire_server.judges.texts import first_stop, fitted, halved
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _THINKING_HINT: Final = (

@@ -21,7 +21,6 @@ from gradewire_server.judges.worker.messages import (
     FrameReader,
     OpenModel,
     read_run,
-    results_message,
     to_frame,
 )
 
@@ -46,7 +45,7 @@ def main() -> None:
     channel.sendall(to_frame({"ready": asdict(core.limits)}))
     while True:
         # Whatever a run raises ends the worker: nobody knows what state the model is in, and a fresh one is clean.
-        channel.sendall(to_frame(results_message(core.run(read_run(messages.get())))))
+        channel.sendall(to_frame({"results": core.run(read_run(messages.get()))}))
 
 
 def _open(request: OpenModel) -> Core:

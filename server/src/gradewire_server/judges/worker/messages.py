@@ -3,7 +3,7 @@
 import json
 import struct
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from gradewire_models.judges import Form
 
@@ -111,8 +111,7 @@ class CoreLimits:
     max_prefixes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """Further tokens of one state.
 
     Attributes:
@@ -130,8 +129,7 @@ class Row:
     keep: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """The rows that are computed at once.
 
     Attributes:
@@ -149,14 +147,8 @@ class Run:
         """The number of tokens that it computes."""
         return sum(len(row.ids) for row in self.rows)
 
-    def to_message(self) -> dict[str, Any]:
-        """Return it for a frame."""
-        rows = [[row.state, row.ids, row.labels, row.next_token, row.keep] for row in self.rows]
-        return {"prefix": self.prefix, "rows": rows, "drop": self.drop}
 
-
-@dataclass(frozen=True, slots=True)
-class RowResult:
+class RowResult(NamedTuple):
     """The answer to a row.
 
     Attributes:
@@ -171,21 +163,13 @@ class RowResult:
 
 
 def read_run(message: dict[str, Any]) -> Run:
-    """Return the run of a message made by `Run.to_message`."""
-    rows = (
-        Row(state, tuple(ids), tuple(labels), next_token=next_token, keep=keep)
-        for state, ids, labels, next_token, keep in message["rows"]
-    )
+    """Return the run of a message with the fields of one: named tuples become lists in JSON."""
+    rows = (Row(state, tuple(ids), tuple(labels), *wanted) for state, ids, labels, *wanted in message["rows"])
     return Run(message["prefix"], tuple(rows), tuple(message["drop"]))
 
 
-def results_message(results: list[RowResult]) -> dict[str, Any]:
-    """Return a worker's answer to a run."""
-    return {"results": [[result.probabilities, result.mass, result.next_token] for result in results]}
-
-
 def read_results(message: dict[str, Any]) -> list[RowResult]:
-    """Return the results of a message made by `results_message`."""
+    """Return the `results` of a message, one per row of a run."""
     return [RowResult(tuple(probabilities), mass, token) for probabilities, mass, token in message["results"]]
 
 

@@ -16,7 +16,7 @@ from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.remote.errors import RemoteError
 from gradewire_server.judges.remote.labels import LabelReading, Labels
 from gradewire_server.judges.remote.server import Question
-from gradewire_server.judges.triton import answer_from, chat_text, request_tensors
+from gradewire_server.judges.remote.triton import answer_from, chat_text, request_tensors
 
 ALL = frozenset(
     {

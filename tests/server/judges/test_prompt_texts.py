@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.local.chat import TextEnd
-from gradewire_server.judges.texts import characters, fitted, halved, harmless, turns
+from gradewire_server.judges.prompt_texts import characters, fitted, halved, harmless, turns
 
 TOKENS = (
     "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<s>", "</s>", "[INST]", "[/INST]", "<start_of_turn>",
