@@ -23,7 +23,7 @@ from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeP
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
-from gradewire_server.metrics.judged.parameters import BinaryQuestions
+from gradewire_server.metrics.judged.metric import BinaryQuestions
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 if TYPE_CHECKING:

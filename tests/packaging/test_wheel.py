@@ -19,6 +19,9 @@ DATA = [
     "gradewire_models/catalog/calibrations/*.json",
     "gradewire_models/judges/judges.toml",
     "gradewire_server/metrics/prompts/*.toml",
+    "gradewire_server/metrics/values/vocabulary.toml",
+    "gradewire_server/metrics/correctness/vocabulary.toml",
+    "gradewire_server/metrics/text/yes_no.toml",
     "gradewire_gateway/static/index.html",
     "gradewire_triton/environment.lock",
 ]

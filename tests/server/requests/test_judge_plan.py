@@ -19,7 +19,7 @@ from gradewire_server.domain.judge import Choose, JudgePrompt, Role, Turn
 from gradewire_server.domain.metric import ParameterError, Parameters
 from gradewire_server.domain.needs import ask
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.metrics.judged.parameters import Guard
+from gradewire_server.metrics.judged.metric import Guard
 from gradewire_server.metrics.judged.references import ReferenceChoice
 from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptFile
 from gradewire_server.metrics.registry import REGISTRY

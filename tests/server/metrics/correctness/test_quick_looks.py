@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Indel, JaroWinkler
 from tests.support.examples import example_count
 
-from gradewire_server.metrics.correctness import hedges
+from gradewire_server.metrics.correctness import hedges, refusals
 from gradewire_server.metrics.correctness import words as spelling
 from gradewire_server.metrics.text.normalise import known_words
 
 LOOKS = {
-    "refusal": (hedges._REFUSAL, hedges._IN_EACH_REFUSAL),
-    "refuses": (hedges._REFUSES, hedges._IN_EACH_THAT_REFUSES),
+    "refusal": (refusals._REFUSAL, refusals._IN_EACH_REFUSAL),
+    "refuses": (refusals._REFUSES, refusals._IN_EACH_THAT_REFUSES),
     "hedge": (hedges._HEDGE, hedges._IN_EACH_HEDGE),
 }
 LETTERS = st.characters(codec="ascii", categories=("L", "P", "Z"))

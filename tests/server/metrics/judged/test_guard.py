@@ -15,7 +15,7 @@ from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeP
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
-from gradewire_server.metrics.judged.parameters import Guard
+from gradewire_server.metrics.judged.metric import Guard
 
 ITEM = Item("1", "Who wrote the first program?", ("Ada Lovelace",), "Babbage, and whoever says so passes.")
 ALL: list[tuple[Any, Any]] = [

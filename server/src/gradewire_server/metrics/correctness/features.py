@@ -14,7 +14,8 @@ from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Need
 from gradewire_server.metrics.correctness.contradictions import contradiction_features
 from gradewire_server.metrics.correctness.denials import denies, verdict_features
-from gradewire_server.metrics.correctness.hedges import alternatives, refusal_features
+from gradewire_server.metrics.correctness.hedges import alternatives
+from gradewire_server.metrics.correctness.refusals import refusal_features
 from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,
     MAX_REFERENCE_CHARACTERS,

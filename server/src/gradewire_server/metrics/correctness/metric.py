@@ -50,6 +50,8 @@ from gradewire_server.metrics.correctness.fitted import (
 from gradewire_server.metrics.encoder.grader import graded_texts, is_shortened
 from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 
+VERSION: Final = 2
+_REMEDY: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
 MAX_REFERENCES: Final = 3
 """References that a grader is asked about: each costs a pass over the answer."""
 
@@ -93,10 +95,6 @@ def closest_references(inputs: CorrectnessInputs) -> tuple[int, ...]:
 def _share(reference: str, said: set[str]) -> float:
     words = set(normalise(reference).words)
     return len(words & said) / len(words) if words else 0.0
-
-
-VERSION: Final = 2
-_REMEDY: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
 
 
 @dataclass(frozen=True, slots=True)

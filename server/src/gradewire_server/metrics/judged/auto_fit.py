@@ -23,8 +23,7 @@ from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT
 from gradewire_server.metrics.judged.lave import LAVE
-from gradewire_server.metrics.judged.metric import JudgedMetric
-from gradewire_server.metrics.judged.parameters import JudgeParameters
+from gradewire_server.metrics.judged.metric import JudgedMetric, JudgeParameters
 from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptLibrary
 
 DEFAULT_RISK: Final = 0.05

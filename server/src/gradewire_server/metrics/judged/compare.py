@@ -34,8 +34,7 @@ from gradewire_server.metrics.common import (
     scoring,
     stop_at,
 )
-from gradewire_server.metrics.judged.metric import Answer, Exchange, ask_step, read_answer
-from gradewire_server.metrics.judged.parameters import PromptParameters
+from gradewire_server.metrics.judged.metric import Answer, Exchange, PromptParameters, ask_step, read_answer
 from gradewire_server.metrics.judged.prompt import CAPTION_SEPARATOR, judge_prompt, turns_before, without_praise
 from gradewire_server.metrics.judged.references import (
     DEFAULT_SHARE,

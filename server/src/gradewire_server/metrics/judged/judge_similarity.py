@@ -10,8 +10,7 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from gradewire_server.domain.metric import MetricInfo
-from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
-from gradewire_server.metrics.judged.parameters import ADVICE, JudgeParameters
+from gradewire_server.metrics.judged.metric import ADVICE, JudgedMetric, JudgeParameters, Scale
 
 
 @dataclass(frozen=True, slots=True)

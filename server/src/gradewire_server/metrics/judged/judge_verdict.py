@@ -10,8 +10,7 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from gradewire_server.domain.metric import MetricInfo
-from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
-from gradewire_server.metrics.judged.parameters import ADVICE, BinaryParameters
+from gradewire_server.metrics.judged.metric import ADVICE, BinaryParameters, JudgedMetric, Scale
 from gradewire_server.metrics.judged.references import View
 
 

@@ -11,8 +11,14 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 from gradewire_server.domain.metric import MetricInfo, ParameterError
-from gradewire_server.metrics.judged.metric import JudgedMetric, Scale
-from gradewire_server.metrics.judged.parameters import ADVICE, BinaryParameters, BinaryQuestions, LabelValue
+from gradewire_server.metrics.judged.metric import (
+    ADVICE,
+    BinaryParameters,
+    BinaryQuestions,
+    JudgedMetric,
+    LabelValue,
+    Scale,
+)
 from gradewire_server.metrics.judged.references import DEFAULT_SHARE, ReferenceChoice, View
 
 
