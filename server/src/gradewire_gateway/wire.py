@@ -184,7 +184,7 @@ def _fits(value: Any, field: FieldDescriptor) -> bool:
     message = GetMessageClass(kind)()
     try:
         json_format.ParseDict({field.name: [value] if field.is_repeated else value}, message)
-    except Exception:  # noqa: BLE001 - as of `read_message`: the library has many for a wrong value
+    except (json_format.Error, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return False
     return True
 
