@@ -53,41 +53,32 @@ class Columns:
     clusters: NDArray[np.intp]
     strata: NDArray[np.intp]
 
-    @property
-    def verdict_labels(self) -> NDArray[np.float64]:
-        """Labels that verdicts are compared with, float64[rows]."""
-        return self.rows.labels if self.rows.verdict_labels is None else self.rows.verdict_labels
-
-    def usable(
-        self, metric: str, part: NDArray[np.intp], *, paired_with: str | None
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which rows of a part have a score, and which of these a verdict: two bool[rows of the part].
+    def usable(self, part: NDArray[np.intp], *metrics: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which rows of a part all metrics scored, and which of these all judged: two bool[rows of the part].
 
         Args:
-            metric: Which metric.
             part: int[rows of the part], positions in the table.
-            paired_with: A second metric that has to have them too; None for none.
+            *metrics: One at least.
         """
-        scored = np.isfinite(self.rows.scores[metric][part])
-        judged = scored & ~np.isnan(self.rows.verdicts[metric][part])
-        if paired_with is not None:
-            scored &= np.isfinite(self.rows.scores[paired_with][part])
-            judged &= scored & ~np.isnan(self.rows.verdicts[paired_with][part])
-        return scored, judged
+        scored = np.all([np.isfinite(self.rows.scores[metric][part]) for metric in metrics], axis=0)
+        unjudged = np.any([np.isnan(self.rows.verdicts[metric][part]) for metric in metrics], axis=0)
+        return scored, scored & ~unjudged
 
     def sample(
         self, metric: str, part: NDArray[np.intp], *, scored: NDArray[np.bool_], judged: NDArray[np.bool_]
     ) -> Sample:
         """One metric on the rows that are `scored` (as `usable` gives them), its clusters as in the table."""
+        rows = self.rows
         kept = np.flatnonzero(scored)
-        kept = kept[np.argsort(self.rows.scores[metric][part[kept]], kind="stable")]
+        kept = kept[np.argsort(rows.scores[metric][part[kept]], kind="stable")]
         taken = part[kept]
-        positive = right(self.verdict_labels)
+        verdict_labels = rows.labels if rows.verdict_labels is None else rows.verdict_labels
+        positive = right(verdict_labels)
         return Sample(
-            scores=self.rows.scores[metric][taken],
-            verdicts=np.where(judged[kept], self.rows.verdicts[metric][taken], np.nan),
-            labels=self.rows.labels[taken],
-            verdict_labels=self.verdict_labels[taken],
+            scores=rows.scores[metric][taken],
+            verdicts=np.where(judged[kept], rows.verdicts[metric][taken], np.nan),
+            labels=rows.labels[taken],
+            verdict_labels=verdict_labels[taken],
             positive=None if positive is None else positive[taken],
             clusters=self.clusters[taken],
             failed=len(part) - len(kept),

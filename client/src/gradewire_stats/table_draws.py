@@ -108,9 +108,9 @@ class JudgedPart:
         self._label_scale = scale_of(columns.rows.labels[part.rows])
         self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))
 
-    def add(self, metric: str, statistics: Collection[Statistic], *, paired_with: str | None = None) -> CellDraws:
+    def add(self, metric: str, statistics: Collection[Statistic], *paired_with: str) -> CellDraws:
         """Asks for statistics of a metric, on rows that `paired_with` scored too."""
-        scored, judged = self._columns.usable(metric, self.part.rows, paired_with=paired_with)
+        scored, judged = self._columns.usable(self.part.rows, metric, *paired_with)
         key = (metric, np.packbits(np.concatenate([scored, judged])).tobytes())
         if key not in self._cells:
             sample = self._columns.sample(metric, self.part.rows, scored=scored, judged=judged)
@@ -131,9 +131,7 @@ class JudgedPart:
                 cell.sums[name] = columns.setdefault(column.tobytes(), len(kept))
                 if cell.sums[name] == len(kept):
                     kept.append(column)
-            cell.values = _point(
-                sample, cell.wanted, {name: column.sum(keepdims=True) for name, column in sums.items()}
-            )
+            cell.values = _point(sample, cell.wanted, {name: each.sum(keepdims=True) for name, each in sums.items()})
             if len(sample.scores) and not cell.wanted.isdisjoint(RANK_STATISTICS):
                 cell.ranked = RankedSample(sample, cell.wanted)
             behind = {name: np.flatnonzero(sums.get(name, ())) for name in ("judged", "pairs")} | {"": sample.clusters}
@@ -174,7 +172,7 @@ class PairDraws:
         self._names = names
         # The finest parts are for the mean of cells, the last one is for all rows.
         self._sides = [
-            [part.add(name, statistics, paired_with=other) for name, other in (names, names[::-1])]
+            [part.add(name, statistics, other) for name, other in (names, names[::-1])]
             for part in parts
             if part.part.level in {"cell", "all"}
         ]

@@ -8,10 +8,10 @@ import pytest
 from tests.cli.pages.pages import Elements
 from tests.stats.ratings.tournaments import tournament
 
-from gradewire_cli.leaderboard.output import MAX_MODELS, Leaderboard, RatingOptions, leaderboard_pages, write_page
+from gradewire_cli.leaderboard.output import MAX_MODELS, Leaderboard, RatingOptions, leaderboard_pages
 from gradewire_cli.leaderboard.reading import INCONSISTENT, JudgedOrder, JudgedPair
 from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts
-from gradewire_cli.pages.page import MAX_BYTES, render
+from gradewire_cli.pages.page import MAX_BYTES, render, write_page
 from gradewire_cli.problems import InputError
 from gradewire_stats.pairwise import JudgedPairs, pairwise_agreement
 from gradewire_stats.ratings import Controls, Matches, RatingTable, length_bias, position_bias, rate, system_ranks
@@ -109,14 +109,15 @@ def test_a_large_field_stays_within_the_size() -> None:
 def test_matrix_by_hand(tmp_path: Path) -> None:
     matches = Matches.of(["x", "y", "z"], [0, 0, 0, 1], [1, 1, 1, 2], [1.0, 1.0, 0.5, 1.0], [0, 1, 2, 3])
     given = board(ratings=rate(matches, resamples=20), families={}, people=None)
-    write_page(tmp_path / "board.html", given, RatingOptions(), [], source="", by="", quiet=True)
+    pages = leaderboard_pages(given, RatingOptions(), [], source="", by="")
+    write_page(tmp_path / "board.html", pages, without="pair")
     page = (tmp_path / "board.html").read_text()
     assert '<td class="n w8" data-o="0.833333">0.83<small>of 3</small></td>' in page
     assert '<td class="n w2" data-o="0.166667">0.17<small>of 3</small></td>' in page
     assert '<td class="n" data-o="">\N{EN DASH}</td>' in page, "x and z never met"
     assert "h-people" not in page
     with pytest.raises(InputError, match="board"):
-        write_page(tmp_path / "nowhere" / "board.html", given, RatingOptions(), [], source="", by="", quiet=True)
+        write_page(tmp_path / "nowhere" / "board.html", leaderboard_pages(given, RatingOptions(), [], source="", by=""))
 
 
 def test_names_that_begin_alike_are_numbered() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Self
 
 import click
@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.formats import Record
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
-_PAPERS: dict[str, dict[str, Any]] = tomllib.loads(files(__package__).joinpath("papers.toml").read_text("utf-8"))
+_PAPERS: dict[str, dict[str, Any]] = tomllib.loads(
+    resources.files(__package__).joinpath("papers.toml").read_text("utf-8")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def fields_of(records: Iterable[Record], left_out: LeftOut) -> Iterable[tuple[Re
             yield record, record.fields
 
 
-def columns_of(name: str) -> Columns | None:
+def paper_columns(name: str) -> Columns | None:
     """Return the columns that the table of this name reads; None: those of labelled files."""
     paper = _PAPERS[name]
     if "columns" not in paper:
@@ -110,7 +112,7 @@ class TableCall:
     """A call of a table command.
 
     Attributes:
-        options: Values of its options, with the metrics of the spec where none are named.
+        options: Values of its options, with the metrics of papers.toml where none are named.
         source: The file.
         columns: Where its fields stand; of a labelled file, nothing.
         names_metrics: Whether --metrics was given.
@@ -171,7 +173,7 @@ def table_command(
         compute: Computes the tables; None where the call asks for none.
         has_headline: Whether not all tables are printed by default.
     """
-    paper, columns = _PAPERS[name], columns_of(name)
+    paper, columns = _PAPERS[name], paper_columns(name)
 
     def run(ctx: click.Context, /, **options: Any) -> None:
         _run(ctx, name, compute, options)
@@ -185,7 +187,7 @@ def table_command(
 def _run(
     ctx: click.Context, name: str, compute: Callable[[TableCall], TableResult | None], options: Mapping[str, Any]
 ) -> None:
-    usual, columns = _PAPERS[name].get("metrics"), columns_of(name)
+    usual, columns = _PAPERS[name].get("metrics"), paper_columns(name)
     names_metrics = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
     if usual and not names_metrics:
         options = {**options, "metrics": usual}

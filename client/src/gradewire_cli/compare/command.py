@@ -13,13 +13,14 @@ from gradewire.metrics import Compare
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.compare.conditions import VALUE_NAMES, check_conditions, parse_conditions, parts_only
 from gradewire_cli.compare.earlier_outputs import are_outputs
-from gradewire_cli.compare.output import all_tables, headline_tables, value_notes, write_page
+from gradewire_cli.compare.output import all_tables, comparison_pages, headline_tables, value_notes
 from gradewire_cli.compare.result import Drawing, document_of
 from gradewire_cli.compare.run import CompareJob, output_options, resume_hint, scores_beside
 from gradewire_cli.compare.sides import DUPLICATES, RULES, check_names
 from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_option, option_group, read_groupings
 from gradewire_cli.options.connection import connection_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
+from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, show_tables
@@ -208,7 +209,7 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
     document = document_of(found) | {"conditions": checked}
     files.write(document, list(all_tables(found, characters=_FILE_CHARACTERS)), value_notes(found))
     if options["html"] is not None:
-        write_page(options["html"], found, source.short_name, checked)
+        write_page(options["html"], comparison_pages(found, source.short_name, checked))
     for line in (*parts_only(options["conditions"], found), *(str(each) for each in checked if each.holds)):
         click.echo(printable(line), err=True)
     if problems := [str(each) for each in checked if each.problem]:

@@ -26,7 +26,6 @@ from gradewire_cli.results.tables import Table, Value, count, differing, estimat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from gradewire_cli.compare.conditions import CheckedCondition
     from gradewire_cli.compare.result import ChangedRow, CompareResult, GroupedStatistics, SideComparison
@@ -253,11 +252,6 @@ _AMOUNTS: Final = ((25, 1200, 400), (10, 600, 200), (5, 300, 60), (0, 0, 20))
 _REFERENCES: Final = 5
 _LINE_CHARACTERS: Final = 2000
 _VERDICTS: Final = {True: "right", False: "wrong", None: ""}
-
-
-def write_page(path: Path, result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> None:
-    """Write the page; raises InputError where it cannot be written."""
-    page.write_page(path, comparison_pages(result, source, conditions))
 
 
 def comparison_pages(result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:

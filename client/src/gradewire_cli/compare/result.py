@@ -227,10 +227,8 @@ def _grouped(chosen: Sequence[Chosen], rows: PairedRows, grouping: Grouping, dra
     members: dict[tuple[str, ...], list[int]] = {}
     outside = 0
     for place, (pair, _) in enumerate(chosen):
-        values = tuple(
-            next((value for row in (pair.a.row, pair.b.row) if (value := row.grouping.get(column, ""))), "")
-            for column in grouping
-        )
+        a, b = pair.a.row.grouping, pair.b.row.grouping
+        values = tuple(a.get(column, "") or b.get(column, "") for column in grouping)
         if all(values):
             members.setdefault(values, []).append(place)
         else:

@@ -20,7 +20,6 @@ from gradewire_stats.ratings import Controls, NotIdentifiedError, length_bias, p
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from gradewire_cli.scoring.labelled_run import Draws
     from gradewire_stats.bootstrap import Estimate
@@ -281,14 +280,6 @@ _FAMILIES: Final = 200
 _MARGIN: Final = 0.04
 _WINNERS: Final = {"model_a": "A", "model_b": "B", "tie": "a tie", None: "no verdict"}
 _WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The judge is not sure"}
-
-
-def write_page(  # noqa: PLR0913 - what is shown, and where
-    path: Path, result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str, quiet: bool
-) -> None:
-    """Write the page; raises InputError where it cannot be written."""
-    pages = leaderboard_pages(result, options, notes, source=source, by=by)
-    page.write_page(path, pages, without="pair", quiet=quiet)
 
 
 def leaderboard_pages(

@@ -6,7 +6,7 @@ import math
 import tomllib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from gradewire_cli.rows.cells import unpacked
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.pairs import Winner
 
 
-_ARENA: Final = tomllib.loads(files(__package__).joinpath("arena.toml").read_text("utf-8"))
+_ARENA: Final = tomllib.loads(resources.files(__package__).joinpath("arena.toml").read_text("utf-8"))
 PAIR_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {name: tuple(each) for name, each in _ARENA["columns"].items()}
 """Columns in which a field stands, the first that a row has wins."""
 _WINNERS: Final[Mapping[str, Winner]] = {word: name for name, words in _ARENA["winners"].items() for word in words}

@@ -1,6 +1,7 @@
 """Scores of several models, runs, data sets or groups beside each other, without labels; no files, no terminal.
 
-A question, not a row, is what the bootstrap draws: answers to one question are not independent.
+`compare_results` takes the results of two runs, `compare_pairs` columns of pairs of answers, and `compare_groups`
+columns of any groups of rows. The bootstrap draws questions, not rows: answers to one question are not independent.
 """
 
 from gradewire_stats.comparison.groups import GroupedRows, GroupStatistics, PairedDifference, compare_groups

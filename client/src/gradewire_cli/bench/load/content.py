@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
+from importlib import resources
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gradewire_proto.v1 import types_pb2
@@ -18,7 +18,7 @@ _POOL_SEED: Final = 1
 _SHORT_WORDS: Final = 6
 
 
-_TEXTS: Final = tomllib.loads(files(__package__).joinpath("mixes.toml").read_text("utf-8"))
+_TEXTS: Final = tomllib.loads(resources.files(__package__).joinpath("mixes.toml").read_text("utf-8"))
 _WORDS: Final[Mapping[str, list[str]]] = {kind: words.split() for kind, words in _TEXTS["words"].items()}
 # Questions with their references: few, as a test set has, so references are soon in the cache.
 _QUESTIONS: Final = tuple(
