@@ -58,6 +58,11 @@ class Tokens:
     ids: Mapping[str, TokenIds]
     plain: Sequence[str]
 
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of tokens of each example, all its texts together, int64 [examples]."""
+        return np.array([sum(len(self.ids[text]) for text in texts(each)) for each in self.examples], np.int64)
+
 
 def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives: int, plain: bool) -> Tokens:
     """Tokenize every distinct text once: of each example `negatives` at most, and if `plain` bare answers too."""
@@ -71,7 +76,7 @@ def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives:
     return Tokens(cut, ids, bare)
 
 
-class LengthBatches:
+class Batches:
     """Batches of indices of texts of similar length, in an order of their own in every epoch, which `seed` decides.
 
     There are `batch_size` indices in each, or all where there are fewer.
@@ -109,24 +114,6 @@ class LengthBatches:
         pools = [drawn[start : start + pool] for start in range(0, len(drawn), pool)]
         by_length = np.concatenate([each[np.argsort(self._lengths[each], kind="stable")] for each in pools])
         return generator.permutation(by_length.reshape(self.per_epoch, self._size))
-
-
-class Batches:
-    """Batches of examples, as `LengthBatches` makes them."""
-
-    def __init__(self, tokens: Tokens, *, batch_size: int, seed: int) -> None:
-        self._tokens = tokens
-        lengths = [sum(len(tokens.ids[text]) for text in texts(example)) for example in tokens.examples]
-        self._batches = LengthBatches(np.array(lengths, dtype=np.int64), batch_size=batch_size, seed=seed)
-
-    @property
-    def per_epoch(self) -> int:
-        """Full batches in an epoch; the examples left over come in another epoch."""
-        return self._batches.per_epoch
-
-    def __getitem__(self, step: int) -> list[Example]:
-        """Return the examples of a step, counted from 0."""
-        return [self._tokens.examples[index] for index in self._batches[step]]
 
 
 def plain_of_step(tokens: Tokens, *, count: int, seed: int, step: int) -> NDArray[np.int64]:

@@ -11,8 +11,7 @@ from typing import Any, get_args
 
 import click
 
-from gradewire_models.cli.options import WHEELS_OPTION, Command, MissingPackageError, grouped, needs
-from gradewire_models.errors import ModelError
+from gradewire_models.cli.options import WHEELS_OPTION, Command, grouped, needs, without_traceback
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_train.examples import GROUPS, TASKS, Example, Files
 from gradewire_train.examples import texts as texts_of
@@ -110,10 +109,8 @@ def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, An
     own = {each.name: given.pop(each.name) for each in fields(request) if each.name in given}
     # An option that may be repeated is an empty tuple where it is not given.
     settings = {name: value for name, value in given.items() if value is not None and value != ()}
-    try:
+    with without_traceback(OSError):
         finished = run(request(**own, settings=settings))
-    except (ModelError, OSError) as error:
-        raise click.ClickException(str(error)) from error
     if not finished:
         raise click.exceptions.Exit(ExitCode.INTERRUPTED)
 
@@ -168,16 +165,12 @@ def texts(  # noqa: PLR0913, PLR0917 - one argument an option
     Of every example the question, the answer (=), what means the same (+) and what does not (-). With your files it
     shows theirs first; the generator fills what is left. The same seed, files and version give the same texts.
     """
-    try:
+    with needs("train", "drawing texts"):
         from gradewire_train.texts import examples_digest, make_examples  # noqa: PLC0415 - takes a second
         from gradewire_train.texts.files import write_examples  # noqa: PLC0415 - as above
-    except ImportError as error:
-        raise MissingPackageError(f"texts need more packages ({error}): pip install 'gradewire[train]'") from error
     counts = dict.fromkeys(tasks or TASKS, count)
-    try:
+    with without_traceback():
         examples = make_examples(counts, files, seed=seed, wordnet=wordnet)
-    except ModelError as error:
-        raise click.ClickException(str(error)) from error
     if out is None:
         for example in examples:
             _show(example)
@@ -227,20 +220,16 @@ def grader_texts(  # noqa: PLR0913, PLR0917 - one argument an option
     value, name or noun in the same sentence, an opposite, a list with another member, an answer that evades. The same
     seed and version give the same rows.
     """
-    try:
+    with needs("train", "drawing texts"):
         from gradewire_train.graded.drawing import Drawer, rows_digest  # noqa: PLC0415 - takes a second
         from gradewire_train.texts.lexicon import Lexicon  # noqa: PLC0415 - as above
         from gradewire_train.texts.wordnet import WordNet, usual_directory  # noqa: PLC0415 - as above
-    except ImportError as error:
-        raise MissingPackageError(f"texts need more packages ({error}): pip install 'gradewire[train]'") from error
-    try:
+    with without_traceback():
         drawer = Drawer(Lexicon(WordNet(wordnet or usual_directory())), "eval" if part == "eval" else "train")
         wanted = kinds or drawer.kinds
         if unknown := sorted(set(wanted) - set(drawer.kinds)):
             raise click.BadParameter(f"--kind: no kind {unknown[0]!r} in this part; it has {', '.join(drawer.kinds)}")
         rows = [row for kind in wanted for row in drawer.rows(kind, count, seed=seed)]
-    except ModelError as error:
-        raise click.ClickException(str(error)) from error
     if out is None:
         for row in rows:
             sign = "+" if row.drawn.right else "-"

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from gradewire_models.catalog.entries import ADAPTER_WEIGHTS, HEAD_WEIGHTS
 from gradewire_models.repository.grader_input import MAX_TOKENS, Piece, Pieces, grader_input
-from gradewire_train.batches import LengthBatches
+from gradewire_train.batches import Batches
 from gradewire_train.encoder import TrainedEncoder, prepare, save_trained, trained_weights
 from gradewire_train.errors import TrainingError
 from gradewire_train.grader_rows import GraderRow, weights
@@ -159,7 +159,7 @@ class Judgement:
         self._labels = torch.tensor([soft + (1 - 2 * soft) * row.label for row in rows])
         self._weights = torch.tensor(weights(rows, drawn_share=material.drawn_share))
         lengths = np.array([len(pieces[0].ids) for pieces in self._asked], np.int64)
-        self._batches = LengthBatches(lengths, batch_size=training.batch_size, seed=training.seed)
+        self._batches = Batches(lengths, batch_size=training.batch_size, seed=training.seed)
 
     @property
     def model(self) -> Any:

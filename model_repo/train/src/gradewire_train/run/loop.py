@@ -73,7 +73,7 @@ class _Contrast:
     def __init__(self, encoder: TrainedEncoder, plan: Plan, tokens: Tokens, before: Any) -> None:
         settings = plan.recipe.training
         self._encoder, self._plan, self._tokens, self._before = encoder, plan, tokens, before
-        self._batches = Batches(tokens, batch_size=settings.batch_size, seed=settings.seed)
+        self._batches = Batches(tokens.lengths, batch_size=settings.batch_size, seed=settings.seed)
 
     @property
     def model(self) -> Any:
@@ -84,7 +84,7 @@ class _Contrast:
 
     def terms(self, step: int) -> Mapping[str, Any]:
         settings, objective = self._plan.recipe.training, self._plan.recipe.objective
-        examples = self._batches[step]
+        examples = [self._tokens.examples[index] for index in self._batches[step]]
         read = [texts(example) for example in examples]
         ordered = [*(each[0] for each in read), *(each[1] for each in read), *(t for each in read for t in each[2:])]
         vectors = self._vectors(ordered)
