@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire._rows import ALIASES
-from gradewire_cli.leaderboard.output import RatingOptions
-from gradewire_cli.leaderboard.output import headline
-from gradewire_cli.leaderboard.output import leaderboard_of
-from gradewire_cli.leaderboard.output import leaderboard_pages
-from gradewire_cli.leaderboard.output import notes
-from gradewire_cli.leaderboard.output import optional_tables
+from gradewire_cli.leaderboard.output import (
+    RatingOptions,
+    headline,
+    leaderboard_of,
+    leaderboard_pages,
+    notes,
+    optional_tables,
+)
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
 from gradewire_cli.leaderboard.run import LeaderboardRun
 from gradewire_cli.leaderboard.verdicts import Verdicts, votes_of
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.judge import judge_options
-from gradewire_cli.options.metrics import MetricOptions
-from gradewire_cli.options.metrics import read_prompt_file
+from gradewire_cli.options.metrics import MetricOptions, read_prompt_file
 from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of

@@ -17,8 +17,7 @@ from gradewire_server import process
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.local.judge import EmbeddedJudge
-from gradewire_server.judges.local.judge import EmbeddedJudges
+from gradewire_server.judges.local.judge import EmbeddedJudge, EmbeddedJudges
 from gradewire_server.resilience import Backoff
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 

@@ -13,17 +13,9 @@ from typing import Any, Final
 from typing_extensions import override
 
 from gradewire_models.errors import ModelError
-from gradewire_models.judges import BuiltJudge
-from gradewire_models.judges import CatalogJudge
-from gradewire_models.judges import Form
-from gradewire_models.judges import catalog_judges
-from gradewire_models.judges import list_judges
-from gradewire_models.judges import load_judge
+from gradewire_models.judges import BuiltJudge, CatalogJudge, Form, catalog_judges, list_judges, load_judge
 from gradewire_models.processor import computes_int8
-from gradewire_proto.tracing.spans import JUDGE_RUN
-from gradewire_proto.tracing.spans import PROCESS_PID
-from gradewire_proto.tracing.spans import TOKENS
-from gradewire_proto.tracing.spans import record_batch
+from gradewire_proto.tracing.spans import JUDGE_RUN, PROCESS_PID, TOKENS, record_batch
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import (
     Choice,
