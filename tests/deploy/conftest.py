@@ -1,16 +1,18 @@
 """Programs that check what lies in deploy/."""
 
+import multiprocessing
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import compose
-import helm_python
 import pytest
 from click.testing import CliRunner
 from deploy.local.prometheus_binary import PrometheusBinaries, prometheus_binaries
+from tests.deploy.rendering import HelmChart
 
 from gradewire_models.cli.group import models
 
@@ -31,9 +33,10 @@ def promtool(prometheus: PrometheusBinaries) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="session")
-def chart() -> Iterator[helm_python.Chart]:
-    with helm_python.Chart.load(DEPLOY / "helm" / "gradewire") as loaded:
-        yield loaded
+def chart() -> Iterator[HelmChart]:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pool.submit(int).result(60)  # starts the process here, for all tests
+        yield HelmChart(pool)
 
 
 def run(*command: str, **variables: str) -> str:

@@ -1,12 +1,13 @@
 """The chart as Helm's own library renders it."""
 
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import helm_python
 import yaml
-from tests.deploy.conftest import DEPLOY
 
-CHART = DEPLOY / "helm" / "gradewire"
+CHART = Path(__file__).parents[2] / "deploy" / "helm" / "gradewire"
 MONITORED = {"monitoring": {"serviceMonitor": True, "prometheusRule": True, "dashboard": True}}
 CASES: dict[str, dict[str, Any]] = {
     "default": {},
@@ -45,9 +46,39 @@ FOREIGN = {"ServiceMonitor", "PrometheusRule"}
 Manifests = list[dict[str, Any]]
 
 
-def render(chart: helm_python.Chart, values: dict[str, Any]) -> Manifests:
+def on_chart(path: Path, attribute: str, *arguments: Any, **options: Any) -> Any:
+    """Return what an attribute of a chart says, or what a method of it returns."""
+    with helm_python.Chart.load(path) as chart:
+        said = getattr(chart, attribute)
+        return said(*arguments, **options) if callable(said) else said
+
+
+class HelmChart:
+    """A chart that Helm's library reads in a process of its own.
+
+    The library is written in Go, whose runtime aborts where a process of many threads has signal handlers of Python.
+    """
+
+    def __init__(self, pool: ProcessPoolExecutor, path: Path = CHART) -> None:
+        self._pool = pool
+        self._path = path
+
+    def packaged(self, folder: Path) -> "HelmChart":
+        """Return the chart after it was packed into an archive in the folder."""
+        return HelmChart(self._pool, self._pool.submit(helm_python.package, self._path, destination=folder).result(60))
+
+    def lint(self) -> Any:
+        """Return Helm's strict report."""
+        return self._pool.submit(helm_python.lint, self._path, strict=True).result(60)
+
+    def ask(self, attribute: str, *arguments: Any, **options: Any) -> Any:
+        """Return what an attribute or a method of `helm_python.Chart` says."""
+        return self._pool.submit(on_chart, self._path, attribute, *arguments, **options).result(60)
+
+
+def render(chart: HelmChart, values: dict[str, Any]) -> Manifests:
     """Every object of a release named demo."""
-    pages = chart.render(values, name="demo", namespace="prod")
+    pages = chart.ask("render", values, name="demo", namespace="prod")
     return [part for path, page in pages.items() if path.endswith(".yaml") for part in yaml.safe_load_all(page) if part]
 
 

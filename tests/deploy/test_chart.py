@@ -8,19 +8,19 @@ import kubernetes_validate
 import pytest
 import yaml
 from tests.deploy.conftest import DEPLOY, ROOT, builds, flags_of
-from tests.deploy.rendering import CASES, CHART, FOREIGN, Manifests, of_kind, pods_of, render
+from tests.deploy.rendering import CASES, CHART, FOREIGN, HelmChart, Manifests, of_kind, pods_of, render
 
 from gradewire_models.repository.serving import CPU_INSTANCES
 from gradewire_server.settings.server import Settings
 
 
 @pytest.fixture(scope="module", params=CASES)
-def case(request: pytest.FixtureRequest, chart: helm_python.Chart) -> tuple[str, Manifests]:
+def case(request: pytest.FixtureRequest, chart: HelmChart) -> tuple[str, Manifests]:
     return request.param, render(chart, CASES[request.param])
 
 
-def test_helm_finds_nothing_to_complain_about() -> None:
-    report = helm_python.lint(CHART, strict=True)
+def test_helm_finds_nothing_to_complain_about(chart: HelmChart) -> None:
+    report = chart.lint()
     assert not report["errors"]
     assert [message["error"] for message in report["messages"]] == ["icon is recommended"]
 
@@ -50,7 +50,7 @@ def test_the_server_takes_the_settings_that_it_writes(
     assert (settings.engine.cache.redis is None) == (name == "alone")
 
 
-def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: helm_python.Chart) -> None:
+def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: HelmChart) -> None:
     set_by_chart = {
         *(
             "config",
@@ -70,7 +70,7 @@ def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: helm
         *("backend", "triton_url", "triton_token", "judge_token"),
         *("http_tls", "redis_mac_key"),  # tls.http, which its probes follow; redis.macSecret
     }
-    schema = chart.schema
+    schema = chart.ask("schema")
     assert schema is not None
     assert schema["properties"]["settings"]["properties"].keys() == Settings.load().given.keys() - set_by_chart
 
@@ -86,9 +86,9 @@ def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: helm
         ({"redis": {"mode": "cluster"}}, "mode"),
     ],
 )
-def test_a_wrong_value_is_refused_by_name(chart: helm_python.Chart, values: dict[str, Any], named: str) -> None:
+def test_a_wrong_value_is_refused_by_name(chart: HelmChart, values: dict[str, Any], named: str) -> None:
     with pytest.raises(helm_python.HelmValuesError, match=named):
-        chart.validate_schema(values)
+        chart.ask("validate_schema", values)
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,9 @@ def test_a_wrong_value_is_refused_by_name(chart: helm_python.Chart, values: dict
         ({"models": {"names": ["all-MiniLM-L6-v2-fp16-tensorrt"]}}, r"v2-fp16-tensorrt needs a GPU.*triton\.gpus"),
     ],
 )
-def test_what_is_left_out_or_does_not_fit_is_named(
-    chart: helm_python.Chart, values: dict[str, Any], named: str
-) -> None:
+def test_what_is_left_out_or_does_not_fit_is_named(chart: HelmChart, values: dict[str, Any], named: str) -> None:
     with pytest.raises(helm_python.HelmRenderError, match=named):
-        chart.render(values)
+        chart.ask("render", values)
 
 
 def test_every_container_is_held_tight(case: tuple[str, Manifests]) -> None:
@@ -164,7 +162,7 @@ def test_names_inside_the_release_meet(case: tuple[str, Manifests]) -> None:
             assert set(asked) <= names
 
 
-def test_built_judges_are_mounted_where_the_server_looks(chart: helm_python.Chart, tmp_path: Path) -> None:
+def test_built_judges_are_mounted_where_the_server_looks(chart: HelmChart, tmp_path: Path) -> None:
     manifests = render(chart, CASES["external"])
     page = tmp_path / "gradewire.toml"
     page.write_text(of_kind(manifests, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"])
@@ -176,7 +174,7 @@ def test_built_judges_are_mounted_where_the_server_looks(chart: helm_python.Char
     assert volumes["judges"]["persistentVolumeClaim"] == {"claimName": "judges", "readOnly": True}
 
 
-def test_servers_are_found_where_the_front_looks_for_them(chart: helm_python.Chart) -> None:
+def test_servers_are_found_where_the_front_looks_for_them(chart: HelmChart) -> None:
     manifests = render(chart, {})
     services = of_kind(manifests, "Service")
     page = of_kind(manifests, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"]
@@ -188,7 +186,7 @@ def test_servers_are_found_where_the_front_looks_for_them(chart: helm_python.Cha
     assert services["demo-gradewire"]["spec"]["clusterIP"] == "None", "round robin needs all addresses"
 
 
-def test_the_http_api_has_a_port_and_a_service_only_where_it_is_asked_for(chart: helm_python.Chart) -> None:
+def test_the_http_api_has_a_port_and_a_service_only_where_it_is_asked_for(chart: HelmChart) -> None:
     without = render(chart, {})
     assert "http_api" not in of_kind(without, "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"]
     assert "demo-gradewire-http" not in of_kind(without, "Service")
@@ -203,7 +201,7 @@ def test_the_http_api_has_a_port_and_a_service_only_where_it_is_asked_for(chart:
     assert {"port": "http-api"} in callers["ports"]
 
 
-def test_the_cache_loses_no_synthetic_answers(chart: helm_python.Chart) -> None:
+def test_the_cache_loses_no_synthetic_answers(chart: HelmChart) -> None:
     sets = of_kind(render(chart, {"redis": {"maxMemory": "7gb"}}), "StatefulSet")
     pod = sets["demo-gradewire-redis"]["spec"]
     [container] = pod["template"]["spec"]["containers"]
@@ -215,13 +213,13 @@ def test_the_cache_loses_no_synthetic_answers(chart: helm_python.Chart) -> None:
     assert [claim["metadata"]["name"] for claim in pod["volumeClaimTemplates"]] == ["data"]
 
 
-def test_gradewire_may_mend_models(chart: helm_python.Chart) -> None:
+def test_gradewire_may_mend_models(chart: HelmChart) -> None:
     pod = of_kind(render(chart, {}), "Deployment")["demo-gradewire-triton"]["spec"]["template"]["spec"]
     flags = flags_of(pod["containers"][0]["args"])
     assert flags["model-control-mode"] == "explicit", "others refuse load and unload"
 
 
-def test_copies_and_their_threads_fit_the_cores_that_triton_asks_for(chart: helm_python.Chart) -> None:
+def test_copies_and_their_threads_fit_the_cores_that_triton_asks_for(chart: HelmChart) -> None:
     pod = of_kind(render(chart, {}), "Deployment")["demo-gradewire-triton"]["spec"]["template"]["spec"]
     builder = pod["initContainers"][0]["args"]
     assert builds(builder)
@@ -229,7 +227,7 @@ def test_copies_and_their_threads_fit_the_cores_that_triton_asks_for(chart: helm
     assert CPU_INSTANCES * threads == int(pod["containers"][0]["resources"]["requests"]["cpu"])
 
 
-def test_the_key_of_redis_macs_comes_from_a_secret(chart: helm_python.Chart) -> None:
+def test_the_key_of_redis_macs_comes_from_a_secret(chart: HelmChart) -> None:
     def key_of(**redis: str) -> Any:
         pod = of_kind(render(chart, {"redis": redis}), "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]
         given = {each["name"]: each for each in pod["containers"][0]["env"]}
@@ -242,7 +240,7 @@ def test_the_key_of_redis_macs_comes_from_a_secret(chart: helm_python.Chart) -> 
     assert key_of(mode="none", macSecret="mac") is None
 
 
-def test_probes_and_prometheus_follow_the_http_side_to_tls(chart: helm_python.Chart) -> None:
+def test_probes_and_prometheus_follow_the_http_side_to_tls(chart: HelmChart) -> None:
     def asked(values: dict[str, Any]) -> tuple[set[str], dict[str, Any], bool]:
         manifests = render(chart, {"monitoring": {"serviceMonitor": True, "tlsConfig": {"serverName": "x"}}, **values})
         pod = of_kind(manifests, "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]["containers"][0]
@@ -257,7 +255,7 @@ def test_probes_and_prometheus_follow_the_http_side_to_tls(chart: helm_python.Ch
     assert (schemes, endpoint.keys() & {"scheme", "tlsConfig"}, told) == ({"HTTP"}, set(), False)
 
 
-def test_pods_take_new_settings(chart: helm_python.Chart) -> None:
+def test_pods_take_new_settings(chart: HelmChart) -> None:
     def checksum(values: dict[str, Any]) -> str:
         template = of_kind(render(chart, values), "Deployment")["demo-gradewire"]["spec"]["template"]
         return str(template["metadata"]["annotations"]["checksum/settings"])
@@ -266,14 +264,15 @@ def test_pods_take_new_settings(chart: helm_python.Chart) -> None:
     assert checksum({}) != checksum({"settings": {"log_level": "debug"}})
 
 
-def test_the_version_is_that_of_the_distribution(chart: helm_python.Chart) -> None:
-    assert f'version = "{chart.metadata["appVersion"]}"' in (ROOT / "pyproject.toml").read_text()
+def test_the_version_is_that_of_the_distribution(chart: HelmChart) -> None:
+    version = chart.ask("metadata")["appVersion"]
+    assert f'version = "{version}"' in (ROOT / "pyproject.toml").read_text()
     images = (DEPLOY / "compose.yaml").read_text()
-    assert f"image: gradewire:{chart.metadata['appVersion']}" in images
+    assert f"image: gradewire:{chart.ask('metadata')['appVersion']}" in images
 
 
-def test_values_document_only_what_the_schema_knows(chart: helm_python.Chart) -> None:
-    chart.validate_schema(None)
-    schema = chart.schema
+def test_values_document_only_what_the_schema_knows(chart: HelmChart) -> None:
+    chart.ask("validate_schema", None)
+    schema = chart.ask("schema")
     assert schema is not None
     assert schema["properties"].keys() - {"global"} == yaml.safe_load((CHART / "values.yaml").read_text()).keys()

@@ -4,10 +4,10 @@ from typing import Any
 
 import helm_python
 import pytest
-from tests.deploy.rendering import of_kind, render
+from tests.deploy.rendering import HelmChart, of_kind, render
 
 
-def _processes(chart: helm_python.Chart, values: dict[str, Any]) -> list[str]:
+def _processes(chart: HelmChart, values: dict[str, Any]) -> list[str]:
     page = of_kind(render(chart, values), "ConfigMap")["demo-gradewire"]["data"]["gradewire.toml"]
     return [line for line in page.splitlines() if line.startswith("processes")]
 
@@ -25,13 +25,13 @@ def _processes(chart: helm_python.Chart, values: dict[str, Any]) -> list[str]:
     ],
 )
 def test_one_for_every_two_cores_and_gib(
-    chart: helm_python.Chart, requests: dict[str, Any], limits: dict[str, Any], count: int
+    chart: HelmChart, requests: dict[str, Any], limits: dict[str, Any], count: int
 ) -> None:
     values = {"resources": {"requests": requests, "limits": limits}}
     assert _processes(chart, values) == [f"processes = {count}"]
 
 
-def test_what_an_embedded_judge_takes_is_left_to_it(chart: helm_python.Chart) -> None:
+def test_what_an_embedded_judge_takes_is_left_to_it(chart: HelmChart) -> None:
     values: dict[str, Any] = {
         "resources": {"requests": {"cpu": "5", "memory": "5Gi"}, "limits": {"memory": "5Gi"}},
         "judge": {"existingClaim": "judges"},
@@ -43,17 +43,17 @@ def test_what_an_embedded_judge_takes_is_left_to_it(chart: helm_python.Chart) ->
     assert _processes(chart, {"judge": {"existingClaim": "judges"}}) == ["processes = 1"], "never none"
 
 
-def test_a_number_that_is_given_holds(chart: helm_python.Chart) -> None:
+def test_a_number_that_is_given_holds(chart: HelmChart) -> None:
     assert _processes(chart, {"settings": {"processes": 3}}) == ["processes = 3"]
     assert _processes(chart, {"settings": {"processes": 0}}) == ["processes = 1"]
 
 
-def test_a_quantity_that_cannot_be_read_is_named(chart: helm_python.Chart) -> None:
+def test_a_quantity_that_cannot_be_read_is_named(chart: HelmChart) -> None:
     with pytest.raises(helm_python.HelmRenderError, match="resources: 4cores is no quantity"):
         _processes(chart, {"resources": {"requests": {"cpu": "4cores", "memory": "1Gi"}}})
 
 
-def test_sockets_between_processes_have_a_place_to_be_written_to(chart: helm_python.Chart) -> None:
+def test_sockets_between_processes_have_a_place_to_be_written_to(chart: HelmChart) -> None:
     pod = of_kind(render(chart, {}), "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert container["securityContext"]["readOnlyRootFilesystem"] is True

@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import helm_python
 import yaml
 from tests.deploy.conftest import DEPLOY
 from tests.deploy.queries import adapter_queries
-from tests.deploy.rendering import CHART, MONITORED, of_kind, render
+from tests.deploy.rendering import CHART, MONITORED, HelmChart, of_kind, render
 
 
-def test_the_autoscaler_follows_the_queue_by_a_name_that_the_adapter_makes(chart: helm_python.Chart) -> None:
+def test_the_autoscaler_follows_the_queue_by_a_name_that_the_adapter_makes(chart: HelmChart) -> None:
     scaler = of_kind(render(chart, {}), "HorizontalPodAutoscaler")["demo-gradewire"]
     assert scaler["spec"]["scaleTargetRef"]["name"] in of_kind(render(chart, {}), "Deployment")
     rules = yaml.safe_load((CHART.parent / "prometheus-adapter.yaml").read_text())["rules"]["custom"]
@@ -45,16 +44,14 @@ def test_the_autoscalers_metric_is_the_mean_wait_and_zero_while_nobody_waits(
     assert "SUCCESS" in promtool("test", "rules", str(page))
 
 
-def test_a_packaged_chart_is_whole(tmp_path: Path, chart: helm_python.Chart) -> None:
-    archive = helm_python.package(CHART, destination=tmp_path)
-    with helm_python.Chart.load(archive) as packed:
-        kinds = [part["kind"] for part in render(packed, MONITORED)]
-        assert kinds == [part["kind"] for part in render(chart, MONITORED)]
-        alerts = of_kind(render(packed, MONITORED), "PrometheusRule")["demo-gradewire"]["spec"]
+def test_a_packaged_chart_is_whole(tmp_path: Path, chart: HelmChart) -> None:
+    packed = render(chart.packaged(tmp_path), MONITORED)
+    assert [part["kind"] for part in packed] == [part["kind"] for part in render(chart, MONITORED)]
+    alerts = of_kind(packed, "PrometheusRule")["demo-gradewire"]["spec"]
     assert alerts == yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())
 
 
-def test_monitoring_carries_the_very_alerts_and_dashboard_of_this_checkout(chart: helm_python.Chart) -> None:
+def test_monitoring_carries_the_very_alerts_and_dashboard_of_this_checkout(chart: HelmChart) -> None:
     manifests = render(chart, MONITORED)
     rules = of_kind(manifests, "PrometheusRule")["demo-gradewire"]["spec"]
     assert rules == yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())

@@ -31,7 +31,7 @@ def test_it_holds_its_package_as_it_stands_in_the_tree(train_wheel: Path) -> Non
     assert unlike(train_wheel, TRAIN) == []
 
 
-@pytest.mark.parametrize("pattern", ["py.typed", "recipes/*.toml", "texts/*.toml"])
+@pytest.mark.parametrize("pattern", ["py.typed", "recipes/*.toml", "data/*.toml"])
 def test_it_holds_the_data(train_wheel: Path, pattern: str) -> None:
     with ZipFile(train_wheel) as archive:
         assert any(fnmatch(name, f"gradewire_train/{pattern}") for name in archive.namelist())
