@@ -139,7 +139,7 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     missing = done.stdout.split()
     assert missing
     # Modules of the library that need an extra: the engine, OpenTelemetry, training and evaluation frameworks, rewards.
-    library = ("_transport.embedded", "_opentelemetry", "integrations.evaluation.")
+    library = ("_transports.embedded", "_opentelemetry", "integrations.evaluation.")
     library += ("rewards.verl_plugin", "rewards.verifiers")
     library += tuple(f"integrations.training.{name}" for name in ("lightning", "hugging_face", "torch_metric"))
     # Commands that compute statistics or draw pages, and what reads the engine's settings, fits and prompts.

@@ -54,7 +54,7 @@ def call_trace(name: str, attributes: Callable[[], dict[str, Any]] = dict) -> Ab
     """Return the trace of a call; as a context it makes the call's span the current one, and ends it."""
     if not (tracing := _tracing()):
         return _NO_CALL
-    call: AbstractContextManager[CallTrace] = tracing.OpenTelemetryCall(name, attributes(), is_current=True)
+    call: AbstractContextManager[CallTrace] = tracing.call_span(name, attributes(), is_current=True)
     return call
 
 
@@ -62,7 +62,7 @@ def stream_trace(name: str) -> AbstractContextManager[CallTrace]:
     """As `call_trace`, for a generator, which shares its variables with its caller: its span is current nowhere."""
     if not (tracing := _tracing()):
         return _NO_CALL
-    call: AbstractContextManager[CallTrace] = tracing.OpenTelemetryCall(name, {}, is_current=False)
+    call: AbstractContextManager[CallTrace] = tracing.call_span(name, {}, is_current=False)
     return call
 
 
@@ -70,7 +70,7 @@ def request_trace(method: str, address: str) -> AbstractContextManager[RequestTr
     """Return the span of a request; as a context it ends with it, and says by which error."""
     if not (tracing := _tracing()):
         return _NO_REQUEST
-    request: AbstractContextManager[RequestTrace] = tracing.OpenTelemetryRequest(method, address)
+    request: AbstractContextManager[RequestTrace] = tracing.request_span(method, address)
     return request
 
 

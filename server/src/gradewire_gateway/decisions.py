@@ -24,12 +24,8 @@ MAX_OPTIONS: Final = 26
 NOUL: Final = (("false", "the statement does not hold for the state"), ("true", "the statement holds for the state"))
 
 _KEYS: Final = {"question", "references", "answer"}
-
-_PREDICATE: Final = "predicate"
 _TEXT_PARTS: Final = ("input_text", "output_text")
-
 CORRECTNESS: Final = "correctness"
-
 SYSTEM_ONE_PATH: Final = "/v1/systemone"
 DECISIONS_PATH: Final = "/v1/decisions"
 
@@ -44,14 +40,7 @@ class QuestionType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question about a state.
-
-    Attributes:
-        kind: Its type.
-        at: Path of it in the request, for errors.
-        instructions: Text of the question.
-        options: Label and description of each; of a score its levels, the lowest first.
-    """
+    """A question about a state, with label and description of each option; of a score its levels, the lowest first."""
 
     kind: QuestionType
     at: str
@@ -96,13 +85,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The answers to the questions of a request, in their order.
-
-    Attributes:
-        model: What answered.
-        answers: One per question.
-        prompt_tokens: Of all prompts together; 0 where that is not known.
-    """
+    """The answers to the questions of a request, in their order; `prompt_tokens` is 0 where the number is not known."""
 
     model: str
     answers: Sequence[Decided]
@@ -111,14 +94,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """A request.
-
-    Attributes:
-        model: A judge, "" for the server's own, or the metric `correctness`.
-        state: What the questions are about: a text, or a value of JSON.
-        at: Path of the state.
-        questions: In their order.
-    """
+    """Questions about a state, which is a text or a value of JSON, to a judge or to the metric `correctness`."""
 
     model: str
     state: Any
@@ -260,7 +236,7 @@ def _openai_answer(question: Question, given: Mapping[str, Any], decided: Decide
     shares = decided.probabilities
     match question.kind:
         case QuestionType.NOUL:
-            return named | {"type": _PREDICATE, "probability": shares[1]}
+            return named | {"type": "predicate", "probability": shares[1]}
         case QuestionType.CHOICE:
             labels = [choice["value"] for choice in given["choices"]]
             listed = [{"value": value, "probability": share} for value, share in zip(labels, shares, strict=True)]
@@ -342,12 +318,6 @@ def _system_one_answer(question: Question, decided: Decided) -> dict[str, Any]:
 
 async def decide(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
     """Answer all questions of a request.
-
-    Args:
-        gateway: What it calls.
-        request: The request.
-        options: Metadata and deadline of the call.
-        body: Of the HTTP request, read to its end.
 
     Raises:
         ProblemError: What the server answers in place of a reply, or the failure of one question.

@@ -24,13 +24,7 @@ _MOST_CHARACTERS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class CodeRow:
-    """The form of one gRPC code in HTTP.
-
-    Attributes:
-        status: Of HTTP.
-        own_words: The detail where the error is gRPC's own and not the server's: what the library says names sockets
-            and addresses.
-    """
+    """The status of one gRPC code in HTTP, and the detail where the error is gRPC's own, whose text names sockets."""
 
     status: int
     own_words: str
@@ -111,11 +105,7 @@ class Problem:
 
 
 class ProblemError(Exception):
-    """The request is answered with a problem.
-
-    Args:
-        problem: Which one.
-    """
+    """The request is answered with a problem."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)

@@ -35,13 +35,7 @@ _logged_at = -_LOG_AGAIN_AFTER_S
 
 @dataclass(slots=True)
 class Backoff:
-    """Waits between tries: each twice as long as the one before, and spread by a fifth.
-
-    Attributes:
-        first_s: Seconds of the first wait.
-        longest_s: Seconds of the longest wait.
-        failures: Number of failures since `reset`.
-    """
+    """Waits between tries: each twice as long as the one before, and spread by a fifth."""
 
     first_s: float
     longest_s: float

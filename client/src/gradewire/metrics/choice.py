@@ -118,14 +118,7 @@ _FOR_SOME = {
 
 @dataclass(frozen=True, slots=True)
 class MetricChoice:
-    """The metrics of a call.
-
-    Attributes:
-        labels: What each result is called, one per metric, distinct.
-        metrics: With the call's defaults filled in.
-        specs: The same for the wire.
-        reference_set: Of the call; empty without.
-    """
+    """The metrics of a call, with its defaults filled in, the distinct labels of their results, and their messages."""
 
     labels: tuple[str, ...]
     metrics: tuple[Metric, ...]

@@ -146,9 +146,6 @@ class WaitingStep:
 
     Attributes:
         sequence: Its position in the order of submission, over all processes that used the directory.
-        header: Description of the step.
-        items: Number of its rows.
-        size_bytes: Bytes of its header and rows.
         failures: Number of tries of this process in vain.
         due_s: Time at which it may be tried again, monotonic seconds.
         problem: The last failure; empty without one.
