@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -131,8 +131,9 @@ def instructions_of(given: object, at: str) -> str:
     return text
 
 
-def checked(questions: tuple[Question, ...]) -> tuple[Question, ...]:
-    """Return the questions; raises ProblemError where there are too many or too few of them, or of their options."""
+def _request(body: Mapping[str, Any], state: object, at: str, read: Iterable[Question]) -> DecisionRequest:
+    """Return the request; raise ProblemError where there are too many or too few questions or options."""
+    questions = tuple(read)
     if not 1 <= len(questions) <= MAX_QUESTIONS:
         raise invalid(f"questions: {len(questions)} of them, 1 to {MAX_QUESTIONS} are allowed", "questions")
     for question in questions:
@@ -141,20 +142,14 @@ def checked(questions: tuple[Question, ...]) -> tuple[Question, ...]:
             raise invalid(f"{question.at}: {len(labels)} options, 2 to {MAX_OPTIONS} are allowed", question.at)
         if len(set(labels)) < len(labels):
             raise invalid(f"{question.at}: an option is there twice", question.at)
-    return questions
+    return DecisionRequest(text_of(body.get("model") or "", "model"), state, at, questions)
 
 
 def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
     """Return a request; raises ProblemError, which names the field."""
     questions = list_of(body.get("questions"), "questions")
-    return DecisionRequest(
-        model=text_of(body.get("model") or "", "model"),
-        state=_state(body.get("input")),
-        at="input",
-        questions=checked(
-            tuple(_openai_question(given, f"questions[{index}]") for index, given in enumerate(questions))
-        ),
-    )
+    read = (_openai_question(given, f"questions[{index}]") for index, given in enumerate(questions))
+    return _request(body, _state(body.get("input")), "input", read)
 
 
 def write_openai(request: DecisionRequest, given: list[Any], decisions: Decisions) -> dict[str, Any]:
@@ -261,12 +256,8 @@ def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
     if body.get("state") is None:
         raise invalid("state: is missing; it is what the questions are about", "state")
     questions = object_of(body.get("questions"), "questions")
-    return DecisionRequest(
-        model=text_of(body.get("model") or "", "model"),
-        state=body["state"],
-        at="state",
-        questions=checked(tuple(_system_one_question(given, f"questions.{name}") for name, given in questions.items())),
-    )
+    read = (_system_one_question(given, f"questions.{name}") for name, given in questions.items())
+    return _request(body, body["state"], "state", read)
 
 
 def write_system_one(request: DecisionRequest, names: Mapping[str, Any], decisions: Decisions) -> dict[str, Any]:

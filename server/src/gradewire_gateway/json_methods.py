@@ -70,22 +70,18 @@ async def call_unary(
         DisconnectedError: The caller went away; the call is cancelled.
     """
     with calling(options, method.path) as traced:
-        return await _call(gateway, method, request, traced, body)
-
-
-async def _call(gateway: Gateway, method: RpcMethod, request: Message, options: CallOptions, body: Body) -> Message:
-    call = gateway.upstream.unary(method, request, options)
-    gone = asyncio.ensure_future(body.disconnected())
-    answer: asyncio.Future[Message] = asyncio.ensure_future(reply_of(call))
-    try:
-        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            raise DisconnectedError
-        return answer.result()
-    finally:
-        gone.cancel()
-        answer.cancel()
-        call.cancel()  # it may not have been waited for yet
+        call = gateway.upstream.unary(method, request, traced)
+        gone = asyncio.ensure_future(body.disconnected())
+        answer: asyncio.Future[Message] = asyncio.ensure_future(reply_of(call))
+        try:
+            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise DisconnectedError
+            return answer.result()
+        finally:
+            gone.cancel()
+            answer.cancel()
+            call.cancel()  # it may not have been waited for yet
 
 
 async def reply_of(call: asyncio.Task[Message]) -> Message:

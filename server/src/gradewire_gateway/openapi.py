@@ -117,7 +117,9 @@ class Schemas:
             self.found[name] = {
                 **described(descriptor.full_name),
                 "type": "object",
-                "properties": {field.json_name: self._property(field) for field in descriptor.fields},
+                "properties": {
+                    field.json_name: self._field(field) | described(field.full_name) for field in descriptor.fields
+                },
                 "additionalProperties": False,
                 **_choices(descriptor),
             }
@@ -129,9 +131,6 @@ class Schemas:
             values = [value.name for value in descriptor.values]
             self.found[name] = {"type": "string", "enum": values} | _enum_description(descriptor)
         return reference(name)
-
-    def _property(self, field: FieldDescriptor) -> Schema:
-        return self._field(field) | described(field.full_name)
 
     def _field(self, field: FieldDescriptor) -> Schema:
         held = field.message_type

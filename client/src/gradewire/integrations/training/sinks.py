@@ -8,7 +8,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -57,7 +58,7 @@ class CsvSink:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        header = _lines([COLUMNS])
+        header = _lines([dict(zip(COLUMNS, COLUMNS, strict=True))])
         found = self._path.read_bytes()[: len(header)] if self._path.exists() else b""
         if not found:
             self._path.write_bytes(header)
@@ -66,20 +67,9 @@ class CsvSink:
 
     def write(self, scores: StepScores) -> None:
         """Append its lines in one write."""
+        step = {"step": scores.step, "name": scores.name, "items": scores.items}
         rows = [
-            (
-                scores.step,
-                scores.name,
-                label,
-                metric.mean,
-                metric.share_right,
-                scores.items,
-                metric.scored,
-                metric.not_scored_share,
-                json.dumps(metric.counts),
-                metric.line,
-                metric.digest,
-            )
+            {**step, **asdict(metric), "metric": label, "counts": json.dumps(metric.counts)}
             for label, metric in scores.metrics.items()
         ]
         with self._path.open("ab", buffering=0) as file:
@@ -89,9 +79,9 @@ class CsvSink:
         """Nothing is left to write."""
 
 
-def _lines(rows: Sequence[tuple[object, ...]]) -> bytes:
+def _lines(rows: Iterable[Mapping[str, object]]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n").writerows(rows)
     return text.getvalue().encode(errors="backslashreplace")
 
 
