@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from gradewire.errors import InvalidRequest, MissingExtra
+from gradewire.errors import InvalidRequest, needed_by
 from gradewire.integrations.training.steps import StepScores
 
 __all__ = ["CsvSink", "MlflowSink", "TensorBoardSink", "WandbSink", "available_sinks"]
@@ -101,11 +101,9 @@ class MlflowSink:
     """
 
     def __init__(self, run_id: str | None = None) -> None:
-        try:
+        with needed_by("MlflowSink", "gradewire[mlflow]"):
             import mlflow  # noqa: PLC0415 - optional and slow to import
             from mlflow.entities import Metric, RunTag  # noqa: PLC0415 - as above
-        except ImportError as error:
-            raise MissingExtra(f"MlflowSink needs MLflow ({error}): pip install 'gradewire[mlflow]'") from error
         active = mlflow.active_run()
         self._run_id = run_id or (active and active.info.run_id)
         if not self._run_id:
@@ -144,12 +142,8 @@ class TensorBoardSink:
     """
 
     def __init__(self, log_directory: str | os.PathLike[str]) -> None:
-        try:
+        with needed_by("TensorBoardSink", "gradewire[tensorboard]"):
             from tensorboard.summary import Writer  # noqa: PLC0415 - optional
-        except ImportError as error:
-            raise MissingExtra(
-                f"TensorBoardSink needs tensorboard ({error}): pip install 'gradewire[tensorboard]'"
-            ) from error
         self._writer = Writer(os.fspath(log_directory))
 
     def write(self, scores: StepScores) -> None:
@@ -180,10 +174,8 @@ class WandbSink:
     """
 
     def __init__(self, run: Any = None) -> None:
-        try:
+        with needed_by("WandbSink", "gradewire[wandb]"):
             import wandb  # noqa: PLC0415 - optional and slow to import
-        except ImportError as error:
-            raise MissingExtra(f"WandbSink needs wandb ({error}): pip install 'gradewire[wandb]'") from error
         self._run = run or wandb.run
         if self._run is None:
             raise InvalidRequest("run: no W&B run is active; call wandb.init first, or give one")
