@@ -128,17 +128,14 @@ class EntryTexts(Protocol):
     @property
     def question(self) -> str:
         """The question."""
-        ...
 
     @property
     def references(self) -> Sequence[str]:
         """Right answers."""
-        ...
 
     @property
     def synthetic_answers(self) -> Sequence[str]:
         """Each reference written out as a sentence; or empty."""
-        ...
 
 
 def name_set(entries: Iterable[EntryTexts], writer: Sequence[str] = ()) -> str:

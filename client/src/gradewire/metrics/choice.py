@@ -169,6 +169,10 @@ class MetricDefaults:
             said[metric.judge_parameter] = self.judge
         return {name: value for name, value in said.items() if name in wire_parameters(metric.name)}
 
+    def reach(self, metric: Metric) -> bool:
+        """Return True if one of them is for a parameter of the metric."""
+        return any(value is not None for value in self.of(metric).values())
+
 
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
     """Resolve metrics.
@@ -225,21 +229,12 @@ def _choose(
     if not parsed:
         raise InvalidRequest("metrics is empty: name at least one, for instance smile")
     for name, way_out in _FOR_SOME.items():
-        if getattr(defaults, name) is not None and not any(_takes(metric, name) for metric in parsed):
+        given: dict[str, Any] = {name: getattr(defaults, name)}
+        if given[name] is not None and not any(MetricDefaults(**given).reach(metric) for metric in parsed):
             raise InvalidRequest(way_out)
     filled = tuple(_fill(metric, defaults) for metric in parsed)
     specs = tuple(metric.to_spec() for metric in filled)
     return MetricChoice(labels or _labels(parsed), filled, specs, _reference_set(filled, defaults))
-
-
-def _takes(metric: Metric, name: str) -> bool:
-    if name == "judge" and metric.judge_parameter:
-        return True
-    if name in {"judge", "model"} and (metric.needs_grader or metric.needs_judge != (name == "judge")):
-        return False
-    if name == "preset":
-        return isinstance(metric, Smile)
-    return ("model" if name == "judge" else name) in wire_parameters(metric.name)
 
 
 def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:

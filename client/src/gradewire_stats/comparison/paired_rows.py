@@ -47,17 +47,14 @@ class ScoredAnswer(Protocol):
     @property
     def score(self) -> float | None:
         """None where there is none."""
-        ...
 
     @property
     def correct(self) -> bool | None:
         """The verdict; None where there is none."""
-        ...
 
     @property
     def status(self) -> str:
         """OK, or why there is no score."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
