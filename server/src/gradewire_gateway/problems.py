@@ -61,9 +61,7 @@ class Problem:
     """The reason why a request has no answer.
 
     Attributes:
-        status: Of HTTP.
         code: For programs: the gRPC code in lower case, ``invalid_argument``.
-        detail: For people.
         at: Path of the field at fault; empty where there is none.
         retry_after_s: Seconds after which trying again may help; None where it is not known, or does not help.
         headers: Further ones of the answer.

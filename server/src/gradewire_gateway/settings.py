@@ -37,7 +37,6 @@ class ListenSettings:
     """The address of the gateway.
 
     Attributes:
-        host: Name or address.
         port: 0 takes a free one.
         cert: PEM file of the certificate chain; empty: in the clear.
         key: PEM file of its key.

@@ -128,13 +128,8 @@ class Rows(ABC, Generic[M, R]):
 
     Attributes:
         noun: Name of a row in messages.
-        unary: Method for requests of rows.
-        stream: Method for a stream of rows.
-        span_name: Name of the span of a stream.
         ahead: Rows of a stream between the caller's source and the caller's hands.
         chunk_rows: Most rows of one request, where the server takes as many.
-        needs_one_request: True if all rows must be in one request.
-        emits_events: True if the stream emits the evaluation events of its results.
         provenance: What the server has said that it computes, by label; empty before it has accepted the call.
     """
 

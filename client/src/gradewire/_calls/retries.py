@@ -42,12 +42,7 @@ class Backoff:
     failures: int = 0
 
     def failed(self, retry_after_s: float | None = None, most_s: float = math.inf) -> float:
-        """Note a failure; return the seconds until the next try.
-
-        Args:
-            retry_after_s: Seconds for which the server asks, which go first; None or 0: it does not ask.
-            most_s: Longest wait of this time.
-        """
+        """Note a failure; return the seconds until the next try: what the server asks for, or at most `most_s`."""
         self.failures += 1
         if retry_after_s:
             return retry_after_s * random.uniform(1, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing

@@ -22,14 +22,9 @@ _MESSAGE_LIMITS = ChunkLimits(max_items=ASSUMED_ITEMS, max_bytes=ASSUMED_BYTES)
 
 
 class RowStream(Generic[M, R]):
-    """A running stream.
+    """A running stream; `limits` is asked only for a row that not every server takes.
 
-    Args:
-        transport: Carries the stream.
-        rows: How the rows go on the wire, or a function that finds it out.
-        source: The caller's rows.
-        limits: Called only for a row that not every server takes.
-        stall_s: Longest wait for a result while rows are in work, seconds.
+    `stall_s` is the longest wait for a result while rows are in work, seconds.
     """
 
     def __init__(

@@ -31,11 +31,7 @@ def parse_metric_line(line: str) -> Metric:
 
 @lru_cache(maxsize=256)
 def parse_comparison_line(line: str) -> Compare:
-    """Read the line of a comparison: "compare", "compare?references=true&mode=reason"; raises as `parse_metric_line`.
-
-    Raises:
-        InvalidRequest: As there; a metric of items is no comparison.
-    """
+    """Read the line of a comparison: "compare", "compare?mode=reason"; raises as `parse_metric_line`."""
     parsed = _parse(line, COMPARISON_TYPES, "comparison")
     assert isinstance(parsed, Compare)  # noqa: S101 - the only kind there is
     return parsed

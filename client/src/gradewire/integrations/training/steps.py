@@ -112,9 +112,6 @@ class StepHeader:
     """The description of a step without its rows.
 
     Attributes:
-        step: As the loop gave it.
-        name: Of the data set.
-        submitted_unix_s: Seconds since 1970.
         metrics: Metric lines by label; None for those that the server has as usual ones.
         reference_set: Of the call; empty without.
     """
