@@ -124,7 +124,7 @@ def test_a_data_frame_has_the_columns_that_are_used() -> None:
 
 def test_without_pandas_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtra, match="pip install pandas"):
+    with pytest.raises(MissingExtra, match="pip install 'pandas'"):
         report(OK).to_pandas()
 
 

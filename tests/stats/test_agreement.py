@@ -7,8 +7,8 @@ from sklearn import metrics as sklearn_metrics
 
 from gradewire_stats.agreement import agreement
 from gradewire_stats.agreement_statistics import ALL_STATISTICS
-from gradewire_stats.agreement_table import JudgedRows
 from gradewire_stats.bootstrap import draws, interval, question_clusters
+from gradewire_stats.judged_rows import JudgedRows
 
 RANDOM = np.random.default_rng(7)
 

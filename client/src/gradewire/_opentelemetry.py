@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Context as Variables
-from contextvars import Token, copy_context
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from contextvars import copy_context
+from typing import Any, Final
 
 from opentelemetry import context as active
 from opentelemetry import trace
 from opentelemetry._logs import get_logger
+from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from gradewire._tracing import CallTrace, RequestTrace
@@ -36,9 +36,6 @@ from gradewire_proto.tracing.spans import (
     explanation_of,
 )
 
-if TYPE_CHECKING:
-    from opentelemetry.context import Context
-
 _SCOPE: Final = "gradewire"
 
 
@@ -62,23 +59,65 @@ _POINTS: Final = {"a": 1.0, "tie": 0.5, "b": 0.0}
 """Points of answer A by winner."""
 
 
+@contextmanager
+def call_span(name: str, attributes: Mapping[str, Any], *, is_current: bool) -> Iterator["OpenTelemetryCall"]:
+    """Trace a call of a client's method; with `is_current` its span is the current one within the context."""
+    outside = active.get_current()
+    with _started(name, SpanKind.INTERNAL, attributes) as span:
+        within = trace.set_span_in_context(span, outside)
+        token = active.attach(within) if is_current else None
+        try:
+            yield OpenTelemetryCall(outside, within)
+        finally:
+            if token is not None:
+                active.detach(token)
+
+
+@contextmanager
+def request_span(method: str, address: str) -> Iterator["OpenTelemetryRequest"]:
+    """Trace one request of a method, ``gradewire.v1.Scoring/Score``."""
+    host, _, port = address.rpartition(":")
+    attributes: dict[str, str | int] = {RPC_SYSTEM: GRPC, RPC_METHOD: method, SERVER_ADDRESS: host or address}
+    if port.isdecimal() and host:
+        attributes[SERVER_PORT] = int(port)
+    with _started(method, SpanKind.CLIENT, attributes) as span:
+        request = OpenTelemetryRequest(span)
+        try:
+            yield request
+        except BaseException:
+            request.code = request.code or "CANCELLED"
+            raise
+        finally:
+            span.set_attribute(RPC_STATUS, request.code or "OK")
+
+
+@contextmanager
+def _started(name: str, kind: SpanKind, attributes: Mapping[str, Any]) -> Iterator[trace.Span]:
+    span = trace.get_tracer(_SCOPE).start_span(name, kind=kind, attributes=attributes)
+    try:
+        yield span
+    except BaseException as error:
+        if not isinstance(error, GeneratorExit):
+            # Not its message, which may quote a text.
+            span.set_attribute(ERROR_TYPE, type(error).__qualname__)
+            span.set_status(Status(StatusCode.ERROR))
+        raise
+    finally:
+        span.end()
+
+
 class OpenTelemetryCall(CallTrace):
-    """The span of a call of a client's method.
+    """A call of a client's method.
 
     Args:
-        name: Of the span.
-        attributes: Of the span.
-        is_current: Whether, as a context, it makes its span the current one.
+        outside: The application's context; where the evaluated span is the application's own, it is that of it.
+        within: The same with the call's span.
     """
 
-    def __init__(self, name: str, attributes: Mapping[str, Any], *, is_current: bool) -> None:
-        # Of the application: where the evaluated span is its own, it is this one.
-        self._outside = active.get_current()
-        self._span = trace.get_tracer(_SCOPE).start_span(name, kind=SpanKind.INTERNAL, attributes=attributes)
-        self._within = trace.set_span_in_context(self._span, self._outside)
+    def __init__(self, outside: Context, within: Context) -> None:
+        self._outside = outside
+        self._within = within
         self._noted: dict[int, str] = {}
-        self._is_current = is_current
-        self._token: Token[Context] | None = None
 
     @property
     def context(self) -> Variables:
@@ -98,18 +137,6 @@ class OpenTelemetryCall(CallTrace):
             for result in results:
                 self._emit(result, self._noted.pop(result.index, ""))
 
-    def __enter__(self) -> Self:
-        if self._is_current:
-            self._token = active.attach(self._within)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._token is not None:
-            active.detach(self._token)
-        _end(self._span, error)
-
     def _emit(self, result: ItemScores | Comparison, traceparent: str) -> None:
         contexts = (context_of(traceparent), self._outside)
         named = (each for each in contexts if trace.get_current_span(each).get_span_context().is_valid)
@@ -120,20 +147,11 @@ class OpenTelemetryCall(CallTrace):
 
 
 class OpenTelemetryRequest(RequestTrace):
-    """The span of one request.
+    """A request, with the gRPC code by which it ended."""
 
-    Args:
-        method: ``gradewire.v1.Scoring/Score``.
-        address: Of the server.
-    """
-
-    def __init__(self, method: str, address: str) -> None:
-        host, _, port = address.rpartition(":")
-        attributes: dict[str, str | int] = {RPC_SYSTEM: GRPC, RPC_METHOD: method, SERVER_ADDRESS: host or address}
-        if port.isdecimal() and host:
-            attributes[SERVER_PORT] = int(port)
-        self._code = ""
-        self._span = trace.get_tracer(_SCOPE).start_span(method, kind=SpanKind.CLIENT, attributes=attributes)
+    def __init__(self, span: trace.Span) -> None:
+        self._span = span
+        self.code = ""
 
     def metadata(self, own: Metadata | None) -> Metadata | None:
         """As `RequestTrace.metadata`."""
@@ -142,24 +160,7 @@ class OpenTelemetryRequest(RequestTrace):
 
     def answered_by(self, code: str) -> None:
         """As `RequestTrace.answered_by`."""
-        self._code = code
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._span.set_attribute(RPC_STATUS, self._code or ("OK" if error is None else "CANCELLED"))
-        _end(self._span, error)
-
-
-def _end(span: trace.Span, error: BaseException | None) -> None:
-    if error is not None and not isinstance(error, GeneratorExit):
-        # Not its message, which may quote a text.
-        span.set_attribute(ERROR_TYPE, type(error).__qualname__)
-        span.set_status(Status(StatusCode.ERROR))
-    span.end()
+        self.code = code
 
 
 def _has_events() -> bool:

@@ -352,10 +352,6 @@ def is_table(source: object) -> TypeGuard[Table]:
 def table_rows(name: str, table: Any) -> Iterator[Mapping[str, Any]]:
     """Yield rows of a table, lazily, each with its values by column.
 
-    Args:
-        name: Of the argument, for messages.
-        table: What `is_table` says yes to.
-
     Raises:
         InvalidRequest: Two columns of the table have the same name.
     """

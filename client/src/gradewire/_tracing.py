@@ -6,9 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from gradewire.transport import Metadata
+
+T = TypeVar("T")
 
 _API: Final = "opentelemetry.trace"
 
@@ -52,39 +54,30 @@ _NO_REQUEST: Final = nullcontext(RequestTrace())
 
 def call_trace(name: str, attributes: Callable[[], dict[str, Any]] = dict) -> AbstractContextManager[CallTrace]:
     """Return the trace of a call; as a context it makes the call's span the current one, and ends it."""
-    if not (tracing := _tracing()):
-        return _NO_CALL
-    call: AbstractContextManager[CallTrace] = tracing.OpenTelemetryCall(name, attributes(), is_current=True)
-    return call
+    return _opened(lambda tracing: tracing.call_span(name, attributes(), is_current=True), _NO_CALL)
 
 
 def stream_trace(name: str) -> AbstractContextManager[CallTrace]:
     """As `call_trace`, for a generator, which shares its variables with its caller: its span is current nowhere."""
-    if not (tracing := _tracing()):
-        return _NO_CALL
-    call: AbstractContextManager[CallTrace] = tracing.OpenTelemetryCall(name, {}, is_current=False)
-    return call
+    return _opened(lambda tracing: tracing.call_span(name, {}, is_current=False), _NO_CALL)
 
 
 def request_trace(method: str, address: str) -> AbstractContextManager[RequestTrace]:
     """Return the span of a request; as a context it ends with it, and says by which error."""
-    if not (tracing := _tracing()):
-        return _NO_REQUEST
-    request: AbstractContextManager[RequestTrace] = tracing.OpenTelemetryRequest(method, address)
-    return request
+    return _opened(lambda tracing: tracing.request_span(method, address), _NO_REQUEST)
 
 
 def engine_trace() -> AbstractContextManager[object]:
     """Return a context in which an engine in this process traces its work as a part of the current span."""
-    if not (tracing := _tracing()):
-        return _NO_CALL
-    span: AbstractContextManager[object] = tracing.engine_span()
-    return span
+    return _opened(lambda tracing: tracing.engine_span(), _NO_CALL)
 
 
-def _tracing() -> Any:
-    """Return the module that traces by OpenTelemetry; None where the application has not loaded OpenTelemetry."""
-    return import_module("gradewire._opentelemetry") if _API in sys.modules and _is_usable() else None
+def _opened(
+    open_span: Callable[[Any], AbstractContextManager[T]], untraced: AbstractContextManager[T]
+) -> AbstractContextManager[T]:
+    """Open a span of the module that traces, if the application has loaded an OpenTelemetry that has what it needs."""
+    is_traced = _API in sys.modules and _is_usable()
+    return open_span(import_module("gradewire._opentelemetry")) if is_traced else untraced
 
 
 @cache

@@ -42,7 +42,7 @@ class Client(ClientBase):
         tls: How to encrypt; None: no encryption.
         connections: How many to spread calls over; 0: one, and as many as the processes of the server need.
         transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
-        submit_limits: How much `submit` lets wait.
+        submit_limits: How much `submit` lets wait; None: `SubmitLimits()`.
 
     Raises:
         InvalidRequest: An argument is wrong; the message names it.

@@ -77,20 +77,7 @@ class _Settings:
 
 
 class AsyncClient(ClientBase):
-    """A client that scores answers on a gradewire server; `async with` closes it.
-
-    Args:
-        address: HOST:PORT of the server.
-        deadline_s: For calls that do not say their own, seconds.
-        token: Sent as bearer token.
-        tls: How to encrypt; None: no encryption.
-        connections: How many to spread calls over; 0: one, and as many as the processes of the server need.
-        transport: Takes the place of the connection to `address`: `gradewire.testing.StubTransport` in tests.
-        submit_limits: How much `submit` lets wait; None: `SubmitLimits()`.
-
-    Raises:
-        InvalidRequest: An argument is wrong; the message names it.
-    """
+    """A client that scores answers on a gradewire server; `async with` closes it; arguments and errors as `Client`."""
 
     def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._process_calls = ProcessCalls(make_calls)

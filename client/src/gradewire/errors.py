@@ -20,6 +20,8 @@ GradewireError
 A bad item never raises: it is answered with a status (`gradewire.Status`). Every message says what to do next.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 
@@ -106,3 +108,13 @@ class MissingExtra(GradewireError, ImportError):  # noqa: N818 - reads as what h
         if isinstance(error, GradewireError) or package.startswith("gradewire"):
             raise error
         return cls(f"{what} needs {error.name}, which is not installed: pip install 'gradewire[server]'")
+
+
+@contextmanager
+def needed_by(user: str, install: str = "") -> Iterator[None]:
+    """Raise MissingExtra, with what pip is to install for a user of them, where imports within the context fail."""
+    try:
+        yield
+    except ImportError as error:
+        package = install or (error.name or "").partition(".")[0]
+        raise MissingExtra(f"{user} needs {error.name} ({error}): pip install '{package}'") from error

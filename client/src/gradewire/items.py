@@ -179,13 +179,7 @@ ItemsLike = Iterable[ItemLike] | Table
 
 @dataclass(frozen=True, slots=True)
 class ItemProblem:
-    """The reason why an item cannot be sent.
-
-    Attributes:
-        id: The item's id as far as it can be shown.
-        message: Names the item and the field.
-        too_large: Nothing else is wrong with it: it may fit where messages may be larger.
-    """
+    """The reason why an item cannot be sent; one that is `too_large` may fit where messages may be larger."""
 
     id: str
     message: str
@@ -194,15 +188,7 @@ class ItemProblem:
 
 @dataclass(frozen=True, slots=True)
 class RowForm(Generic[M]):
-    """The form of rows of one kind on the wire.
-
-    Attributes:
-        plural: What they are called in messages.
-        kind: Their dataclass; a mapping with the same keys does as well.
-        message_type: Their message.
-        names: Fields that are read of them, but for pictures.
-        needed: Those among them that must be there.
-    """
+    """The form of rows of one kind on the wire, with the fields that are read (but for pictures) and needed."""
 
     plural: str
     kind: type
@@ -215,14 +201,7 @@ _ITEMS: Final = RowForm("items", Item, types_pb2.Item, (*TEXT_FIELDS, *LIST_FIEL
 
 
 def encode_item(index: int, item: object, *, max_bytes: int, images: bool = False) -> types_pb2.Item | ItemProblem:
-    """Make the message of an item, or says what is wrong with it.
-
-    Args:
-        index: Position in the call, for the message.
-        item: The item; anything else gives a problem, never an exception.
-        max_bytes: Largest encoded size that fits into a message.
-        images: Whether its pictures are sent.
-    """
+    """Return the message of an item of at most `max_bytes`, or what is wrong with it; never raise."""
     return encode_row(_ITEMS, index, item, max_bytes=max_bytes, images=images)
 
 

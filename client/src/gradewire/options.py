@@ -202,12 +202,7 @@ USUAL_METRICS: Final = f"{Smile.name},{Correctness.name}"
 
 
 def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
-    """Return the metrics that an encoder as it is built cannot compute, and why; none where the encoder is not known.
-
-    Args:
-        listed: What the server has.
-        model: NAME or NAME@DIGEST; None: its default encoder.
-    """
+    """Return the metrics that an encoder as it is built cannot compute, and why; none of an unknown encoder."""
     name = (model or "").partition("@")[0]
     for encoder in listed.models:
         if encoder.kind == "encoder" and (encoder.name == name if name else encoder.is_default):
@@ -216,17 +211,9 @@ def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
 
 
 def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
-    """Return the usual metrics that a server can compute with an encoder, and what its caller should know of it.
+    """Return the usual metrics that a server can compute with an encoder, and a remark where smile stands alone.
 
     Where the encoder itself is missing both say so, and nothing is left out.
-
-    Args:
-        listed: What the server has.
-        model: NAME or NAME@DIGEST; None: its default encoder.
-
-    Returns:
-        The metrics, as they are written; and the remark that goes with smile alone, empty where both are there, or
-        where a server does not say what it has.
     """
     if not listed.metrics:
         return Smile.name, ""
@@ -242,14 +229,7 @@ def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """The options of one call.
-
-    Attributes:
-        metrics: The metrics, as written; None: those of `USUAL_METRICS` that the server can compute.
-        defaults: For metrics that do not say it themselves; not checked yet.
-        deadline_s: Seconds; None where the caller said nothing.
-        priority: Whether others go first; not checked yet.
-    """
+    """The options of one call, not checked yet; metrics=None: those of `USUAL_METRICS` that the server can compute."""
 
     metrics: MetricsLike | None
     defaults: MetricDefaults

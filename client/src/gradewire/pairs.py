@@ -149,29 +149,23 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: id, winner, status, then what there is of group, probabilities, orders, message, warnings, line."""
-        row: dict[str, Any] = {"id": self.id, "winner": self.winner, "status": str(self.status)}
-        if self.group:
-            row["group"] = self.group
-        row |= _probabilities(self)
-        if self.orders:
-            row["orders"] = [_order(order) for order in self.orders]
-        for name in ("message", "decided_by"):
-            if value := getattr(self, name):
-                row[name] = value
-        if self.warnings:
-            row["warnings"] = [str(warning) for warning in self.warnings]
-        if self.line:
-            row["line"] = self.line
-        return row
+        row = {"id": self.id, "winner": self.winner, "status": str(self.status)}
+        found = {
+            "group": self.group,
+            **_probabilities(self),
+            "orders": [_order(order) for order in self.orders],
+            "message": self.message,
+            "decided_by": self.decided_by,
+            "warnings": [str(warning) for warning in self.warnings],
+            "line": self.line,
+        }
+        return row | {name: value for name, value in found.items() if value not in ("", [])}
 
 
 def _order(order: OrderVerdict) -> dict[str, Any]:
-    row: dict[str, Any] = {"first": order.first, "winner": order.winner, **_probabilities(order)}
-    if order.reason:
-        row["reason"] = order.reason
-    if order.extracted:
-        row["extracted"] = True
-    return row
+    row = {"first": order.first, "winner": order.winner, **_probabilities(order)}
+    found = {"reason": order.reason, "extracted": order.extracted}
+    return row | {name: value for name, value in found.items() if value}
 
 
 def _probabilities(received: Comparison | OrderVerdict) -> dict[str, float]:

@@ -8,7 +8,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_type_hints, overload
 
-from gradewire.errors import MissingExtra
+from gradewire.errors import needed_by
 from gradewire.metrics.base import Metric
 from gradewire_proto.parts import PART_TYPES, Parts
 
@@ -451,10 +451,8 @@ class ScoreReport(Sequence[ItemScores]):
         Raises:
             MissingExtra: pandas is not installed.
         """
-        try:
+        with needed_by("to_pandas", "pandas"):
             import pandas as pd  # noqa: PLC0415 - optional and slow to import
-        except ImportError:
-            raise MissingExtra("to_pandas needs pandas: pip install pandas") from None
         records = self.to_records()
         used = [
             column
@@ -469,10 +467,8 @@ class ScoreReport(Sequence[ItemScores]):
         Raises:
             MissingExtra: pyarrow is not installed.
         """
-        try:
+        with needed_by("to_arrow", "gradewire[parquet]"):
             import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
-        except ImportError:
-            raise MissingExtra("to_arrow needs pyarrow: pip install 'gradewire[parquet]'") from None
         arrow: dict[object, pa.DataType] = {
             float: pa.float64(),
             float | None: pa.float64(),

@@ -95,7 +95,7 @@ def _mounted() -> click.Command:
     Raises:
         InputError: The server's part is not installed.
     """
-    command: click.Command = server_module("gradewire._transports.embedded").models_group().commands["list"]
+    command: click.Command = server_module("gradewire_models.cli.group").models.commands["list"]
     return command
 
 
@@ -135,7 +135,7 @@ def list_command(ctx: click.Context, /, **options: Any) -> None:
     taken = {str(parameter.name) for parameter in local.params}
     ctx.invoke(local, **{name: value for name, value in options.items() if name in taken})
     with one_line_errors():
-        if missing := server_module("gradewire._transports.embedded").missing_synonyms():
+        if missing := server_module("gradewire_cli.server_settings").missing_synonyms():
             click.echo(f"metric meteor cannot be computed here: {missing}")
 
 
@@ -162,7 +162,7 @@ class _ModelsGroup(MountedGroup):
 @click.group(
     "models",
     cls=_ModelsGroup,
-    commands_of=lambda: server_module("gradewire._transports.embedded").models_group(),
+    commands_of=lambda: server_module("gradewire_models.cli.group").models,
     epilog=epilog("models"),
 )
 def models_command() -> None:

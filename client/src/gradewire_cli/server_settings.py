@@ -3,6 +3,7 @@
 What computes is imported by the process that serves, so the supervisor of several ones stays small.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -10,11 +11,12 @@ from typing import Any
 
 from gradewire.errors import InvalidRequest, MissingExtra
 from gradewire.rewards.framework_settings import scorer_of
+from gradewire_server.domain.items import Failure
 from gradewire_server.processes.supervisor import run as supervise
 from gradewire_server.settings.server import Settings, every_setting
 from gradewire_server.settings.setting import SettingField, SettingsError
 
-__all__ = ["SettingField", "every_setting", "print_settings", "run_server"]
+__all__ = ["SettingField", "every_setting", "missing_synonyms", "print_settings", "run_server"]
 
 
 @contextmanager
@@ -29,6 +31,21 @@ def print_settings(values: Mapping[str, Any]) -> str:
     """Return all settings as TOML, secrets as stars; raises InvalidRequest where a value cannot be used."""
     with _refused():
         return Settings.load(**values).to_toml()
+
+
+def missing_synonyms() -> str:
+    """Return why a server that is started here cannot compute `meteor`, and what to do; empty where it can.
+
+    Raises:
+        InvalidRequest: A setting of this machine has a value that cannot be used.
+    """
+    from gradewire_server.lexicon import Thesaurus  # noqa: PLC0415 - as the module says
+
+    with _refused():
+        settings = Settings.load()
+    # Asked for no synonyms, it says whether it could look any up.
+    found = asyncio.run(Thesaurus(settings.engine.wordnet_directory).synonyms(()))
+    return found.message if isinstance(found, Failure) else ""
 
 
 def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:

@@ -1,12 +1,64 @@
 """Agreement of scores with people, or with an evaluator in their place."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from gradewire_stats.agreement_statistics import ALL_STATISTICS, Statistic
-from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows, MetricAgreement, parts_of
-from gradewire_stats.table_draws import CellDraws, JointBootstrap, mean_over
+from gradewire_stats.bootstrap import CellsMean, Estimate
+from gradewire_stats.judged_rows import JudgedRows, Level, parts_of
+from gradewire_stats.table_draws import CellDraws, Comparison, JointBootstrap, mean_over
 
 COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
+
+
+@dataclass(frozen=True, slots=True)
+class CellAgreement:
+    """One line of the table: a data set and model, one of them, a group, or all rows.
+
+    Attributes:
+        level: What the rows have in common.
+        dataset: Name, or "" at the levels "model", "group" and "all".
+        model: Name, or "" at the levels "dataset", "group" and "all".
+        group: Name at the level "group", else "".
+        rows: Rows with a score.
+        failed: Rows without.
+        judged: Rows with a verdict: what accuracy, F1, precision, recall, positive rate and deviation are about.
+        questions: Questions behind the rows with a score that a draw can take otherwise: all, less one for each further
+            data set. With fewer than `bootstrap.LEAST_QUESTIONS` no figure has an interval.
+    """
+
+    level: Level
+    dataset: str
+    model: str
+    group: str
+    rows: int
+    failed: int
+    judged: int
+    estimates: Mapping[Statistic, Estimate]
+    questions: int = field(default=0, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAgreement:
+    """Agreement of one metric.
+
+    Attributes:
+        cells: Lines of the table, the finest level first, all rows last.
+        headline: Mean of the "cell" lines in which the statistic is defined, which says how many these are.
+    """
+
+    metric: str
+    cells: Sequence[CellAgreement]
+    headline: Mapping[Statistic, CellsMean]
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementReport:
+    """The result of `agreement`."""
+
+    metrics: Sequence[MetricAgreement]
+    comparisons: Sequence[Comparison] = field(default=())
+    seed: int = 0
 
 
 def agreement(  # noqa: PLR0913 - one table, five optional choices about it

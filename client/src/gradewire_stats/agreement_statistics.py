@@ -30,7 +30,7 @@ def scipy_stats() -> ModuleType:
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Keeps matrix products on one thread inside, and the trees of scikit-learn where that is imported already.
+    """Keep matrix products on one thread inside, and the trees of scikit-learn where that is imported already.
 
     Small ones lose more by waiting for busy cores than they gain: beside other programs trees of 500 rows took fifty
     times as long on two threads, nearly all of it waiting.

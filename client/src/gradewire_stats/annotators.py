@@ -183,7 +183,6 @@ class PairAgreement:
     Attributes:
         first: Number of the one column, from 1.
         second: Number of the other, above `first`.
-        items: Items with a label of both.
         kappa: Cohen's kappa, -1 to 1; NaN where all their labels are alike.
     """
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gradewire_stats import agreement_statistics
 from gradewire_stats.agreement_statistics import RIGHT_FROM, VERDICT_STATISTICS, Statistic, right, scipy_stats
-from gradewire_stats.agreement_table import JudgedRows
+from gradewire_stats.judged_rows import JudgedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,6 @@ class Columns:
     """A table with its questions numbered, once for all samples of it.
 
     Attributes:
-        rows: The table.
         clusters: int[rows], question of each row.
         strata: int[questions], data set of each question.
     """

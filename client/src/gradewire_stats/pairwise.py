@@ -19,7 +19,6 @@ class JudgedPairs:
     """Pairs of answers A and B to the same instruction.
 
     Attributes:
-        votes: What each annotator of each pair preferred.
         choices: What each evaluator preferred, per pair; None where it failed, which keeps the pair out of its figures.
         lengths_words: Words of all answers A, and of all answers B, for the baseline that takes the longer one.
         instructions: Key of the instruction of each pair: pairs that share one are drawn together; empty where each has

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_stats.agreement_statistics import one_blas_thread
-from gradewire_stats.agreement_table import JudgedRows, rows_by
 from gradewire_stats.bootstrap import Estimate, draws, estimate, free_clusters, question_clusters, strata_of
+from gradewire_stats.judged_rows import JudgedRows, rows_by
 
 LEAST_MODELS = 3
 """With two models every metric ranks them rightly or wrongly: no correlation says more."""
@@ -27,7 +27,6 @@ class SystemMeans:
     """Mean scores of the models under test on some rows.
 
     Attributes:
-        metric: Label of the metric.
         means: Mean score of each model, on the rows that the metric scored.
         people: Mean label of each model on the same rows.
         failed: Rows that the metric did not score.

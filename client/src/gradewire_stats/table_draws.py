@@ -16,9 +16,9 @@ from gradewire_stats.agreement_statistics import (
     correlations,
     one_blas_thread,
 )
-from gradewire_stats.agreement_table import Comparison, JudgedRows, Part
 from gradewire_stats.bootstrap import (
     CellsMean,
+    Difference,
     Estimate,
     check_lengths,
     difference,
@@ -41,6 +41,7 @@ from gradewire_stats.cell_statistics import (
     scale_of,
     sums_by_question,
 )
+from gradewire_stats.judged_rows import JudgedRows, Part
 
 
 @dataclass(slots=True, eq=False)
@@ -48,10 +49,7 @@ class CellDraws:
     """One metric on the rows of a part that it scored: its point values, and its values in all draws.
 
     Attributes:
-        part: Which rows these are of.
         sample: The rows, with the questions of the part numbered from 0.
-        wanted: Statistics that are asked for.
-        values: Point values by statistic.
         sums: Number of the column of `JudgedPart` that each sum stands in.
         ranked: The same rows in order, where a statistic of ranks is wanted.
         questions_of: Questions that a draw can take otherwise: of all rows, of those with a verdict, of pairs.
@@ -163,6 +161,26 @@ def _point(
     if sample.positive is not None:
         values["auc"] = auc(sample.scores, sample.positive)
     return values
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A statistic of `metric` minus that of `baseline`, on the rows that both scored, drawn together.
+
+    Attributes:
+        rows: Rows that both scored; for statistics of verdicts, rows that both judged.
+        mean_of_cells: Difference of the means over the cells in which both sides are defined.
+        all_rows: Difference over all rows at once.
+    """
+
+    metric: str
+    baseline: str
+    statistic: Statistic
+    rows: int
+    mean_of_cells: Difference
+    all_rows: Difference
+    cells: int
+    cells_in_all: int
 
 
 class PairDraws:

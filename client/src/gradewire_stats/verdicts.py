@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_stats.agreement_statistics import Statistic, right
-from gradewire_stats.agreement_table import JudgedRows, Part, parts_of, rows_by
 from gradewire_stats.bootstrap import CellsMean, Estimate
+from gradewire_stats.judged_rows import JudgedRows, Part, parts_of, rows_by
 from gradewire_stats.table_draws import CellDraws, JointBootstrap, mean_over
 
 KNVQA_STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall", "positive_rate")
@@ -22,8 +22,6 @@ class ModelSummary:
     """A model under test as people judge it, over all labelled answers, judged by an evaluator or not.
 
     Attributes:
-        model: Its name.
-        rows: Its labelled answers.
         human_rate: Share of them that people call right (mean label), 0 to 1.
         human_rank: Rank of the model by that share, 1 the best, equal ones share the better rank; None if not defined.
         mean_length_words: Mean length of its answers that are not empty, words between white space; NaN where nobody
@@ -42,8 +40,6 @@ class EvaluatorOnModel:
     """Verdicts of one evaluator on the answers of one model.
 
     Attributes:
-        evaluator: Label of the metric.
-        model: Name of the model.
         rows: Answers with a verdict.
         failed: Answers without.
         estimates: accuracy, f1 (of right answers; the paper prints it as Macro-F1), macro_f1 (mean of the F1 of right
@@ -159,9 +155,6 @@ class AccuracyCell:
     """All labelled answers of one model to one data set, as people judge them, judged by a metric or not.
 
     Attributes:
-        dataset: Its name.
-        model: Its name.
-        rows: Labelled rows.
         human: Mean label, 0 to 1; NaN where labels of the table leave that range.
     """
 
@@ -176,8 +169,6 @@ class EvaluatorCell:
     """The same answers as a metric judges them.
 
     Attributes:
-        dataset: Its name.
-        model: Its name.
         judged: Rows with a verdict.
         failed: Rows without.
         accuracy: Share of right verdicts, 0 to 1.
@@ -199,7 +190,6 @@ class EvaluatorAccuracy:
     """One line of the table.
 
     Attributes:
-        evaluator: Label of the metric.
         cells: In the order of the table's cells.
         mean_absolute_deviation: Mean size of the deviation over the cells in which it is defined, 0 to 1. Chance
             keeps its draws away from 0, so near 0 the interval lies a little too high.

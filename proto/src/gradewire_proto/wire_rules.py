@@ -15,7 +15,6 @@ JUDGING: Final = "gradewire.v1.Judging"
 """Health says of it whether judges can be had, for metrics and comparisons; unknown there where none is configured."""
 MONITORING: Final = "gradewire.v1.Monitoring"
 
-
 AUTHORIZATION_KEY: Final = "authorization"
 REQUEST_ID_KEY: Final = "x-request-id"
 """Id of the request, given by the caller or made by the server; it stands in the server's log."""
@@ -128,25 +127,20 @@ class EntryTexts(Protocol):
     @property
     def question(self) -> str:
         """The question."""
-        ...
 
     @property
     def references(self) -> Sequence[str]:
         """Right answers."""
-        ...
 
     @property
     def synthetic_answers(self) -> Sequence[str]:
         """Each reference written out as a sentence; or empty."""
-        ...
 
 
 def name_set(entries: Iterable[EntryTexts], writer: Sequence[str] = ()) -> str:
-    """32 hex digits over the texts of all entries in NFC, in their order.
+    """Return 32 hex digits over the texts of all entries in NFC, in their order, and the writer of synthetic answers.
 
-    Args:
-        entries: Of the set.
-        writer: Where a judge writes synthetic answers: its digest and its prompt's; another one makes another set.
+    A writer is the digests of a judge and its prompt; another one makes another set.
 
     Raises:
         TooManyMarksError: A text has more combining marks in a row than the server takes.
@@ -207,13 +201,7 @@ def with_digest(name: str, digest: str) -> str:
 
 
 def join_line(name: str, values: Mapping[str, object], *, version: int | None = None) -> str:
-    """Return the line of a metric.
-
-    Args:
-        name: Of the metric.
-        values: Preset and parameters by name, in any order; None is left out, and so is an empty preset.
-        version: Of the metric's definition; None leaves it out.
-    """
+    """Return the line of a metric with preset and parameters by name; None is left out, and so is an empty preset."""
     preset = f":{values['preset']}" if values.get("preset") else ""
     written = {key: _text(value) for key, value in values.items() if key != "preset" and value is not None}
     query = "&".join(f"{key}={quote(written[key], safe=_SAFE.get(key, '@'))}" for key in sorted(written))

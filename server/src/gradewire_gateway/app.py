@@ -78,11 +78,7 @@ _WORDS = {404: "not_found", 405: "unimplemented"}
 
 
 def create_app(settings: GatewaySettings) -> Starlette:
-    """Return an ASGI app in front of a server; its lifespan opens and closes the connection.
-
-    Args:
-        settings: Settings of the gateway; `serving` uses the listen settings.
-    """
+    """Return an ASGI app in front of a server; its lifespan opens and closes the connection."""
     gateway = Gateway(settings)
     log = RequestLog(settings.log_share)
 
@@ -148,13 +144,7 @@ _HEADERS: Final = {"x-content-type-options": "nosniff", "cache-control": "no-sto
 
 
 class Observed:
-    """ASGI middleware, the outermost.
-
-    Args:
-        app: What answers.
-        gateway: Whose requests they are.
-        log: Told of each that has ended.
-    """
+    """The outermost ASGI middleware: it records, traces and logs each request, and turns errors into problems."""
 
     def __init__(self, app: ASGIApp, gateway: Gateway, log: RequestLog) -> None:
         self._app = app

@@ -15,11 +15,7 @@ from gradewire_gateway.settings import Bounds
 
 
 class ByteBudget:
-    """The bytes that all bodies together may hold.
-
-    Args:
-        limit_bytes: How many.
-    """
+    """The bytes that all bodies together may hold."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -33,11 +29,7 @@ class ByteBudget:
 
 
 class RequestLimit:
-    """The number of requests that may be in flight.
-
-    Args:
-        count: So many.
-    """
+    """The number of requests that may be in flight."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -60,14 +52,7 @@ class DisconnectedError(Exception):
 
 
 class Body:
-    """`with Body(…) as body:`, which gives back what it holds of the budget.
-
-    Args:
-        receive: ASGI's; nobody else may read it.
-        headers: Of the request.
-        bounds: Of one body or line.
-        budget: Of all of them together.
-    """
+    """The body of one request, which alone reads ASGI's `receive`; as a context it returns its share of the budget."""
 
     def __init__(self, receive: Receive, headers: Headers, bounds: Bounds, budget: ByteBudget) -> None:
         self._receive = receive
@@ -84,7 +69,7 @@ class Body:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._release()
+        self._budget.change(-self._held_bytes)
 
     def check_type(self, *allowed: str) -> None:
         """Raise ProblemError where the body is of no type that is allowed; the first one is named."""
@@ -162,10 +147,6 @@ class Body:
             raise self._too_large(what)
         self._budget.change(size_bytes - self._held_bytes)
         self._held_bytes = size_bytes
-
-    def _release(self) -> None:
-        self._budget.change(-self._held_bytes)
-        self._held_bytes = 0
 
     def _too_large(self, what: str) -> ProblemError:
         detail = f"{what} is larger than {self._bounds.max_body_bytes} bytes: send fewer items at a time"

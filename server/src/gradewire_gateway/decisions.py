@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -24,12 +24,8 @@ MAX_OPTIONS: Final = 26
 NOUL: Final = (("false", "the statement does not hold for the state"), ("true", "the statement holds for the state"))
 
 _KEYS: Final = {"question", "references", "answer"}
-
-_PREDICATE: Final = "predicate"
 _TEXT_PARTS: Final = ("input_text", "output_text")
-
 CORRECTNESS: Final = "correctness"
-
 SYSTEM_ONE_PATH: Final = "/v1/systemone"
 DECISIONS_PATH: Final = "/v1/decisions"
 
@@ -44,14 +40,7 @@ class QuestionType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question about a state.
-
-    Attributes:
-        kind: Its type.
-        at: Path of it in the request, for errors.
-        instructions: Text of the question.
-        options: Label and description of each; of a score its levels, the lowest first.
-    """
+    """A question about a state, with label and description of each option; of a score its levels, the lowest first."""
 
     kind: QuestionType
     at: str
@@ -96,13 +85,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The answers to the questions of a request, in their order.
-
-    Attributes:
-        model: What answered.
-        answers: One per question.
-        prompt_tokens: Of all prompts together; 0 where that is not known.
-    """
+    """The answers to the questions of a request, in their order; `prompt_tokens` is 0 where the number is not known."""
 
     model: str
     answers: Sequence[Decided]
@@ -111,14 +94,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """A request.
-
-    Attributes:
-        model: A judge, "" for the server's own, or the metric `correctness`.
-        state: What the questions are about: a text, or a value of JSON.
-        at: Path of the state.
-        questions: In their order.
-    """
+    """Questions about a state, which is a text or a value of JSON, to a judge or to the metric `correctness`."""
 
     model: str
     state: Any
@@ -155,8 +131,9 @@ def instructions_of(given: object, at: str) -> str:
     return text
 
 
-def checked(questions: tuple[Question, ...]) -> tuple[Question, ...]:
-    """Return the questions; raises ProblemError where there are too many or too few of them, or of their options."""
+def _request(body: Mapping[str, Any], state: object, at: str, read: Iterable[Question]) -> DecisionRequest:
+    """Return the request; raise ProblemError where there are too many or too few questions or options."""
+    questions = tuple(read)
     if not 1 <= len(questions) <= MAX_QUESTIONS:
         raise invalid(f"questions: {len(questions)} of them, 1 to {MAX_QUESTIONS} are allowed", "questions")
     for question in questions:
@@ -165,20 +142,14 @@ def checked(questions: tuple[Question, ...]) -> tuple[Question, ...]:
             raise invalid(f"{question.at}: {len(labels)} options, 2 to {MAX_OPTIONS} are allowed", question.at)
         if len(set(labels)) < len(labels):
             raise invalid(f"{question.at}: an option is there twice", question.at)
-    return questions
+    return DecisionRequest(text_of(body.get("model") or "", "model"), state, at, questions)
 
 
 def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
     """Return a request; raises ProblemError, which names the field."""
     questions = list_of(body.get("questions"), "questions")
-    return DecisionRequest(
-        model=text_of(body.get("model") or "", "model"),
-        state=_state(body.get("input")),
-        at="input",
-        questions=checked(
-            tuple(_openai_question(given, f"questions[{index}]") for index, given in enumerate(questions))
-        ),
-    )
+    read = (_openai_question(given, f"questions[{index}]") for index, given in enumerate(questions))
+    return _request(body, _state(body.get("input")), "input", read)
 
 
 def write_openai(request: DecisionRequest, given: list[Any], decisions: Decisions) -> dict[str, Any]:
@@ -260,7 +231,7 @@ def _openai_answer(question: Question, given: Mapping[str, Any], decided: Decide
     shares = decided.probabilities
     match question.kind:
         case QuestionType.NOUL:
-            return named | {"type": _PREDICATE, "probability": shares[1]}
+            return named | {"type": "predicate", "probability": shares[1]}
         case QuestionType.CHOICE:
             labels = [choice["value"] for choice in given["choices"]]
             listed = [{"value": value, "probability": share} for value, share in zip(labels, shares, strict=True)]
@@ -285,12 +256,8 @@ def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
     if body.get("state") is None:
         raise invalid("state: is missing; it is what the questions are about", "state")
     questions = object_of(body.get("questions"), "questions")
-    return DecisionRequest(
-        model=text_of(body.get("model") or "", "model"),
-        state=body["state"],
-        at="state",
-        questions=checked(tuple(_system_one_question(given, f"questions.{name}") for name, given in questions.items())),
-    )
+    read = (_system_one_question(given, f"questions.{name}") for name, given in questions.items())
+    return _request(body, body["state"], "state", read)
 
 
 def write_system_one(request: DecisionRequest, names: Mapping[str, Any], decisions: Decisions) -> dict[str, Any]:
@@ -342,12 +309,6 @@ def _system_one_answer(question: Question, decided: Decided) -> dict[str, Any]:
 
 async def decide(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
     """Answer all questions of a request.
-
-    Args:
-        gateway: What it calls.
-        request: The request.
-        options: Metadata and deadline of the call.
-        body: Of the HTTP request, read to its end.
 
     Raises:
         ProblemError: What the server answers in place of a reply, or the failure of one question.

@@ -16,17 +16,11 @@ if TYPE_CHECKING:
 
 
 class Gateway:
-    """Made by the app; `open` and `close` belong to the event loop that serves.
-
-    Args:
-        settings: All of them.
+    """The state of a gateway; `open` and `close` belong to the event loop that serves.
 
     Attributes:
-        settings: As given.
-        telemetry: Figures of its requests.
         places: Requests in flight.
         budget: Bytes of their bodies.
-        json: Reads and writes messages.
         tracing: Tracing of requests; None before `open`, and where nothing is traced.
         closing: What is to be closed with it, before the channel is.
     """

@@ -19,7 +19,7 @@ from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.tracing import calling
-from gradewire_gateway.upstream import CallClosedError, CallOptions, done_writing, write
+from gradewire_gateway.upstream import CallClosedError, CallOptions, writing
 from gradewire_gateway.wire import RpcMethod, read_message
 
 JSON_TYPE = "application/json"
@@ -63,36 +63,25 @@ async def json_body(
 async def call_unary(
     gateway: Gateway, method: RpcMethod, request: Message, options: CallOptions, body: Body
 ) -> Message:
-    """Call the server for as long as the caller is there.
-
-    Args:
-        gateway: Its channel.
-        method: What to call.
-        request: Its request.
-        options: Its metadata and deadline.
-        body: Of the HTTP request, read to its end.
+    """Call the server for as long as the caller is there; the body of the HTTP request is read to its end before.
 
     Raises:
         ProblemError: What the server answers in place of a reply.
         DisconnectedError: The caller went away; the call is cancelled.
     """
     with calling(options, method.path) as traced:
-        return await _call(gateway, method, request, traced, body)
-
-
-async def _call(gateway: Gateway, method: RpcMethod, request: Message, options: CallOptions, body: Body) -> Message:
-    call = gateway.upstream.unary(method, request, options)
-    gone = asyncio.ensure_future(body.disconnected())
-    answer: asyncio.Future[Message] = asyncio.ensure_future(reply_of(call))
-    try:
-        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            raise DisconnectedError
-        return answer.result()
-    finally:
-        gone.cancel()
-        answer.cancel()
-        call.cancel()  # it may not have been waited for yet
+        call = gateway.upstream.unary(method, request, traced)
+        gone = asyncio.ensure_future(body.disconnected())
+        answer: asyncio.Future[Message] = asyncio.ensure_future(reply_of(call))
+        try:
+            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise DisconnectedError
+            return answer.result()
+        finally:
+            gone.cancel()
+            answer.cancel()
+            call.cancel()  # it may not have been waited for yet
 
 
 async def reply_of(call: asyncio.Task[Message]) -> Message:
@@ -114,10 +103,6 @@ class StreamMethod:
 
     A failure before the first message is a problem; later it is the last line, ``{"error": {…}}``. A body of lines and
     its answer run side by side, so a caller that sends more than the server's window must read while it writes.
-
-    Args:
-        gateway: What it calls.
-        method: Which method.
     """
 
     def __init__(self, gateway: Gateway, method: RpcMethod) -> None:
@@ -175,12 +160,7 @@ class StreamMethod:
 
 
 class _Writer:
-    """The writer of a body's lines to a call; then it waits for the caller to go. Either failure ends the call.
-
-    Attributes:
-        call: Which one.
-        failure: Why the call was ended from here; None where it was not.
-    """
+    """The writer of a body's lines to a call; then it waits for the caller to go. Either failure ends the call."""
 
     def __init__(self, gateway: Gateway, method: RpcMethod, body: Body, call: Any) -> None:
         self._gateway = gateway
@@ -209,8 +189,11 @@ class _Writer:
         async with aclosing(self._body.lines()) as lines:
             async for line in lines:
                 number += 1
-                await write(self.call, await self._gateway.json.read(line, self._method.request_type, f"line {number}"))
-        await done_writing(self.call)
+                message = await self._gateway.json.read(line, self._method.request_type, f"line {number}")
+                with writing():
+                    await self.call.write(message)
+        with writing():
+            await self.call.done_writing()
 
 
 async def _begin(send: Send) -> None:

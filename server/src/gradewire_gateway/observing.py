@@ -16,12 +16,7 @@ _NO_ROUTE: Final = "other"
 
 
 class GatewayTelemetry:
-    """The metrics of the gateway in a registry of their own; labels are bounded: its routes and statuses of HTTP.
-
-    Attributes:
-        registry: What ``/metrics`` shows.
-        in_flight: Requests being answered.
-    """
+    """The metrics of the gateway in a registry of their own; labels are bounded: its routes and statuses of HTTP."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -44,14 +39,7 @@ class GatewayTelemetry:
         )
 
     def finished(self, route: str, status: int, duration_s: float, exemplar: dict[str, str] | None = None) -> None:
-        """Count a request that has ended.
-
-        Args:
-            route: Empty where the gateway has none such.
-            status: Of HTTP.
-            duration_s: Seconds that it took.
-            exemplar: Leads to its trace; None where there is none.
-        """
+        """Count a request that has ended; `route` is empty where the gateway has no such path."""
         self._requests.labels(route or _NO_ROUTE, str(status)).inc()
         self._duration.labels(route or _NO_ROUTE).observe(duration_s, exemplar)
 
@@ -65,12 +53,7 @@ _SERVER_FAULTS: Final = 500
 
 
 class RequestLog:
-    """The log of requests that have ended: successful ones by a share, and so many a second in all.
-
-    Args:
-        share: Of successful requests, 0 to 1.
-        stream: Where to.
-    """
+    """The log of requests that have ended: of successful ones a share (0 to 1), and so many a second in all."""
 
     def __init__(self, share: float = 1.0, stream: TextIO | None = None) -> None:
         self._share = share

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from gradewire_gateway.json_methods import JSON_TYPE, LINES_TYPE
 from gradewire_gateway.page import ACCESS_PATH, REPORT_PATH
 from gradewire_gateway.problems import CODE_TABLE, MEDIA_TYPE
-from gradewire_gateway.wire import RpcMethod, all_methods, descriptor_of
+from gradewire_gateway.wire import FLOATS, INTEGERS, RpcMethod, all_methods, descriptor_of
 from gradewire_proto.descriptors import all_comments
 
 Schema: TypeAlias = dict[str, Any]
@@ -24,26 +24,17 @@ _PAGE_SCHEMAS: Final = ("PageAccess", "ScoredRow")
 _WITHOUT_PROBLEMS: Final = ("/", "/healthz", "/openapi.json")
 _OWN_STATUSES: Final = (408, 413, 415, 421)
 """Statuses of the gateway itself, beside those that gRPC codes become."""
-_INTEGERS: Final = {
-    FieldDescriptor.CPPTYPE_INT32: (-(1 << 31), (1 << 31) - 1),
-    FieldDescriptor.CPPTYPE_UINT32: (0, (1 << 32) - 1),
-}
 _TEXT_INTEGERS: Final = {
     FieldDescriptor.CPPTYPE_INT64: "^-?[0-9]{1,18}$",
     FieldDescriptor.CPPTYPE_UINT64: "^[0-9]{1,19}$",
 }
 """64 bits are texts: a number of JavaScript has 53."""
-_FLOATS: Final = (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT)
 _BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 
 
 def document(*, with_page: bool = True) -> dict[str, Any]:
-    """Return the document; a method that is added to the protos is in it.
-
-    Args:
-        with_page: True if the gateway has the page, and the endpoints that the page calls.
-    """
+    """Return the document, with or without the page and the endpoints that the page calls."""
     text = resources.files("gradewire_gateway").joinpath("openapi.json").read_text("utf-8")
     found: dict[str, Any] = json.loads(text)
     found["info"]["version"] = version("gradewire")
@@ -113,11 +104,7 @@ def described(name: str) -> Schema:
 
 
 class Schemas:
-    """The schemas of messages and of all that is in them.
-
-    Attributes:
-        found: By the name in the document, which is the message's without its package.
-    """
+    """The schemas of messages and of all that is in them, by the message's name without its package."""
 
     def __init__(self) -> None:
         self.found: dict[str, Schema] = {}
@@ -130,7 +117,9 @@ class Schemas:
             self.found[name] = {
                 **described(descriptor.full_name),
                 "type": "object",
-                "properties": {field.json_name: self._property(field) for field in descriptor.fields},
+                "properties": {
+                    field.json_name: self._field(field) | described(field.full_name) for field in descriptor.fields
+                },
                 "additionalProperties": False,
                 **_choices(descriptor),
             }
@@ -142,9 +131,6 @@ class Schemas:
             values = [value.name for value in descriptor.values]
             self.found[name] = {"type": "string", "enum": values} | _enum_description(descriptor)
         return reference(name)
-
-    def _property(self, field: FieldDescriptor) -> Schema:
-        return self._field(field) | described(field.full_name)
 
     def _field(self, field: FieldDescriptor) -> Schema:
         held = field.message_type
@@ -176,13 +162,13 @@ def _scalar(field: FieldDescriptor) -> Schema:
     if field.type == FieldDescriptor.TYPE_BYTES:
         return {"type": "string", "contentEncoding": "base64", "pattern": _BASE64}
     kind = field.cpp_type
-    if kind in _FLOATS:
+    if kind in FLOATS:
         return {"anyOf": [{"type": "number"}, {"type": "string", "enum": list(_NOT_FINITE)}]}
-    if kind in _INTEGERS:
-        least, most = _INTEGERS[kind]
-        return {"type": "integer", "minimum": least, "maximum": most}
     if kind in _TEXT_INTEGERS:
         return {"type": "string", "pattern": _TEXT_INTEGERS[kind]}
+    if kind in INTEGERS:
+        least, most = INTEGERS[kind]
+        return {"type": "integer", "minimum": least, "maximum": most}
     return {"type": "boolean" if kind == FieldDescriptor.CPPTYPE_BOOL else "string"}
 
 

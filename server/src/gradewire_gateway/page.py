@@ -92,14 +92,7 @@ _REPORT_ASSETS: Final = {"script-src": ("common.js", "report.js"), "style-src": 
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A file as it is sent.
-
-    Attributes:
-        path: Of HTTP.
-        content: Its bytes.
-        media_type: What they are.
-        etag: Tells this content from any other.
-    """
+    """A file of the page as it is sent."""
 
     path: str
     content: bytes

@@ -24,13 +24,7 @@ _MOST_CHARACTERS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class CodeRow:
-    """The form of one gRPC code in HTTP.
-
-    Attributes:
-        status: Of HTTP.
-        own_words: The detail where the error is gRPC's own and not the server's: what the library says names sockets
-            and addresses.
-    """
+    """The status of one gRPC code in HTTP, and the detail where the error is gRPC's own, whose text names sockets."""
 
     status: int
     own_words: str
@@ -67,9 +61,7 @@ class Problem:
     """The reason why a request has no answer.
 
     Attributes:
-        status: Of HTTP.
         code: For programs: the gRPC code in lower case, ``invalid_argument``.
-        detail: For people.
         at: Path of the field at fault; empty where there is none.
         retry_after_s: Seconds after which trying again may help; None where it is not known, or does not help.
         headers: Further ones of the answer.
@@ -111,11 +103,7 @@ class Problem:
 
 
 class ProblemError(Exception):
-    """The request is answered with a problem.
-
-    Args:
-        problem: Which one.
-    """
+    """The request is answered with a problem."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)

@@ -29,14 +29,10 @@ class RequestRecord:
     """Facts about a request, gathered while it is answered.
 
     Attributes:
-        request_id: Given by the caller or made here.
         peer: Host and port of the caller, ``127.0.0.1:50514``.
         route: Path as the gateway knows it; empty where it has none such.
         code: gRPC code in lower case; "ok" until something fails.
         status: Of HTTP; 0 until the answer begins.
-        request_bytes: Of the body, as far as it was read.
-        reply_bytes: Of the answer's body.
-        span: Of its trace; None where the gateway traces nothing.
     """
 
     request_id: str
@@ -66,12 +62,7 @@ def record_of(scope: Scope) -> RequestRecord:
 
 
 def call_options(scope: Scope, *, send_peer: bool) -> CallOptions:
-    """Return the options that the headers of a request give its call; raise ProblemError for one that cannot be used.
-
-    Args:
-        scope: ASGI's.
-        send_peer: True if the server is to know the host of the caller.
-    """
+    """Return the options that the headers of a request give its call; raise ProblemError for an unusable header."""
     headers, record = Headers(scope=scope), record_of(scope)
     metadata = [(REQUEST_ID_KEY, record.request_id)]
     authorization = headers.get("authorization", "")

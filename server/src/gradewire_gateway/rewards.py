@@ -104,11 +104,7 @@ def _printable(text: str) -> str:
 
 
 def make_scorer(settings: RewardPostSettings, transport: Transport | None = None) -> RewardScorer:
-    """Return a scorer with the settings of a gateway.
-
-    Args:
-        settings: Metric, extraction, failures.
-        transport: Carries its calls; None: it is made to see whether the settings can be used.
+    """Return a scorer with the settings of a gateway; without a transport only to see whether they can be used.
 
     Raises:
         InvalidRequest: They cannot; the message names the setting without its `rewards_`.
@@ -125,12 +121,7 @@ class _CallerScorer:
 
 
 class CallerScorers:
-    """The scorers of the callers, one for each; those that nobody uses are kept while there is room.
-
-    Args:
-        make: Makes the scorer of a caller.
-        most_idle: Scorers that are kept besides those in use.
-    """
+    """The scorers of the callers, one for each; of those that nobody uses `most_idle` are kept."""
 
     def __init__(self, make: Callable[[Any], RewardScorer], most_idle: int = _MOST_IDLE) -> None:
         self._make = make
@@ -169,7 +160,6 @@ class CallerScorers:
 
 
 Body: TypeAlias = Mapping[str, Any]
-
 
 PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
     SEED_PATH: posts.seed_session,

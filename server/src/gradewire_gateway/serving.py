@@ -28,8 +28,8 @@ class BoundedConnection(H11Protocol):
         max_connections: That are open at a time; one more is closed.
     """
 
-    head_s: ClassVar[float] = 15.0
-    max_connections: ClassVar[int] = 1000
+    head_s: ClassVar[float]
+    max_connections: ClassVar[int]
     _waiting: asyncio.TimerHandle | None = None
 
     @override
@@ -92,12 +92,7 @@ def run(
 async def serve(
     settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serve until `until` returns, or until SIGTERM or SIGINT.
-
-    Args:
-        settings: Settings of the gateway.
-        listening: Socket of `bind`; closed at the end.
-        until: Runs while it serves, and ends it by returning; None: a signal alone does.
+    """Serve on a socket of `bind`, which is closed at the end, until `until` returns, or until SIGTERM or SIGINT.
 
     Raises:
         OSError: A PEM file cannot be read.

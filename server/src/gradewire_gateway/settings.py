@@ -16,7 +16,6 @@ class UpstreamSettings:
 
     Attributes:
         target: As gRPC takes it: HOST:PORT, ``unix:PATH``, …; several, of its processes, with commas between.
-        tls: Whether the connection is encrypted.
         ca: PEM file of authorities to trust; empty: gRPC's own.
         cert: PEM file of the gateway's certificate, where the server wants one.
         key: PEM file of its key.
@@ -38,7 +37,6 @@ class ListenSettings:
     """The address of the gateway.
 
     Attributes:
-        host: Name or address.
         port: 0 takes a free one.
         cert: PEM file of the certificate chain; empty: in the clear.
         key: PEM file of its key.
@@ -120,13 +118,8 @@ class GatewaySettings:
     """Settings of a gateway; `to_message` and `from_message` carry them to a child process.
 
     Attributes:
-        upstream: The server.
-        listen: Where to listen.
-        bounds: How much.
-        rewards: How posts of frameworks for reinforcement learning are answered.
         metrics: Whether ``GET /metrics`` shows the gateway's figures.
         log_share: Share of successful requests that are logged, 0 to 1.
-        tracing: Collector and share of traces.
         page: Whether ``GET /`` shows the page.
     """
 

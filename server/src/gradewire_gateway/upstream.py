@@ -33,13 +33,7 @@ _DOWN: Final = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnecti
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """The options of the call that a request makes.
-
-    Attributes:
-        metadata: Token, request id, host that asks.
-        timeout_s: Seconds that the caller waits; None: as long as the server's default.
-        span: Of the request, where it is traced.
-    """
+    """The options of the call that a request makes; without `timeout_s` the server's default deadline holds."""
 
     metadata: tuple[tuple[str, str], ...]
     timeout_s: float | None
@@ -48,9 +42,6 @@ class CallOptions:
 
 class Upstream:
     """The server, called at the process with the fewest calls; made on the event loop that uses it, closed at its end.
-
-    Args:
-        settings: Address, encryption, and files of the certificates.
 
     Raises:
         InvalidRequest: A PEM file cannot be read.
@@ -129,18 +120,11 @@ class CallClosedError(Exception):
     """The call takes no more messages; reading it tells how it ended."""
 
 
-async def write(call: "aio.StreamStreamCall[Any, Any]", message: Message) -> None:
-    """Write a message; raises CallClosedError where the call has ended."""
+@contextmanager
+def writing() -> Iterator[None]:
+    """Raise CallClosedError where a call has ended that is written to within the context."""
     try:
-        await call.write(message)
-    except (aio.AioRpcError, asyncio.InvalidStateError) as error:
-        raise CallClosedError from error
-
-
-async def done_writing(call: "aio.StreamStreamCall[Any, Any]") -> None:
-    """Say that no more messages come; raises as `write`."""
-    try:
-        await call.done_writing()
+        yield
     except (aio.AioRpcError, aio.InternalError, asyncio.InvalidStateError) as error:
         raise CallClosedError from error
 
@@ -156,10 +140,6 @@ class UpstreamTransport:
     """A `gradewire.transport.Transport` over channels that it does not close.
 
     Each call has a request id of its own, for it may carry items of several requests.
-
-    Args:
-        upstream: The server.
-        metadata: Token and host of the callers whose items it carries.
     """
 
     def __init__(self, upstream: Callable[[], Upstream], metadata: Metadata) -> None:

@@ -102,23 +102,19 @@ def count_of(value: object, at: str, most: int) -> int:
 
 _MOST_LISTED: Final = 30
 _MOST_CHARACTERS: Final = 80
-_INTEGERS: Final = {
+INTEGERS: Final = {
     FieldDescriptor.CPPTYPE_INT32: (-(1 << 31), (1 << 31) - 1),
     FieldDescriptor.CPPTYPE_UINT32: (0, (1 << 32) - 1),
     FieldDescriptor.CPPTYPE_INT64: (-(1 << 63), (1 << 63) - 1),
     FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1),
 }
-_FLOATS: Final = (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT)
+"""The least and the largest value of each kind of whole numbers."""
+FLOATS: Final = (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One of them.
-
-    Attributes:
-        at: Path of the field, as the caller names it: ``items[1].id``; empty for the message itself.
-        what: What the field takes.
-    """
+    """The path of a field (``items[1].id``; empty for the message itself), and what that field takes."""
 
     at: str
     what: str
@@ -195,10 +191,10 @@ def _expected(field: FieldDescriptor) -> str:
     if field.type == FieldDescriptor.TYPE_BYTES:
         return "takes bytes as base64"
     kind = field.cpp_type
-    if kind in _INTEGERS:
-        least, most = _INTEGERS[kind]
+    if kind in INTEGERS:
+        least, most = INTEGERS[kind]
         return f"takes a whole number from {least} to {most}"
-    if kind in _FLOATS:
+    if kind in FLOATS:
         return 'takes a number, or "NaN", "Infinity", "-Infinity"'
     return "takes true or false" if kind == FieldDescriptor.CPPTYPE_BOOL else "takes a text of whole characters"
 
@@ -222,13 +218,7 @@ class Json:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def read(self, data: bytes, kind: type[M], at: str = "") -> M:
-        """Return a message from its JSON form; raises ProblemError, which names the field.
-
-        Args:
-            data: UTF-8.
-            kind: Its class.
-            at: What the text is, for the error: "line 3"; empty: the body.
-        """
+        """Return a message from its JSON form; as `read_message`."""
         return await self.made_of(data, lambda data: read_message(data, kind, at))
 
     async def made_of(self, data: bytes, make: Callable[[bytes], T]) -> T:
@@ -245,12 +235,7 @@ class Json:
 
 
 def read_object(data: bytes, at: str = "") -> dict[str, Any]:
-    """Return an object of JSON, with no name twice; raises ProblemError.
-
-    Args:
-        data: UTF-8.
-        at: What the text is, for the error; empty: the body.
-    """
+    """Return an object of JSON, with no name twice; raise ProblemError, in which `at` ("line 3") names the text."""
     what = at or "the body"
     try:
         value = json.loads(data.decode(), object_pairs_hook=_once)
@@ -266,7 +251,7 @@ def read_object(data: bytes, at: str = "") -> dict[str, Any]:
 
 
 def read_message(data: bytes, kind: type[M], at: str = "") -> M:
-    """Return a message from its JSON form; as `Json.read`."""
+    """Return a message from its JSON form; raise ProblemError, which names the field and the text (`at`, "line 3")."""
     value = read_object(data, at)
     try:
         return json_format.ParseDict(value, kind())

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradewire_cli.pages.agreement_input import ReportInput, ReportRow
 from gradewire_stats.agreement import agreement
-from gradewire_stats.agreement_table import JudgedRows
+from gradewire_stats.judged_rows import JudgedRows
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script>",

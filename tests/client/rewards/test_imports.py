@@ -31,5 +31,5 @@ def test_rewards_and_adapters_import_no_framework_and_no_grpc() -> None:
 
 @pytest.mark.parametrize(("module", "library"), [("verl_plugin", "verl"), ("verifiers", "verifiers")])
 def test_a_missing_library_is_named_with_the_command_that_installs_it(module: str, library: str) -> None:
-    with pytest.raises(MissingExtra, match=f"pip install {library}"):
+    with pytest.raises(MissingExtra, match=f"pip install '{library}'"):
         __import__(f"gradewire.rewards.{module}")

@@ -20,11 +20,7 @@ _STOP_S = 5.0
 
 
 class BackgroundLoop:
-    """An event loop that runs coroutines for other threads; it belongs to the process that made it.
-
-    Attributes:
-        loop: The event loop; open until `stop`.
-    """
+    """An event loop that runs coroutines for other threads; it belongs to the process that made it."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()

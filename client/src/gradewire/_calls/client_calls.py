@@ -66,16 +66,7 @@ def connect(carrier: Transport | Endpoint) -> Transport:
 
 
 class ClientCalls:
-    """The calls, on one event loop.
-
-    Args:
-        transport: Carries them; closed with the calls.
-        deadline_s: For calls that do not say their own, seconds.
-        submit_limits: How much `submit` lets wait.
-
-    Attributes:
-        closed: Whether `close` has ended; no call is taken then.
-    """
+    """The calls, on one event loop; `deadline_s` is for those that do not say their own."""
 
     def __init__(self, transport: Transport, deadline_s: float, submit_limits: SubmitLimits | None = None) -> None:
         self._transport = transport

@@ -36,12 +36,7 @@ _FIRST: Final[Mapping[int, Literal["a", "b"]]] = {judging_pb2.PAIR_ANSWER_A: "a"
 
 
 class PairRows(Rows[judging_pb2.Pair, Comparison]):
-    """The pairs of one call of `compare` or `compare_stream`.
-
-    Args:
-        method: Method of the client, CLASS.METHOD.
-        by: Comparison or its line.
-        options: Options of the call.
+    """The pairs of one call of the client's `method`, CLASS.METHOD.
 
     Raises:
         TypeError: The method has no such option; said as Python says it.

@@ -26,14 +26,7 @@ PrepareCallback = Callable[[PrepareProgress], None]
 
 
 class Preparation:
-    """A running call of `prepare`.
-
-    Args:
-        transport: Carries it.
-        choice: The metrics.
-        entries: The caller's entries.
-        deadline: Of the whole call.
-        progress: Told after every message of the server; an exception from it ends the call.
+    """A running call of `prepare`; an exception from `progress` ends it.
 
     Raises:
         InvalidRequest: There is no entry.
@@ -72,12 +65,7 @@ class Preparation:
     async def run(
         self, limits: Callable[[], Awaitable[Limits]], generate: SyntheticGeneration | None, *, immutable: bool = False
     ) -> PrepareReport:
-        """Prepares all entries, one request after the other.
-
-        Args:
-            limits: Asks the server what one request may hold.
-            generate: Who writes synthetic answers; None: nobody does.
-            immutable: Whether the set is to have these entries and never others.
+        """Prepare all entries, one request after the other.
 
         Raises:
             InvalidRequest: An entry of an immutable set cannot be sent, or the server knows no such sets.

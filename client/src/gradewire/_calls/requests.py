@@ -45,13 +45,7 @@ PRIORITIES: Mapping[Priority, scoring_pb2.Priority.ValueType] = {
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """Bounds on the size of one request.
-
-    Attributes:
-        max_items: Elements of one request.
-        max_bytes: A request is closed before it grows beyond this.
-        max_item_bytes: A single element may be this large; it then travels alone.
-    """
+    """Bounds on the size of one request; an element above `max_bytes`, up to `max_item_bytes`, travels alone."""
 
     max_items: int = CHUNK_ITEMS
     max_bytes: int = CHUNK_BYTES
@@ -123,12 +117,7 @@ class Deadline:
 
 @dataclass(slots=True)
 class OpenRow(Generic[M]):
-    """A row that was sent and is not answered; kept so that it can be sent again when a stream breaks.
-
-    Attributes:
-        message: Message of the row.
-        parts: Parts of its result that have come, by label.
-    """
+    """A row that is not answered, kept to be sent again when a stream breaks, and the parts of its result by label."""
 
     message: M
     parts: dict[str, Any] = field(default_factory=dict)
@@ -139,13 +128,8 @@ class Rows(ABC, Generic[M, R]):
 
     Attributes:
         noun: Name of a row in messages.
-        unary: Method for requests of rows.
-        stream: Method for a stream of rows.
-        span_name: Name of the span of a stream.
         ahead: Rows of a stream between the caller's source and the caller's hands.
         chunk_rows: Most rows of one request, where the server takes as many.
-        needs_one_request: True if all rows must be in one request.
-        emits_events: True if the stream emits the evaluation events of its results.
         provenance: What the server has said that it computes, by label; empty before it has accepted the call.
     """
 
@@ -201,15 +185,7 @@ class Rows(ABC, Generic[M, R]):
 
 
 class Batch(Generic[M, R]):
-    """A running call.
-
-    Args:
-        transport: Carries the call.
-        rows: How the rows go on the wire.
-        given: The caller's rows.
-        deadline: Deadline of the whole call.
-        progress: Called with (rows done, rows in all) after every request; an exception from it ends the call.
-    """
+    """A running call; `progress` gets (rows done, rows in all) after every request, and may end it by an error."""
 
     def __init__(
         self,

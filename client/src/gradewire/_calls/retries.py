@@ -35,25 +35,14 @@ _logged_at = -_LOG_AGAIN_AFTER_S
 
 @dataclass(slots=True)
 class Backoff:
-    """Waits between tries: each twice as long as the one before, and spread by a fifth.
-
-    Attributes:
-        first_s: Seconds of the first wait.
-        longest_s: Seconds of the longest wait.
-        failures: Number of failures since `reset`.
-    """
+    """Waits between tries: each twice as long as the one before, and spread by a fifth."""
 
     first_s: float
     longest_s: float
     failures: int = 0
 
     def failed(self, retry_after_s: float | None = None, most_s: float = math.inf) -> float:
-        """Note a failure; return the seconds until the next try.
-
-        Args:
-            retry_after_s: Seconds for which the server asks, which go first; None or 0: it does not ask.
-            most_s: Longest wait of this time.
-        """
+        """Note a failure; return the seconds until the next try: what the server asks for, or at most `most_s`."""
         self.failures += 1
         if retry_after_s:
             return retry_after_s * random.uniform(1, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing

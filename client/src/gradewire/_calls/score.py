@@ -114,12 +114,7 @@ def decode_warnings(numbers: Iterable[int]) -> tuple[ScoreWarning, ...]:
 def decode_call_provenance(
     metrics: Mapping[str, Metric], messages: Sequence[types_pb2.Provenance], before: Mapping[str, Provenance]
 ) -> dict[str, Provenance]:
-    """Return the provenance that the server states, by label.
-
-    Args:
-        metrics: The metrics of the call by label.
-        messages: One for each metric, in the same order.
-        before: Provenance that the server stated earlier in the call, or empty.
+    """Return the provenance that the server states of the metrics, by label; `before` is what it stated earlier.
 
     Raises:
         InvalidRequest: A metric line insists on another version than the server has.
@@ -275,12 +270,7 @@ def decode_provenance(message: types_pb2.Provenance) -> Provenance:
 
 
 class ItemMessages(Rows[types_pb2.Item, R]):
-    """The items of one call, as they go on the wire.
-
-    Args:
-        choice: The metrics.
-        priority: Priority of the call; a stream always lets others go first.
-    """
+    """The items of one call, as they go on the wire; a stream always lets others go first."""
 
     noun: ClassVar[str] = "item"
     unary: ClassVar[RpcMethod[Any, Any]] = SCORE

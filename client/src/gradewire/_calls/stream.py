@@ -22,14 +22,9 @@ _MESSAGE_LIMITS = ChunkLimits(max_items=ASSUMED_ITEMS, max_bytes=ASSUMED_BYTES)
 
 
 class RowStream(Generic[M, R]):
-    """A running stream.
+    """A running stream; `limits` is asked only for a row that not every server takes.
 
-    Args:
-        transport: Carries the stream.
-        rows: How the rows go on the wire, or a function that finds it out.
-        source: The caller's rows.
-        limits: Asks the server what a message may hold; called only for a row that not every server takes.
-        stall_s: Longest wait for a result while rows are in work, seconds.
+    `stall_s` is the longest wait for a result while rows are in work, seconds.
     """
 
     def __init__(
@@ -59,11 +54,7 @@ class RowStream(Generic[M, R]):
         self._retries = Retries(self._left_s, resumed_after=(DeadlineExceeded,))
 
     async def run(self, on_close: Callable[[], AbstractContextManager[None]]) -> AsyncGenerator[list[R]]:
-        """Yield what is done, some at a time and not in order.
-
-        Args:
-            on_close: A context that says so where what goes wrong comes of the client's end.
-        """
+        """Yield what is done, some at a time and not in order; `on_close` names failures by the end of the client."""
         with on_close():
             self._rows = self._given if isinstance(self._given, Rows) else await self._given()
         self._room = asyncio.Semaphore(self._rows.ahead)
@@ -228,13 +219,7 @@ class RowStream(Generic[M, R]):
 
 @dataclass(slots=True)
 class StreamAttempt:
-    """One stream of the transport.
-
-    Attributes:
-        sent: Rows that were sent on it, in order.
-        accepted: Set by the server's first message, which comes before any row is sent.
-        over: It has ended; another one goes on.
-    """
+    """One stream of the transport; `accepted` is set by the server's first message, before any row is sent."""
 
     sent: list[int] = field(default_factory=list)
     accepted: asyncio.Event = field(default_factory=asyncio.Event)

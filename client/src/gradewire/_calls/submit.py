@@ -29,11 +29,9 @@ _log = logging.getLogger("gradewire.submit")
 
 
 def snapshot(item: Any, read: AbstractSet[str]) -> tuple[Any, int]:
-    """Return a copy that the caller's later changes do not reach, and the bytes of its texts and pictures.
+    """Return a copy of an item with the fields that are read, and the bytes of its texts and pictures.
 
-    Args:
-        item: Of a call; what is neither a mapping nor an `Item` is given back as it is.
-        read: Names of the fields that are kept: `READ_NAMES`, and "images" where pictures are shown.
+    An item that is neither a mapping nor an `Item` is given back as it is.
     """
     if isinstance(item, Item):
         lists: dict[str, Any] = {name: _copied(getattr(item, name)) for name in LIST_FIELDS}
@@ -131,11 +129,7 @@ class _Submission:
 
 
 class Submissions:
-    """The submissions of a client: taken from any thread, a few at a time scored on an event loop.
-
-    Args:
-        limits: How much may wait.
-    """
+    """The submissions of a client: taken from any thread, a few at a time scored on an event loop."""
 
     def __init__(self, limits: SubmitLimits) -> None:
         self._limits = limits
@@ -159,15 +153,7 @@ class Submissions:
         callback: SubmitCallback | None,
         shows_images: Callable[[], bool] = lambda: False,
     ) -> Future[ScoreReport]:
-        """Take a snapshot and return; every failure, also of the items' own iterator, is in the future.
-
-        Args:
-            loop: Gives the loop to work on.
-            items: The items.
-            score: Scores them.
-            callback: Called with the future.
-            shows_images: Whether their pictures are shown; asked once. Else none is kept.
-        """
+        """Take a snapshot and return; every failure, also of the items' own iterator, is in the future."""
         submission = _Submission(score, callback)
         try:
             kept = READ_NAMES | {"images"} if shows_images() else READ_NAMES

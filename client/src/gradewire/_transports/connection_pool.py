@@ -33,18 +33,14 @@ LOOK_AGAIN_S: Final = 2.0
 
 @dataclass(slots=True, eq=False)
 class ServerConnection:
-    """One connection.
+    """One connection; its times are monotonic seconds.
 
     Attributes:
-        channel: Its gRPC channel.
-        calls: In flight.
         process: INDEX/COUNT of the process at its other end; empty while that is not known, or is the only one.
         process_known: True if the server has said of this connection which process that is, or that it has one only.
-        retired: Whether it gets no further calls; to be closed once it has none in flight.
-        avoided_until_s: Monotonic seconds.
-        refused_until_s: The process at its other end has too much to do until then; monotonic seconds.
-        turn: Of its last call.
-        callables: What begins calls of a method, by its path.
+        retired: True if it gets no further calls, and is closed once it has none in flight.
+        refused_until_s: Time until which the process at its other end has too much to do.
+        callables: Functions that begin calls of a method, by its path.
     """
 
     channel: "grpc.aio.Channel"
@@ -90,14 +86,7 @@ class ServerConnection:
 
 
 class ConnectionPool:
-    """The connections of one client. Lives on one event loop.
-
-    Args:
-        most: How many there may be; 0: as many as the server's processes need.
-
-    Attributes:
-        connections: Those that get calls.
-    """
+    """The connections of one client on one event loop, at most `most`; 0: as many as the server's processes need."""
 
     def __init__(self, most: int = 0) -> None:
         self._most = most
@@ -115,14 +104,9 @@ class ConnectionPool:
         return bool(self._most) or self._misses_a_process
 
     def refused(self, connection: ServerConnection, retry_after_s: float | None) -> bool:
-        """Return the process of a connection had no room for a call.
+        """Note that a connection's process had no room for a call; return True if another one may take it at once.
 
-        Args:
-            connection: It.
-            retry_after_s: When it said to come back; None: gRPC dropped the call before the process saw it.
-
-        Returns:
-            Whether another process is known that has refused none lately: the same call may go there at once.
+        `retry_after_s` is None where gRPC dropped the call before the process saw it.
         """
         now_s = time.monotonic()
         for each in self.connections:

@@ -1,10 +1,10 @@
-"""The engine in this process, and what the command asks of the server; imported only when they are asked for."""
+"""The transport to the engine in this process; imported only when it is asked for."""
 
 import asyncio
 import contextlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from gradewire._fork_safety import keep_for_good
 from gradewire._tracing import engine_trace
@@ -13,21 +13,11 @@ from gradewire.errors import InvalidRequest, NotReady
 from gradewire.transport import COMPARE, COMPARE_STREAM, LIST_MODELS, PREPARE, SCORE, SCORE_STREAM, Q, R, RpcMethod
 from gradewire_server.backends import open_handlers
 from gradewire_server.encoders.factory import check_installed
-from gradewire_server.lexicon import Thesaurus
 from gradewire_server.requests.errors import OverloadedError, RequestError
-from gradewire_server.requests.handlers import Handlers, without_synonyms
+from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.errors import ERROR_TABLE
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.setting import SettingsError
-
-if TYPE_CHECKING:
-    import click
-
-__all__ = [
-    "EmbeddedTransport",
-    "missing_synonyms",
-    "models_group",
-]
 
 _HERE = "the engine in this process"
 
@@ -45,7 +35,10 @@ class EmbeddedTransport:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._given = dict(settings)
-        self._settings = _read_settings(settings, "embedded: ")
+        try:
+            self._settings = Settings.load(**settings)
+        except SettingsError as error:
+            raise InvalidRequest(f"embedded: {error}") from error
         check_installed(self._settings.engine)  # what is missing is said here, not at the first call
         self._holder: _Holder | None = None
 
@@ -146,27 +139,3 @@ def _translated() -> Iterator[None]:
         code = ERROR_TABLE[type(error)].code.name
         retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
         raise error_for(code, str(error), _HERE, retry_after_s=retry_after_s) from error
-
-
-def _read_settings(values: Mapping[str, Any], prefix: str = "") -> Settings:
-    """Read all settings; raises InvalidRequest, with `prefix` first, where a value cannot be used."""
-    try:
-        return Settings.load(**values)
-    except SettingsError as error:
-        raise InvalidRequest(f"{prefix}{error}") from error
-
-
-def missing_synonyms() -> str:
-    """Return why a server that is started here cannot compute `meteor`, and what to do; empty where it can.
-
-    Raises:
-        InvalidRequest: A setting of this machine has a value that cannot be used.
-    """
-    return asyncio.run(without_synonyms(Thesaurus(_read_settings({}).engine.wordnet_directory)))
-
-
-def models_group() -> "click.Group":
-    """Return the commands of the model repository."""
-    from gradewire_models.cli.group import models  # noqa: PLC0415 - scoring in the process never needs them
-
-    return models

@@ -47,14 +47,7 @@ _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]]
 
 
 def error_for(code: str, details: str, address: str, *, retry_after_s: float | None = None) -> errors.GradewireError:
-    """Return the error for a code.
-
-    Args:
-        code: Name of the gRPC code.
-        details: Text of the server.
-        address: Where the call went, for the message; empty: the message is the details alone.
-        retry_after_s: Seconds after which the server asks to come back; None where it did not say.
-    """
+    """Return the error for a gRPC code and the server's text; without an address the message is that text alone."""
     said = f": {details.rstrip('.')}" if details else ""
     kind, text = _CODES.get(code, (errors.ServerFault, f"{{at}} failed ({code}){{said}}. Its log says more"))
     message = text.format(at=address, said=said) if address else details
@@ -139,13 +132,7 @@ _CUT_OFF = re.compile("Socket closed|reset by peer|End of TCP stream|Broken pipe
 
 
 def translated(error: grpc.aio.AioRpcError, address: str, *, has_answered: bool) -> errors.GradewireError:
-    """Return the error that callers get.
-
-    Args:
-        error: Of gRPC.
-        address: Of the server, for messages.
-        has_answered: Whether any call has been answered there; else the address or encryption may be wrong.
-    """
+    """Return the error that callers get; where no call has been answered, address or encryption may be wrong."""
     if error.details() == CUT_WHILE_WRITING:
         return errors.ServerUnreachable(f"{address} cut the stream while items were sent: look at its log")
     details = error.details() or ""

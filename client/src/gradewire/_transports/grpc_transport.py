@@ -4,8 +4,9 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from zlib import crc32
 
 import grpc
@@ -16,7 +17,7 @@ from gradewire import errors
 from gradewire._tracing import request_trace
 from gradewire._transports.connection_pool import ConnectionPool, ServerConnection, process_of
 from gradewire._transports.failures import Encryption, encryption_at, is_cut_off, mismatch, translated
-from gradewire.transport import Endpoint, Q, R, RpcMethod
+from gradewire.transport import Endpoint, Metadata, Q, R, RpcMethod
 from gradewire_proto.v1 import scoring_pb2
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, STOPPING_KEY, bearer
 
@@ -96,24 +97,17 @@ class GrpcTransport:
         self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
     ) -> AsyncGenerator[R]:
         """Begin the call when the first reply is asked for, and yield the replies."""
-        with request_trace(method.path[1:], self._address) as trace:
-            connection = self._connection()
-            connection.calls += 1
-            call = None
+        connection = self._connection()
+        async with self._in_flight(method, connection) as metadata:
+            # Not before the first reply is asked for: a generator that nobody reads would never end it.
+            call = connection.start(method, sent, timeout_s=timeout_s, metadata=metadata)
             try:
-                # Not before the first reply is asked for: a generator that nobody reads would never end it.
-                call = connection.start(method, sent, timeout_s=timeout_s, metadata=trace.metadata(self._metadata))
                 async for reply in call:
                     self._has_answered = True
                     yield reply
                 self._learn(connection, await call.trailing_metadata())
-            except grpc.aio.AioRpcError as error:
-                trace.answered_by(error.code().name)
-                raise await self._failure(error, connection) from error
             finally:
-                if call is not None:
-                    call.cancel()
-                await self._on_end(connection)
+                call.cancel()
 
     async def close(self) -> None:
         """Close the connections; calls in flight are cancelled."""
@@ -145,29 +139,31 @@ class GrpcTransport:
         self._pool.retire(connection)
         self._retired.add(connection)
 
-    async def _on_end(self, connection: ServerConnection) -> None:
-        """A call on it has ended; closes connections that are retired and have none any more."""
-        connection.calls -= 1
-        if not self._retired:
-            return
-        over = {each for each in self._retired if each.is_over}
-        self._retired -= over
-        for each in over:
-            await each.channel.close()
-
-    async def _reply(self, connection: ServerConnection, method: RpcMethod[Q, R], request: Q, left_s: float) -> R:
+    @asynccontextmanager
+    async def _in_flight(
+        self, method: RpcMethod[Any, Any], connection: ServerConnection
+    ) -> AsyncGenerator[Metadata | None]:
+        """Trace and count a call on a connection, and raise its failure as ours; give the metadata of the call."""
         with request_trace(method.path[1:], self._address) as trace:
             connection.calls += 1
             try:
-                call = connection.start(method, request, timeout_s=left_s, metadata=trace.metadata(self._metadata))
-                reply: R = await call
-                if connection.may_move:
-                    self._learn(connection, await call.trailing_metadata())
+                yield trace.metadata(self._metadata)
             except grpc.aio.AioRpcError as error:
                 trace.answered_by(error.code().name)
                 raise await self._failure(error, connection) from error
             finally:
-                await self._on_end(connection)
+                connection.calls -= 1
+                over = {each for each in self._retired if each.is_over}
+                self._retired -= over
+                for each in over:
+                    await each.channel.close()
+
+    async def _reply(self, connection: ServerConnection, method: RpcMethod[Q, R], request: Q, left_s: float) -> R:
+        async with self._in_flight(method, connection) as metadata:
+            call = connection.start(method, request, timeout_s=left_s, metadata=metadata)
+            reply: R = await call
+            if connection.may_move:
+                self._learn(connection, await call.trailing_metadata())
         self._has_answered = True
         return reply
 

@@ -41,14 +41,11 @@ _PLAIN = {ParameterKind.CHOICE: str, ParameterKind.TEXT: str, ParameterKind.FLAG
 
 @dataclass(frozen=True, slots=True)
 class WireParameter:
-    """One parameter.
+    """A parameter of a metric, of the same name in the message and in the metric's dataclass.
 
     Attributes:
-        metric: Name of the metric, for messages.
-        name: The same in the message and in the metric's dataclass.
-        kind: What values it takes.
         choices: Of a CHOICE: number on the wire by value (SMILE_PRESET_FAST is "fast"), in the order of types.proto.
-        has_presence: Whether the message tells an unset value from a zero.
+        has_presence: True if the message tells an unset value from a zero.
     """
 
     metric: str

@@ -31,11 +31,7 @@ def parse_metric_line(line: str) -> Metric:
 
 @lru_cache(maxsize=256)
 def parse_comparison_line(line: str) -> Compare:
-    """Read the line of a comparison: "compare", "compare?references=true&mode=reason"; raises as `parse_metric_line`.
-
-    Raises:
-        InvalidRequest: As there; a metric of items is no comparison.
-    """
+    """Read the line of a comparison: "compare", "compare?mode=reason"; raises as `parse_metric_line`."""
     parsed = _parse(line, COMPARISON_TYPES, "comparison")
     assert isinstance(parsed, Compare)  # noqa: S101 - the only kind there is
     return parsed
@@ -118,14 +114,7 @@ _FOR_SOME = {
 
 @dataclass(frozen=True, slots=True)
 class MetricChoice:
-    """The metrics of a call.
-
-    Attributes:
-        labels: What each result is called, one per metric, distinct.
-        metrics: With the call's defaults filled in.
-        specs: The same for the wire.
-        reference_set: Of the call; empty without.
-    """
+    """The metrics of a call, with its defaults filled in, the distinct labels of their results, and their messages."""
 
     labels: tuple[str, ...]
     metrics: tuple[Metric, ...]
@@ -175,6 +164,10 @@ class MetricDefaults:
         if metric.judge_parameter:
             said[metric.judge_parameter] = self.judge
         return {name: value for name, value in said.items() if name in wire_parameters(metric.name)}
+
+    def reach(self, metric: Metric) -> bool:
+        """Return True if one of them is for a parameter of the metric."""
+        return any(value is not None for value in self.of(metric).values())
 
 
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
@@ -232,21 +225,12 @@ def _choose(
     if not parsed:
         raise InvalidRequest("metrics is empty: name at least one, for instance smile")
     for name, way_out in _FOR_SOME.items():
-        if getattr(defaults, name) is not None and not any(_takes(metric, name) for metric in parsed):
+        given: dict[str, Any] = {name: getattr(defaults, name)}
+        if given[name] is not None and not any(MetricDefaults(**given).reach(metric) for metric in parsed):
             raise InvalidRequest(way_out)
     filled = tuple(_fill(metric, defaults) for metric in parsed)
     specs = tuple(metric.to_spec() for metric in filled)
     return MetricChoice(labels or _labels(parsed), filled, specs, _reference_set(filled, defaults))
-
-
-def _takes(metric: Metric, name: str) -> bool:
-    if name == "judge" and metric.judge_parameter:
-        return True
-    if name in {"judge", "model"} and (metric.needs_grader or metric.needs_judge != (name == "judge")):
-        return False
-    if name == "preset":
-        return isinstance(metric, Smile)
-    return ("model" if name == "judge" else name) in wire_parameters(metric.name)
 
 
 def _fill(metric: Metric, defaults: MetricDefaults) -> Metric:

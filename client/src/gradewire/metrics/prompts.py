@@ -12,14 +12,7 @@ from gradewire_proto.wire_rules import MAX_DOTS_IN_LINE, MAX_PROMPT_BYTES, with_
 
 @dataclass(frozen=True, slots=True)
 class PromptText:
-    """A prompt file.
-
-    Attributes:
-        metric: Metric that it is for.
-        name: NAME/VERSION.
-        digest: SHA-256 of the file, 64 hex digits.
-        text: All of it.
-    """
+    """A prompt file of a metric: its NAME/VERSION, its SHA-256 as 64 hex digits, and its whole text."""
 
     metric: str
     name: str
@@ -39,10 +32,6 @@ class PromptText:
 
 def read_prompt_text(data: bytes, path: str) -> PromptText:
     """Read what a client needs of a prompt file; whether it is a good one is for the server to say.
-
-    Args:
-        data: The file.
-        path: Its name, for messages.
 
     Raises:
         InvalidRequest: It is too long, no UTF-8, no TOML, or does not say its name, version and metric.

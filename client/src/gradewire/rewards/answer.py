@@ -76,16 +76,12 @@ def last_box(text: str) -> str | None:
         if token[1]:
             opened.append(token.end())
         elif token[2] is not None:
-            best = _later(best, start, token[2])
+            best = start, token[2]
         elif token[0] == "{":
             opened.append(-1)
         elif token[0] == "}" and opened and (content := opened.pop()) >= 0 and (best is None or content > best[0]):
             best = content, text[content:start]
     return best[1] if best else None
-
-
-def _later(best: tuple[int, str] | None, start: int, content: str) -> tuple[int, str]:
-    return best if best is not None and best[0] > start else (start, content)
 
 
 def last_message(messages: Sequence[Mapping[str, Any]]) -> str:

@@ -65,14 +65,11 @@ class Gathering:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """The items of one call, with their scores.
+    """The items of one call, with their scores, of which `left` have not come.
 
     Attributes:
-        items: Items of the call.
         until: Time of the event loop at which the caller goes on, whatever is there.
         done: Set when the caller may go on.
-        scores: Scores by position; None for what has not come.
-        left: Number of scores that have not come.
         context: The caller's variables, its span among them.
     """
 
@@ -142,11 +139,7 @@ class SampleRows(ItemMessages[ScoredItem]):
 class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
     """A stream of one metric that takes one batch after the other, for about a second.
 
-    Args:
-        transport: Carries the stream.
-        choice: One metric.
-        limits: As `RowStream`.
-        changed: Called when the stream is free for the next batch, and when it has ended.
+    `changed` is called when the stream is free for the next batch, and when it has ended.
     """
 
     def __init__(
@@ -285,13 +278,7 @@ def _status_of(error: TransportError) -> Status:
 
 
 class Gatherer:
-    """A scorer of items of many callers, on the event loop that it is made on.
-
-    Args:
-        calls: Carries the streams.
-        choice: The one metric.
-        how: When batches leave.
-    """
+    """A scorer of items of many callers by one metric, on the event loop that it is made on."""
 
     def __init__(self, calls: ClientCalls, choice: MetricChoice, how: Gathering) -> None:
         self._calls = calls

@@ -80,16 +80,9 @@ def _failed(error: GradewireError) -> PostReply:
 
 
 def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
-    """Return a value of a type: null or a list written as a text would be graded as an answer, and come to 0.
+    """Return a posted value of a type; raise InvalidRequest, which says what is wanted, for one of another type.
 
-    Args:
-        value: Value as it was posted.
-        kind: Its type.
-        at: Its path in the body.
-        wanted: What to post, for the message.
-
-    Raises:
-        InvalidRequest: It is of another type.
+    Null or a list written as a text would be graded as an answer, and come to 0.
     """
     if not isinstance(value, kind):
         raise InvalidRequest(f"{at} is a {type(value).__name__}: post {wanted}")
@@ -107,15 +100,7 @@ def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
 
 
 def _question_of(prompt: object, at: str) -> str:
-    """Return the question that a prompt asks.
-
-    Args:
-        prompt: A text, or the messages of a chat.
-        at: Its path in the body.
-
-    Raises:
-        InvalidRequest: It is neither.
-    """
+    """Return the question that a prompt asks; raise InvalidRequest for one that is neither a text nor messages."""
     if isinstance(prompt, list) and all(isinstance(turn, Mapping) for turn in prompt):
         return last_question(prompt)
     return _typed(prompt, str, at, "a text, or a list of messages")

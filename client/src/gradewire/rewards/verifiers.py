@@ -13,16 +13,14 @@ trace)`. A sample without a reward raises: verifiers ends the rollout with an er
 
 from typing import Any
 
-from gradewire.errors import MissingExtra
+from gradewire.errors import needed_by
 from gradewire.rewards.framework_settings import reference_name, shared_scorer
 from gradewire.rewards.reward import RewardExcluded, RewardSample, as_references
 
-try:
+with needed_by("gradewire.rewards.verifiers", "verifiers"):
     from pydantic import Field
     from verifiers.v1.configs.judge import JudgeConfig
     from verifiers.v1.judge import Judge, JudgeView, judge_question, judge_response
-except ImportError as error:
-    raise MissingExtra(f"gradewire.rewards.verifiers needs verifiers ({error}): pip install verifiers") from error
 
 __all__ = ["GradewireJudge"]
 

@@ -13,15 +13,13 @@ reward.reward_manager.name=GradewireRewardManager
 from functools import partial
 from typing import Any
 
-from gradewire.errors import InvalidRequest, MissingExtra
+from gradewire.errors import InvalidRequest, needed_by
 from gradewire.rewards.framework_settings import question_in
 from gradewire.rewards.verl import compute_score, verl_scorer
 
-try:
+with needed_by("gradewire.rewards.verl_plugin", "verl"):
     from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
     from verl.trainer.ppo.core_algos import register_adv_est
-except ImportError as error:
-    raise MissingExtra(f"gradewire.rewards.verl_plugin needs verl ({error}): pip install verl") from error
 
 ESTIMATOR = "gradewire_grpo"
 

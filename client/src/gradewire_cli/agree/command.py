@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradewire_cli.agree.result import AgreementResult
-    from gradewire_stats.agreement_table import Level
+    from gradewire_stats.judged_rows import Level
 
 SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")
 COMPARED: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from gradewire_cli.results.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
+    from gradewire_stats.agreement import AgreementReport, CellAgreement, MetricAgreement
     from gradewire_stats.agreement_statistics import Statistic
-    from gradewire_stats.agreement_table import AgreementReport, CellAgreement, JudgedRows, MetricAgreement
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.curves import Abstention
+    from gradewire_stats.judged_rows import JudgedRows
     from gradewire_stats.systems import SystemTable
     from gradewire_stats.verdicts import ModelAccuracyTable
 

@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 
     from gradewire_cli.agree.result import AgreementResult
     from gradewire_cli.results.accuracy_tables import People
+    from gradewire_stats.agreement import AgreementReport, CellAgreement, MetricAgreement
     from gradewire_stats.agreement_statistics import Statistic
-    from gradewire_stats.agreement_table import AgreementReport, CellAgreement, Level, MetricAgreement
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.bootstrap import Estimate
+    from gradewire_stats.judged_rows import Level
     from gradewire_stats.systems import SystemTable
 
 

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gradewire_cli.scoring.labelled_rows import LabelledRows
+    from gradewire_stats.agreement import AgreementReport
     from gradewire_stats.agreement_statistics import Statistic
-    from gradewire_stats.agreement_table import AgreementReport, JudgedRows
+    from gradewire_stats.judged_rows import JudgedRows
 
 _WEIGHTS: Final = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 _STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")

@@ -10,9 +10,8 @@ import numpy as np
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import TITLES, Table, Value, differing, estimated, number
-from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement import AgreementReport, agreement
 from gradewire_stats.agreement_statistics import RIGHT_FROM, Statistic
-from gradewire_stats.agreement_table import AgreementReport, JudgedRows
 from gradewire_stats.calibration import stored_fit
 from gradewire_stats.calibration.fit_correctness import fit_correctness
 from gradewire_stats.calibration.labelled_rows import InputKinds, checked
@@ -24,6 +23,7 @@ from gradewire_stats.calibration.thresholds import (
     fit_weight,
     held_out_verdicts,
 )
+from gradewire_stats.judged_rows import JudgedRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -13,8 +13,8 @@ from gradewire_stats.agreement_statistics import ALL_STATISTICS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gradewire_stats.agreement import AgreementReport, CellAgreement, MetricAgreement
     from gradewire_stats.agreement_statistics import Statistic
-    from gradewire_stats.agreement_table import AgreementReport, CellAgreement, MetricAgreement
     from gradewire_stats.bootstrap import Estimate
 
 

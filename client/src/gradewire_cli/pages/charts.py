@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradewire_stats.agreement_table import AgreementReport
+    from gradewire_stats.agreement import AgreementReport
     from gradewire_stats.bootstrap import Estimate
     from gradewire_stats.curves import Calibration, Distribution, RocCurve
 

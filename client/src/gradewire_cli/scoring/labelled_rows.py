@@ -19,8 +19,8 @@ from gradewire_cli.results.accuracy_tables import People
 from gradewire_cli.results.results_file import read_results, verdict
 from gradewire_cli.results.results_table import TABLE_SUFFIXES
 from gradewire_cli.results.tallies import MetricTally
-from gradewire_stats.agreement_table import JudgedRows
 from gradewire_stats.annotators import LabelRule, consensus, ratings_of
+from gradewire_stats.judged_rows import JudgedRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

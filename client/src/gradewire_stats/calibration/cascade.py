@@ -220,7 +220,6 @@ class CascadeFit:
     """A fit of `auto`.
 
     Attributes:
-        risks: Ascending.
         budgets: Budget and least confidence of accepted verdicts, ascending.
         gains: Judge against cheap metrics among the least certain rows.
         judged_below: Confidence below which the judge is worth asking; None: nowhere.

@@ -76,11 +76,7 @@ class TransferStatistics:
     """What a fit on all other sources is worth on the rows of one.
 
     Attributes:
-        source: The one that was left out.
-        rows: Its rows.
         pearson: Correlation of probability and label; NaN where labels or probabilities are all the same, as `auc`.
-        auc: Area under the ROC curve.
-        accuracy: Share of right verdicts.
         ece: Expected calibration error, 15 bins of equal mass.
         at_coverage: Accuracy of the most certain share of rows, for each of COVERAGES.
         uncertain: Share of rows that are UNCERTAIN at the confidence 0.9: in the band, or overruled.

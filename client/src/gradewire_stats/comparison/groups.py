@@ -77,9 +77,6 @@ class GroupStatistics:
     """One group as one metric sees it.
 
     Attributes:
-        group: Its name.
-        rows: All its rows.
-        scored: Those with a score.
         mean: Mean over the scored rows.
         paired: Difference from its baseline; None for a baseline, and where they share no question.
     """

@@ -1,19 +1,14 @@
 """Results of two sides on the same questions, as columns, and the answer that a metric prefers."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
+from typing import Final, Literal, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradewire_stats.bootstrap import question_clusters, strata_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
 TieMargin = float | Literal["verdict"]
 """Scores that differ by this much or less are a tie; `verdict`: answers with the same verdict are."""
@@ -52,17 +47,14 @@ class ScoredAnswer(Protocol):
     @property
     def score(self) -> float | None:
         """None where there is none."""
-        ...
 
     @property
     def correct(self) -> bool | None:
         """The verdict; None where there is none."""
-        ...
 
     @property
     def status(self) -> str:
         """OK, or why there is no score."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,13 +125,7 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairComparison:
-    """A candidate beside a baseline.
-
-    Attributes:
-        pairs: Pairs of answers.
-        metrics: By label of the metric.
-        outcomes: By name of the chooser.
-    """
+    """A candidate beside a baseline."""
 
     pairs: int
     metrics: Mapping[str, MetricDifference]

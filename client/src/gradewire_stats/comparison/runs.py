@@ -21,12 +21,10 @@ class ScoredItem(Protocol):
     @property
     def id(self) -> str:
         """The item's id as its caller gave it, or ""."""
-        ...
 
     @property
     def scores(self) -> Mapping[str, ScoredAnswer]:
         """One answer of each metric, by label."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ class Matches:
     """Verdicts on pairs of answers, one a match.
 
     Attributes:
-        models: Names by number.
         a: int[matches], number of the model whose answer is A.
         b: int[matches], that of answer B; another one than `a`.
         score_a: float64[matches]: 1 where A won, 0 where B did, 0.5 for a tie.

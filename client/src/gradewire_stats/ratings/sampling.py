@@ -30,7 +30,6 @@ class PairPool:
     """All pairs of answers that could be judged.
 
     Attributes:
-        models: How many models there are.
         answered: Models that have an answer, by key of the instruction.
     """
 

@@ -63,7 +63,6 @@ class SystemRanks:
     """Ratings from a judge beside ratings from people, over the models that both have.
 
     Attributes:
-        models: How many.
         kendall: tau-b of the two; NaN for fewer than three models.
         spearman: Their rank correlation, likewise.
         pearson: Their linear correlation, likewise.
@@ -111,7 +110,6 @@ class ModelRating:
     """Where a model stands.
 
     Attributes:
-        model: Its name.
         matches: Matches that it took part in.
         won: Those that it won.
         tied: Those that nobody won.

@@ -17,12 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def prometheus_counts(registry: "CollectorRegistry", prefix: str) -> Callable[[str, str, int], None]:
-    """Return a function that counts exported and dropped records in a registry.
-
-    Args:
-        registry: A registry of a process that traces.
-        prefix: First part of the names of the metrics.
-    """
+    """Return a function that counts exported and dropped records in the registry of a process that traces."""
     from prometheus_client import Counter  # noqa: PLC0415 - a command traces without it
 
     texts = {
@@ -46,13 +41,7 @@ def prometheus_counts(registry: "CollectorRegistry", prefix: str) -> Callable[[s
 def open_tracing(
     settings: TracingSettings, service: str, count: Callable[[str, str, int], None] | None = None
 ) -> "Tracing | None":
-    """Open tracing for this process; return None, with a line in the log, if it cannot be opened.
-
-    Args:
-        settings: Settings that are on.
-        service: Name of the process in traces, unless the environment sets one.
-        count: Counts exported and dropped records.
-    """
+    """Open tracing for a process of that name; return None, with a line in the log, if it cannot be opened."""
     try:
         # It brings OpenTelemetry's SDK, which a process that traces nothing does not load.
         from gradewire_proto.tracing.sdk import Tracing  # noqa: PLC0415

@@ -77,13 +77,7 @@ def emit(logger: Logger, evaluation: Evaluation, evaluated: Context) -> None:
 
 
 class OtelSpan(Span):
-    """A span of OpenTelemetry's API.
-
-    Args:
-        tracer: Starts its children.
-        span: The span that it stands for.
-        on_result: Takes results of the call; None: no events are wanted.
-    """
+    """A span of OpenTelemetry's API, whose children the tracer starts; without `on_result` no events are wanted."""
 
     __slots__ = ("_failed", "_token", "_tracer", "on_result", "span")
 

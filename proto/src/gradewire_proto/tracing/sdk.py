@@ -147,19 +147,7 @@ class _Events:
 
 
 class Tracing:
-    """The providers of a process, which are set nowhere globally; opened by `gradewire_proto.tracing.open_tracing`.
-
-    Args:
-        settings: Collector and share of traces.
-        service: Name of the process, unless the environment sets one.
-        version: Version of the process.
-        count: Counts exported and dropped records.
-
-    Attributes:
-        traces: Provider of `tracer`.
-        logs: Provider of the events; None if they are off.
-        tracer: Starts spans.
-    """
+    """The providers of a process, which are set nowhere globally; opened by `open_tracing`."""
 
     def __init__(self, settings: TracingSettings, service: str, version: str, count: Count | None = None) -> None:
         process: dict[str, str | int] = {SERVICE_NAME: service, SERVICE_VERSION: version, PROCESS_PID: os.getpid()}
@@ -193,10 +181,7 @@ class Tracing:
     ) -> None:
         """Emit an event for each result of a sampled call from now on.
 
-        Args:
-            call: Span of the call.
-            describe: Describes a result: metric, position of the item, result.
-            evaluated: Traceparents; events are parented to the first that can be read, else to the call.
+        Events are parented to the first of the traceparents in `evaluated` that can be read, else to the call.
         """
         if (events := self._events) is None or not call.is_sampled:
             return

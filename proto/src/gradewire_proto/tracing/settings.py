@@ -44,7 +44,6 @@ class TracingSettings:
         endpoint: Base URL of a collector; empty: that of OTEL_EXPORTER_OTLP_ENDPOINT.
         protocol: Protocol of the collector; "auto": that of OTEL_EXPORTER_OTLP_PROTOCOL, else grpc.
         sample_ratio: Share of the traces that begin here which are kept, 0 to 1, unless OTEL_TRACES_SAMPLER is set.
-        events: Emit evaluation events for the results of sampled calls.
     """
 
     endpoint: str = ""

@@ -22,11 +22,9 @@ GRPC: Final = "grpc"
 HTTP_METHOD: Final = "http.request.method"
 HTTP_ROUTE: Final = "http.route"
 HTTP_STATUS: Final = "http.response.status_code"
-URL_PATH: Final = "url.path"
 URL_SCHEME: Final = "url.scheme"
 SERVER_ADDRESS: Final = "server.address"
 SERVER_PORT: Final = "server.port"
-CLIENT_ADDRESS: Final = "client.address"
 ERROR_TYPE: Final = "error.type"
 SERVICE_NAME: Final = "service.name"
 SERVICE_VERSION: Final = "service.version"
@@ -94,14 +92,7 @@ class Span(AbstractContextManager["Span"], Protocol):
     def child(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False, start_ns: int = 0
     ) -> Self:
-        """Start a part of it.
-
-        Args:
-            name: Name of the part.
-            attributes: Attributes that are known from the start.
-            calls_out: True if another process does the work.
-            start_ns: Start in nanoseconds since 1970; 0: now.
-        """
+        """Start a part of it, at nanoseconds since 1970 (0: now); with `calls_out` another process does the work."""
 
     def set(self, name: str, value: Value) -> None:
         """Set an attribute."""
@@ -130,12 +121,8 @@ class Evaluation:
     """One result of one metric, of which an event `gen_ai.evaluation.result` is made.
 
     Attributes:
-        name: Name of the metric.
-        score: The score; None if there is none.
         error_type: Status in capitals that says why there is no score; empty if there is one.
         label: "correct", "incorrect", or the winner of a pair; empty if the metric gives no verdict.
-        explanation: Text that explains the score; may be empty.
-        item_index: Position of the item in its call; None if it is not known.
         line: Line that reproduces the score; empty if it is not known.
     """
 
@@ -197,17 +184,10 @@ def record_result(metric: str, index: int | None, result: object) -> None:
 def record_batch(
     name: str, waiting: Iterable[Span | None], *, start_ns: int, end_ns: int, attributes: Mapping[str, Value]
 ) -> None:
-    """Record work that was done once for several spans.
+    """Record work that was done once for several spans; None stands for a caller that is not traced.
 
     It is a part of the first of them; the others and it refer to each other, for it would count several times as a part
     of each.
-
-    Args:
-        name: Name of the work.
-        waiting: Spans that wait for it; None stands for work that is not traced.
-        start_ns: Start in nanoseconds since 1970.
-        end_ns: End in nanoseconds since 1970.
-        attributes: Attributes of the work.
     """
     traced = list(dict.fromkeys(span for span in waiting if span is not None))
     if not traced:

@@ -12,7 +12,8 @@ evaluate([case], [GradewireMetric()])
 
 from typing import Any
 
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
+from gradewire.errors import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
 
 with needed_by("gradewire.integrations.evaluation.deepeval"):
     from deepeval.errors import MissingTestCaseParamsError

@@ -3,13 +3,12 @@
 import asyncio
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self, TypeAlias, Unpack
 
 from gradewire.api import EMBEDDED_DEADLINE_S, Client, embedded_transport
-from gradewire.errors import DeadlineExceeded, MissingExtra, TransportError
+from gradewire.errors import DeadlineExceeded, TransportError
 from gradewire.items import Item, ItemLike
 from gradewire.metrics.choice import MetricDefaults, MetricsLike, choose_metrics
 from gradewire.options import CallOptions, ScoreOptions
@@ -30,24 +29,6 @@ _SHOWN_CHARACTERS = 200
 
 METRIC = "correctness"
 """The probability that an answer is right, with a verdict and a remark where that is uncertain."""
-
-
-@contextmanager
-def needed_by(module: str, install: str = "") -> Iterator[None]:
-    """Around the imports of a framework: names what to install where one fails.
-
-    Args:
-        module: What needs it.
-        install: What pip calls it, where that is not the name of its package.
-
-    Raises:
-        MissingExtra: The framework is not installed.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        package = install or (error.name or "").partition(".")[0]
-        raise MissingExtra(f"{module} needs {error.name}, which is not installed: pip install '{package}'") from error
 
 
 class SharedClient(Client):

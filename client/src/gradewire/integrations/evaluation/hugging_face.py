@@ -12,7 +12,8 @@ print(result["gradewire"], result["gradewire_scored"])
 from collections.abc import Sequence
 from typing import Any
 
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, needed_by
+from gradewire.errors import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
 
 with needed_by("gradewire.integrations.evaluation.hugging_face", install="evaluate"):
     from datasets import Features, Value

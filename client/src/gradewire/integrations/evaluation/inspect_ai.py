@@ -17,7 +17,8 @@ Task(
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
+from gradewire.errors import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
 from gradewire.results import Status
 
 with needed_by("gradewire.integrations.evaluation.inspect_ai"):

@@ -12,8 +12,8 @@ get_client().run_experiment(name="pets", data=data, task=answer, evaluators=[gra
 from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
-from gradewire.errors import InvalidRequest
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
+from gradewire.errors import InvalidRequest, needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
 
 with needed_by("gradewire.integrations.evaluation.langfuse"):
     from langfuse import Evaluation as LangfuseEvaluation

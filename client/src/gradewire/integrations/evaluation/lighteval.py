@@ -13,7 +13,8 @@ from itertools import islice
 from math import isnan, nan
 from typing import Any
 
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, needed_by
+from gradewire.errors import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
 
 with needed_by("gradewire.integrations.evaluation.lighteval"):
     from lighteval.metrics.metrics_sample import SampleLevelComputation

@@ -15,8 +15,8 @@ documents of the task in one call.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from gradewire.errors import InvalidRequest
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
+from gradewire.errors import InvalidRequest, needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
 
 with needed_by("gradewire.integrations.evaluation.lm_eval"):
     from lm_eval.api.filter import Filter

@@ -12,8 +12,8 @@ mlflow.genai.evaluate(data=[row], scorers=[GradewireScorer()])
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gradewire.errors import InvalidRequest
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
+from gradewire.errors import InvalidRequest, needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
 
 with needed_by("gradewire.integrations.evaluation.mlflow"):
     from mlflow.entities import AssessmentError, AssessmentSource, Feedback

@@ -13,7 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
+from gradewire.errors import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
 
 with needed_by("gradewire.integrations.evaluation.phoenix", install="arize-phoenix-evals"):
     from phoenix.evals import Evaluator, Score

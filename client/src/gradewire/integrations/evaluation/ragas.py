@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from math import nan
 from typing import Any
 
-from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation, needed_by
+from gradewire.errors import needed_by
+from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
 
 with needed_by("gradewire.integrations.evaluation.ragas"):
     from ragas.metrics.base import SimpleBaseMetric

@@ -4,17 +4,15 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gradewire.errors import InvalidRequest, MissingExtra
+from gradewire.errors import InvalidRequest, needed_by
 from gradewire.integrations.training.sinks import available_sinks
 from gradewire.integrations.training.steps import StepScores, StepState
 from gradewire.integrations.training.validation import ValidationScorer, ValidationSettings
 
-try:
+with needed_by("ValidationCallback", "gradewire[transformers]"):
     import numpy as np
     import torch
     from transformers import TrainerCallback
-except ImportError as error:
-    raise MissingExtra(f"ValidationCallback needs {error.name}: pip install 'gradewire[transformers]'") from error
 
 _IGNORED_ID = -100
 """The id with which the Trainer pads sequences that are shorter than others."""

@@ -5,16 +5,14 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gradewire.errors import InvalidRequest, MissingExtra
+from gradewire.errors import InvalidRequest, needed_by
 from gradewire.integrations.training.steps import StepScores, StepState
 from gradewire.integrations.training.validation import ValidationScorer, ValidationSettings
 from gradewire.items import ItemLike
 
-try:
+with needed_by("ValidationCallback", "gradewire[lightning]"):
     import torch
     from lightning.pytorch import Callback
-except ImportError as error:
-    raise MissingExtra(f"ValidationCallback needs {error.name}: pip install 'gradewire[lightning]'") from error
 
 Items = Callable[[Any, Any], Iterable[ItemLike]]
 

@@ -8,11 +8,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from gradewire.errors import InvalidRequest, MissingExtra
+from gradewire.errors import InvalidRequest, needed_by
 from gradewire.integrations.training.steps import StepScores
 
 __all__ = ["CsvSink", "MlflowSink", "TensorBoardSink", "WandbSink", "available_sinks"]
@@ -57,7 +58,7 @@ class CsvSink:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        header = _lines([COLUMNS])
+        header = _lines([dict(zip(COLUMNS, COLUMNS, strict=True))])
         found = self._path.read_bytes()[: len(header)] if self._path.exists() else b""
         if not found:
             self._path.write_bytes(header)
@@ -66,20 +67,9 @@ class CsvSink:
 
     def write(self, scores: StepScores) -> None:
         """Append its lines in one write."""
+        step = {"step": scores.step, "name": scores.name, "items": scores.items}
         rows = [
-            (
-                scores.step,
-                scores.name,
-                label,
-                metric.mean,
-                metric.share_right,
-                scores.items,
-                metric.scored,
-                metric.not_scored_share,
-                json.dumps(metric.counts),
-                metric.line,
-                metric.digest,
-            )
+            {**step, **asdict(metric), "metric": label, "counts": json.dumps(metric.counts)}
             for label, metric in scores.metrics.items()
         ]
         with self._path.open("ab", buffering=0) as file:
@@ -89,9 +79,9 @@ class CsvSink:
         """Nothing is left to write."""
 
 
-def _lines(rows: Sequence[tuple[object, ...]]) -> bytes:
+def _lines(rows: Iterable[Mapping[str, object]]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n").writerows(rows)
     return text.getvalue().encode(errors="backslashreplace")
 
 
@@ -111,11 +101,9 @@ class MlflowSink:
     """
 
     def __init__(self, run_id: str | None = None) -> None:
-        try:
+        with needed_by("MlflowSink", "gradewire[mlflow]"):
             import mlflow  # noqa: PLC0415 - optional and slow to import
             from mlflow.entities import Metric, RunTag  # noqa: PLC0415 - as above
-        except ImportError as error:
-            raise MissingExtra(f"MlflowSink needs MLflow ({error}): pip install 'gradewire[mlflow]'") from error
         active = mlflow.active_run()
         self._run_id = run_id or (active and active.info.run_id)
         if not self._run_id:
@@ -154,12 +142,8 @@ class TensorBoardSink:
     """
 
     def __init__(self, log_directory: str | os.PathLike[str]) -> None:
-        try:
+        with needed_by("TensorBoardSink", "gradewire[tensorboard]"):
             from tensorboard.summary import Writer  # noqa: PLC0415 - optional
-        except ImportError as error:
-            raise MissingExtra(
-                f"TensorBoardSink needs tensorboard ({error}): pip install 'gradewire[tensorboard]'"
-            ) from error
         self._writer = Writer(os.fspath(log_directory))
 
     def write(self, scores: StepScores) -> None:
@@ -190,10 +174,8 @@ class WandbSink:
     """
 
     def __init__(self, run: Any = None) -> None:
-        try:
+        with needed_by("WandbSink", "gradewire[wandb]"):
             import wandb  # noqa: PLC0415 - optional and slow to import
-        except ImportError as error:
-            raise MissingExtra(f"WandbSink needs wandb ({error}): pip install 'gradewire[wandb]'") from error
         self._run = run or wandb.run
         if self._run is None:
             raise InvalidRequest("run: no W&B run is active; call wandb.init first, or give one")

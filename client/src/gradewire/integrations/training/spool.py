@@ -55,15 +55,7 @@ class Spool:
 
     No call waits for the network. The lock is held for the disk, never while something is scored or called back. A
     server that cannot be reached is tried by one step after the other, at growing intervals; a step that was refused
-    waits a minute and lets others go first.
-
-    Args:
-        directory: Made when missing.
-        limits: Bounds on what waits.
-
-    Attributes:
-        damaged: Steps that were set aside when the directory was opened.
-        closed: True once `close` was called.
+    waits a minute and lets others go first. `damaged` are the steps that were set aside when the directory was opened.
 
     Raises:
         InvalidRequest: The directory is in use, or another version wrote it.

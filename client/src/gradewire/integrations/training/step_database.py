@@ -35,13 +35,7 @@ _DATABASE: Final = "steps.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class StoredStep:
-    """A step as it is stored.
-
-    Attributes:
-        header: JSON of its `StepHeader`.
-        rows: Its rows, a line of JSON each.
-        digest: Digest of both.
-    """
+    """A step as it is stored: its `StepHeader` in JSON, its rows, a line of JSON each, and the digest of both."""
 
     header: bytes
     rows: bytes
@@ -66,9 +60,6 @@ class StepDatabase:
     """The steps and scores of a directory, which one process has at a time.
 
     Each step is written in one transaction and removed in the one that writes its scores, so a kill loses none.
-
-    Args:
-        directory: Made when missing.
 
     Raises:
         InvalidRequest: The directory is in use, or another version wrote it.

@@ -112,9 +112,6 @@ class StepHeader:
     """The description of a step without its rows.
 
     Attributes:
-        step: As the loop gave it.
-        name: Of the data set.
-        submitted_unix_s: Seconds since 1970.
         metrics: Metric lines by label; None for those that the server has as usual ones.
         reference_set: Of the call; empty without.
     """
@@ -146,9 +143,6 @@ class WaitingStep:
 
     Attributes:
         sequence: Its position in the order of submission, over all processes that used the directory.
-        header: Description of the step.
-        items: Number of its rows.
-        size_bytes: Bytes of its header and rows.
         failures: Number of tries of this process in vain.
         due_s: Time at which it may be tried again, monotonic seconds.
         problem: The last failure; empty without one.

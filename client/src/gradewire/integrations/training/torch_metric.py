@@ -7,17 +7,15 @@ from concurrent.futures import Future  # noqa: TC003 - as ScoreReport below
 from typing import Any, Unpack
 
 from gradewire.api import Client
-from gradewire.errors import InvalidRequest, MissingExtra
+from gradewire.errors import InvalidRequest, needed_by
 from gradewire.integrations.training import shard_totals
 from gradewire.metrics.choice import MetricsLike
 from gradewire.options import CallOptions, ScoreOptions
 from gradewire.results import ScoreReport  # noqa: TC001 - torch evaluates annotations of its modules
 
-try:
+with needed_by("GradewireMetric", "gradewire[torchmetrics]"):
     import torch
     import torchmetrics
-except ImportError as error:
-    raise MissingExtra(f"GradewireMetric needs {error.name}: pip install 'gradewire[torchmetrics]'") from error
 
 _log = logging.getLogger("gradewire.metric")
 

@@ -48,12 +48,7 @@ _open_scorers: "weakref.WeakSet[ValidationScorer]" = weakref.WeakSet()
 
 
 class Deliveries:
-    """One after the other; what sinks and the function raise is logged and ends nothing.
-
-    Args:
-        sinks: Get the scores of SCORED steps.
-        callback: Gets those of all steps that have ended.
-    """
+    """A thread that hands SCORED steps to the sinks and all that have ended to the callback, and logs their errors."""
 
     def __init__(self, sinks: Sequence[Sink], callback: Callable[[StepScores], None] | None) -> None:
         self._sinks = sinks
@@ -98,14 +93,7 @@ class Deliveries:
 
 
 class Worker:
-    """A thread that scores the steps of a spool until that is closed.
-
-    Args:
-        client: Scores the steps.
-        options: Options of the scorer.
-        steps: The spool.
-        deliveries: Gets the scores.
-    """
+    """A thread that scores the steps of a spool until that is closed."""
 
     def __init__(self, client: Client, options: ScoreOptions, steps: Spool, deliveries: Deliveries) -> None:
         self._client = client

@@ -1,14 +1,11 @@
-"""Input, lines and result types of `agreement`."""
+"""Rows with scores, verdicts and labels, and their parts by data set, model and group."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from gradewire_stats.agreement_statistics import Statistic
-from gradewire_stats.bootstrap import CellsMean, Difference, Estimate
 
 # Labels outside [0, 1] give no figure of verdicts: those of an evaluator that has none.
 _NO_VERDICT = 2.0
@@ -75,97 +72,11 @@ Level = Literal["cell", "dataset", "model", "group", "all"]
 
 
 @dataclass(frozen=True, slots=True)
-class CellAgreement:
-    """One line of the table: a data set and model, one of them, a group, or all rows.
-
-    Attributes:
-        level: What the rows have in common.
-        dataset: Name, or "" at the levels "model", "group" and "all".
-        model: Name, or "" at the levels "dataset", "group" and "all".
-        group: Name at the level "group", else "".
-        rows: Rows with a score.
-        failed: Rows without.
-        judged: Rows with a verdict: what accuracy, F1, precision, recall, positive rate and deviation are about.
-        estimates: By statistic.
-        questions: Questions behind the rows with a score that a draw can take otherwise: all, less one for each further
-            data set. With fewer than `bootstrap.LEAST_QUESTIONS` no figure has an interval.
-    """
-
-    level: Level
-    dataset: str
-    model: str
-    group: str
-    rows: int
-    failed: int
-    judged: int
-    estimates: Mapping[Statistic, Estimate]
-    questions: int = field(default=0, kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class MetricAgreement:
-    """Agreement of one metric.
-
-    Attributes:
-        metric: Its label.
-        cells: Lines of the table, the finest level first, all rows last.
-        headline: Mean of the "cell" lines in which the statistic is defined, which says how many these are.
-    """
-
-    metric: str
-    cells: Sequence[CellAgreement]
-    headline: Mapping[Statistic, CellsMean]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """A statistic of `metric` minus that of `baseline`, on the rows that both scored, drawn together.
-
-    Attributes:
-        metric: Label of the first metric.
-        baseline: Label of the second.
-        statistic: What is compared.
-        rows: Rows that both scored; for statistics of verdicts, rows that both judged.
-        mean_of_cells: Difference of the means over the cells in which both sides are defined.
-        cells: How many these are.
-        cells_in_all: Cells that there are.
-        all_rows: Difference over all rows at once.
-    """
-
-    metric: str
-    baseline: str
-    statistic: Statistic
-    rows: int
-    mean_of_cells: Difference
-    all_rows: Difference
-    cells: int
-    cells_in_all: int
-
-
-@dataclass(frozen=True, slots=True)
-class AgreementReport:
-    """The result of `agreement`.
-
-    Attributes:
-        metrics: One table per metric.
-        comparisons: One per pair and statistic.
-        seed: Of the bootstrap.
-    """
-
-    metrics: Sequence[MetricAgreement]
-    comparisons: Sequence[Comparison] = field(default=())
-    seed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """Rows that have data set, model, both, a group or nothing in common.
 
     Attributes:
         level: What they have in common.
-        dataset: Its name where the level has one, else "".
-        model: Likewise.
-        group: Likewise.
         rows: int[rows of the part], positions in the table.
     """
 
