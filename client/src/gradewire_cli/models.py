@@ -90,11 +90,7 @@ def _limits(limits: Limits) -> Iterator[str]:
 
 
 def _mounted() -> click.Command:
-    """Return the model repository's own list.
-
-    Raises:
-        InputError: The server's part is not installed.
-    """
+    """Return the model repository's own list; raises InputError where the server's part is not installed."""
     command: click.Command = server_module("gradewire._transports.embedded").models_group().commands["list"]
     return command
 

@@ -20,7 +20,7 @@ from gradewire_cli.agree.tables import (
     write_page,
 )
 from gradewire_cli.options.common import OUTPUT_FILE, epilog
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt
+from gradewire_cli.problems import InputError, exit_on_interrupt
 from gradewire_cli.results.interval_notes import agreement_interval_notes
 from gradewire_cli.results.tables import TableFiles, all_tables_option, show_tables, table_file_options
 from gradewire_cli.scoring.labelled_rows import label_named
@@ -70,10 +70,7 @@ def _optional_tables(result: AgreementResult) -> list[str]:
     return [f"further figures ({', '.join(names)}): --all-tables"] if names else []
 
 
-@click.command(
-    "agree",
-    epilog=epilog("agree", exit_codes=exit_codes(failed_rows="")),
-)
+@click.command("agree", epilog=epilog("agree"))
 @labelled_run_options
 @click.option(
     "--statistics",

@@ -40,7 +40,6 @@ class VerdictRows:
     """Labelled rows with verdicts.
 
     Attributes:
-        run: Which rows are scored, and by what.
         labelled: Rows as they came, with what was left out.
         judged: The same as arrays, with verdicts from cuts where there is one.
         cuts: Score from which an answer counts as right, by metric; those with a verdict of their own have none.

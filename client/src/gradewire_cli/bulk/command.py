@@ -25,7 +25,7 @@ from gradewire_cli.bulk.output import (
 from gradewire_cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, PartStore, check_parts_folder
 from gradewire_cli.bulk.pipeline import FileEnd, cores_by_machine, file_readers, import_ray, ray_session, run_parts
 from gradewire_cli.bulk.worker import RunTally, WorkerSetup
-from gradewire_cli.options.common import FailOn, fail_on_option
+from gradewire_cli.options.common import FailOn, epilog, fail_on_option
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.options.judge import JudgePrices, judge_options, price_options, prices_of
 from gradewire_cli.options.metrics import (
@@ -34,7 +34,7 @@ from gradewire_cli.options.metrics import (
     metric_options,
     metric_options_of,
 )
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors, redacted, redacted_url
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, redacted, redacted_url
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import InputDigest, RunCounts, RunManifest
 from gradewire_cli.results.manifest_entries import (
@@ -53,7 +53,7 @@ from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summ
 from gradewire_cli.results.tables import write_json
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, column_options, input_file
+from gradewire_cli.rows.input_file import InputFile, column_options, input_file
 from gradewire_cli.scoring.corpus import takes_corpus
 from gradewire_cli.scoring.plan import ScorePlan, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
@@ -65,11 +65,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
-    """While it is open, a first SIGINT or SIGTERM asks the workers to begin no further part; a second one interrupts.
-
-    Yields:
-        Set once that was requested.
-    """
+    """Yield an event that a first SIGINT or SIGTERM sets, for no further part to begin; a second one interrupts."""
     requested = threading.Event()
 
     def request(*_: Any) -> None:
@@ -95,13 +91,7 @@ class StoppedError(click.ClickException):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkRequest:
-    """What a run computes, as the server says it.
-
-    Attributes:
-        plan: What is asked of every row.
-        lines: What reproduces each metric, by label.
-        server_version: Version of gradewire there.
-    """
+    """A run's plan, with the lines that the server gives for its metrics, by label, and its version."""
 
     plan: ScorePlan
     lines: Mapping[str, str]
@@ -125,12 +115,7 @@ class BulkJob:
     notes: list[str] = field(default_factory=list)
 
     async def resolve(self) -> BulkRequest:
-        """Resolves the metrics, with an engine or a connection that is closed before workers open theirs.
-
-        Raises:
-            click.ClickException: The input or an option is not as it has to be.
-            GradewireError: The server is not there, or cannot compute what is asked.
-        """
+        """Resolve the metrics with an engine or a connection that is closed before workers open theirs."""
         self._check_output()
         opened = self.source.open()
         self.notes += opened.notes
@@ -338,21 +323,7 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
 
 @click.command(
     "bulk",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire bulk answers.parquet scores.parquet --keep-columns model,split
-  gradewire bulk 'answers/*.jsonl.gz' scores.jsonl --metrics smile:fast,exact_match
-  gradewire bulk answers.parquet scores.parquet --resume
-  gradewire bulk s3://bucket/answers/*.parquet s3://bucket/scores/ --ray-address auto
-  gradewire bulk answers.jsonl scores.jsonl --server 127.0.0.1:50051 --workers 8
-
-INPUT and OUTPUT are paths or URLs that fsspec knows (s3://, gs://, …; each needs its own package, for instance s3fs).
-An OUTPUT that ends in / is a folder of parts, each JSONL; any other is one file in the order of the input, .jsonl,
-.parquet, .csv or .tsv, as gradewire score writes it. Until it is whole its parts are in OUTPUT.parts; whatever ends a
-run, the same command with --resume goes on from them.
-
-{exit_codes(failed_rows="some rows have no score (see --fail-on)")}""",
+    epilog=epilog("bulk", failed_rows="some rows have no score (see --fail-on)"),
 )
 @click.argument("paths", metavar="INPUT... OUTPUT", nargs=-1, required=True)
 @column_options

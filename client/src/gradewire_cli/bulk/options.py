@@ -35,8 +35,6 @@ class Division:
     """How cores are divided.
 
     Attributes:
-        workers: Processes that score.
-        threads: Encoder runs at a time in each.
         reserved: Cores that each reserves, at most `threads`; all workers find as many beside each other.
     """
 
@@ -46,14 +44,7 @@ class Division:
 
 
 def divided(machines: Sequence[int], *, workers: int | None, threads: int | None, own_judge: bool = False) -> Division:
-    """Divides cores among workers.
-
-    Args:
-        machines: Cores of each machine, from 1.
-        workers: How many; None: about one for `CORES_PER_WORKER` cores, on every machine that has those of one.
-        threads: Of each; None: as many as all find room for.
-        own_judge: Whether each worker would hold a judge, which takes gigabytes and all cores: one by itself then.
-    """
+    """Divides cores among workers."""
     sizes = Counter(machines)
     count = workers or (1 if own_judge else _usual_workers(sizes))
     share = _largest_share(sizes, count)
@@ -133,9 +124,6 @@ class BulkOutput:
 
     Attributes:
         output: A file, a folder (it ends in /), or the URL of either.
-        resume: Whether parts of an earlier run stand.
-        overwrite: Whether what is there may be replaced.
-        summary: File for the summary.
         manifest: File for the manifest, where an option names it.
     """
 
@@ -147,11 +135,7 @@ class BulkOutput:
 
     @classmethod
     def of(cls, output: str, options: Mapping[str, Any]) -> Self:
-        """Reads OUTPUT and `bulk_options`.
-
-        Raises:
-            click.ClickException: Two exclude each other, or OUTPUT cannot be of its form, or is a URL with a query.
-        """
+        """Read OUTPUT and `bulk_options`; raises click.ClickException."""
         check_resume(options, output)
         if is_url(output):
             if "?" in redacted_url(output):

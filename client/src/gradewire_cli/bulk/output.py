@@ -32,13 +32,7 @@ class IncompleteError(InputError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """The parts of a run that is done.
-
-    Attributes:
-        store: Where they are.
-        parts: Which are there, and whether they are answered.
-        ends: What the readers found at the end of each file.
-    """
+    """The parts of a run that is done, whether they are answered, and what readers found at the ends of files."""
 
     store: PartStore
     parts: Mapping[PartId, bool]
@@ -78,9 +72,6 @@ class Assembly:
 
         On this machine it is there as a whole or not at all, and outlasts a power cut when this returns. Elsewhere a
         whole file is uploaded: an object store shows it when all of it is there, others may show its beginning.
-
-        Raises:
-            InputError: It cannot be written.
         """
         local = local_path(output)
         if local is None:
@@ -157,11 +148,7 @@ def input_digests(source: InputFile) -> list[InputDigest]:
 
 
 def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
-    """Writes a manifest into a folder, by default what its parts are made with.
-
-    Raises:
-        InputError: It cannot be written.
-    """
+    """Write a manifest into a folder, by default that of what its parts are made with; raises InputError."""
     store.write(name, encode_manifest(run))
 
 

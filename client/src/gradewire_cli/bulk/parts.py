@@ -67,13 +67,7 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
 
 
 def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
-    """Gives files that a kill left under a hidden name while they were replaced their own again.
-
-    Args:
-        system: The file system.
-        folder: The folder there.
-        names: All files in it.
-    """
+    """Gives files that a kill left under a hidden name while they were replaced their own again."""
     there = set(names)
     for hidden in sorted(names):
         if hidden.endswith(".old") and (name := named_of(hidden)) not in there:
@@ -138,12 +132,7 @@ _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
 
 
 class PartId(NamedTuple):
-    """Which part of the input.
-
-    Attributes:
-        file: Number of the input file, from 0.
-        number: Number of the part in this file, from 0.
-    """
+    """A part of the input, by the number of its file and its own number there, both from 0."""
 
     file: int
     number: int
@@ -163,11 +152,7 @@ class PartRows:
 
 @dataclass(frozen=True, slots=True)
 class PartStore:
-    """The folder of a run's parts; opened by every process for itself.
-
-    Attributes:
-        path_or_url: A folder or its URL.
-    """
+    """The folder of a run's parts; opened by every process for itself."""
 
     path_or_url: str
 
@@ -211,11 +196,7 @@ class PartStore:
                     local.rmdir()
 
     def names(self) -> set[str]:
-        """Files in the folder but its lock; empty where it is not there.
-
-        Raises:
-            InputError: They cannot be told.
-        """
+        """Return the names of files in the folder but its lock; empty where it is not there."""
         system, path = file_system(self.path_or_url)
         with file_errors(self.path_or_url), contextlib.suppress(FileNotFoundError):
             system.invalidate_cache()
@@ -232,11 +213,7 @@ class PartStore:
         return found
 
     def write_part(self, part: PartId, data: bytes, *, answered: bool) -> None:
-        """Writes a part in place of an earlier try of it.
-
-        Raises:
-            InputError: It cannot be written.
-        """
+        """Write a part in place of an earlier try of it; raises InputError."""
         self.write(part.name(answered=answered), data)
         if answered:
             self.remove(part.name(answered=False))
@@ -255,9 +232,6 @@ class PartStore:
 
         On this machine and in an object store a reader sees the old file or the whole new one, whatever happens; on
         other file systems as far as `write_atomically` says. On this machine it outlasts a power cut when this returns.
-
-        Raises:
-            InputError: It cannot be written.
         """
         with file_errors(f"{self.path_or_url}/{name}"):
             local = local_path(self.path_or_url)

@@ -88,10 +88,6 @@ def cores_by_machine(ray: Any) -> list[int]:
 def ray_session(address: str | None, cores: int) -> Iterator[Any]:
     """The module, connected.
 
-    Args:
-        address: Of a cluster (HOST:PORT, ray://HOST:PORT, or auto); None: starts Ray here and ends it at the end.
-        cores: Of a Ray that is started here.
-
     Raises:
         InputError: Ray is not installed, or cannot be started.
         UnreachableError: There is no cluster at the address.
@@ -118,13 +114,7 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEnd:
-    """What a reader found at the end of a file.
-
-    Attributes:
-        file: Its number.
-        parts: How many parts it has.
-        rows: How many rows these have.
-    """
+    """The number of a file, and of the parts and rows that its reader found in it."""
 
     file: int
     parts: int
@@ -136,8 +126,6 @@ class FileReader:
     """Reads one of the input files.
 
     Attributes:
-        source: All input files, with how they are read, by the names that rows and messages have.
-        file: Number of the one to read, from 0.
         path_or_url: Where it is, in whatever directory the reader runs.
         rows_before: Rows of the files before it, which are numbered first.
         part_rows: Rows of a part; the last of a file may have fewer.
@@ -226,13 +214,6 @@ def run_parts(
     ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: float
 ) -> Iterator[PartRecord | FileEnd]:
     """Scores all parts that the readers give, in any order; an end may come before parts of its file.
-
-    Args:
-        ray: The module, connected.
-        readers: One for each file; as many read side by side as there are workers.
-        setup: What workers are made with.
-        workers: Actors.
-        cores_per_worker: What each reserves.
 
     Raises:
         InputError: A file cannot be read, or Ray gives up.

@@ -44,19 +44,13 @@ class PartRecord:
     """One part, as a worker left it.
 
     Attributes:
-        part: Which part it is.
         rows: Its rows; 0 where it was not begun because the run is to stop.
-        failed: Rows with a result that is a failure.
-        unanswered: Rows that a later run scores again.
-        reused: Rows whose result an earlier run had.
         error: Why it could not be scored at all; "" where it was.
         unreachable: Whether that was for want of a server, so that the same may succeed later.
         texts: Texts by where they were found.
         seconds: Seconds by stage, as `Summary.seconds`.
         paid: Tokens by metric.
         worker: Process that scored it, as HOST:PID.
-        worker_cpu_s: CPU seconds of that process so far.
-        worker_rss_bytes: Most resident memory of that process so far.
     """
 
     part: PartId
@@ -103,12 +97,6 @@ class RunTally:
 
     Attributes:
         rows: Rows that are in parts now, those of earlier runs not included.
-        scored: Rows that this run scored.
-        failed: Of `rows`, with a result that is a failure.
-        unanswered: Of `rows`, to be scored again by a later run.
-        first_problem: First part that could not be scored.
-        cpu_s: CPU seconds by worker.
-        rss_bytes: Most resident memory by worker.
     """
 
     rows: int = 0
@@ -196,10 +184,7 @@ class WorkerSetup:
     """What every worker is made with; it travels to them.
 
     Attributes:
-        connection: Where a worker scores.
-        plan: What is asked of every row.
         lines: What the server said that it computes, by label; a worker that finds another scores nothing.
-        store: Where parts are written.
         unanswered: Parts of earlier runs with rows to be scored again.
     """
 
@@ -221,12 +206,7 @@ class WorkerSetup:
 
 @dataclass(slots=True)
 class PartScorer:
-    """Scores parts, several at a time if it is called so; close it at the end.
-
-    Attributes:
-        setup: What it is made with.
-        transport: From tests: takes the place of the connection.
-    """
+    """Scores parts, several at a time if it is called so; close it at the end."""
 
     setup: WorkerSetup
     transport: Transport | None = None

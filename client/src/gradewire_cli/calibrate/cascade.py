@@ -38,8 +38,6 @@ class ScoredCascade:
     """Labelled rows with what all three metrics say of them.
 
     Attributes:
-        rows: As the fit takes them.
-        cheap: The same rows with the results of `correctness`.
         encoder: NAME@DIGEST, 12 digits.
         provenance: What the fit says of itself: of `auto`, of `correctness`, judge and prompt.
         parameters: What the fit holds for, as a metric line writes it.
@@ -66,11 +64,7 @@ def cascade_metrics(metric: Auto) -> str:
 
 
 def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
-    """Reads the rows that have a probability; those that the judge did not grade count for the bands alone.
-
-    Raises:
-        InputError: A metric is not among the scores, or there is no row, or no judge's answer.
-    """
+    """Reads the rows that have a probability; those that the judge did not grade count for the bands alone."""
     cheap, _ = labelled_scores(labelled, _CHEAP, half=None)
     label = _judge_label(metric)
     if missing := {_EXACT, label} - labelled.tallies.keys():

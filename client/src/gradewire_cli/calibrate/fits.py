@@ -44,12 +44,7 @@ STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "precision", "recall", "a
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Scores of one run of the metric.
-
-    Attributes:
-        fitted: Rows that are fitted on.
-        held_out: Rows that the fit is measured on; None: the same ones, by folds.
-    """
+    """Scores of one run to fit on, and those to measure on; None: the same ones, by folds."""
 
     fitted: LabelledScores
     held_out: LabelledScores | None
@@ -65,7 +60,6 @@ class ThresholdFit:
     """A fitted threshold, and the figures before and after it.
 
     Attributes:
-        threshold: Score from which an answer counts as right.
         report: Of `BEFORE` and `AFTER` on the rows that it is measured on.
         balanced: Balanced accuracy of both.
         measured_on: Which rows these are, in words.
@@ -104,12 +98,6 @@ def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
 
 def fitted_threshold(before: Split, after: Split, objective: Objective, draws: Draws) -> ThresholdFit:
     """Fit on the scores `after` and compare with the verdicts `before`.
-
-    Args:
-        before: As the metric stands; the same rows.
-        after: The scores to be fitted: the same ones, or those of another weight.
-        objective: What the threshold maximises.
-        draws: Of the bootstrap behind the intervals.
 
     Raises:
         InputError: All answers are right or all are wrong, or the runs have scores of different rows.
@@ -167,7 +155,6 @@ class ProbabilityFit:
     Attributes:
         result: The form that a model stores, figures of its rows (each judged by a fit on other questions), warnings.
         report: `BEFORE` (SMILE) and `AFTER` on the other half of the questions; None without halves.
-        other_values: Further figures of probabilities there, by name.
     """
 
     result: CorrectnessFitResult

@@ -62,9 +62,7 @@ class LabelledScores:
         verdicts: float64[rows] of the metric as it stands: 1 right, 0 wrong, NaN where it gave none.
         labels: float64[rows] in [0, 1].
         question_keys: What tells questions apart (`JudgedRows.questions`).
-        sources: Where they come from.
         results: As an output file has them.
-        line: What reproduces the scores.
         failed: Rows without a score, which are left out.
         sha256: Over question, references, prediction and label of these rows, 64 hex digits.
     """
@@ -95,11 +93,6 @@ def labelled_scores(
     labelled: LabelledRows, metric: Metric, *, half: Half | None
 ) -> tuple[LabelledScores, LabelledScores | None]:
     """The rows that are fitted on, and those that the fit is measured on.
-
-    Args:
-        labelled: With their rows; those of other metrics are left aside.
-        metric: Whose scores are fitted on, with the parameters that were asked for.
-        half: Which half of the questions is fitted on; None: all.
 
     Returns:
         The first with the digest of its own rows; the second, the other half, None without halves.

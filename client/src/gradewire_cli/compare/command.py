@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,15 @@ from gradewire_cli.compare.output import all_tables, comparison_pages, headline_
 from gradewire_cli.compare.result import Drawing, document_of
 from gradewire_cli.compare.run import CompareJob, output_options, resume_hint, scores_beside
 from gradewire_cli.compare.sides import DUPLICATES, RULES, check_names
-from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_option, option_group, read_groupings
+from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_option, epilog, option_group, read_groupings
 from gradewire_cli.options.connection import connection_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.pages.page import write_page
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, show_tables
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file
+from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
 from gradewire_cli.scoring.labelled_run import draw_options
 from gradewire_cli.scoring.plan import ALL_METRICS, scoring_options
@@ -104,17 +105,7 @@ compare_options = option_group(
 
 
 def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> tuple[MetricOptions, Compare | None]:
-    """Return what is scored beside --by, or with it where it is a metric, and the comparison that it is otherwise.
-
-    Args:
-        metrics: The options.
-        by: What --by says.
-        named: Whether --metrics was given.
-
-    Raises:
-        click.UsageError: --by is wrong, or several metrics.
-        InputError: Two prompt files are for the comparison, or it names another one.
-    """
+    """Return what is scored beside --by, or with it where it is a metric, and the comparison that it is otherwise."""
     written = str(metrics.metrics)
     others = ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
     try:
@@ -137,27 +128,11 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
 
 @click.command(
     "compare",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire compare base.jsonl new.jsonl
-  gradewire compare base.jsonl new.jsonl --metrics smile,correctness --out pairs.jsonl --html compare.html
-  gradewire compare runs.jsonl --models gpt35,gpt4 --metrics smile --group-by dataset
-  gradewire compare scores-monday.jsonl scores-friday.jsonl --fail-if 'smile.mean < -0.01'
-  gradewire compare base.jsonl new.jsonl --by correctness --tie-margin verdict --fail-if 'correctness.wins.p < 0.05'
-  gradewire compare base.jsonl new.jsonl --by 'compare?references=true' --out pairs.jsonl --resume
-
-FILEs are answers, which are scored, or outputs of gradewire score, whose scores are taken as they are. The first is the
-baseline; every figure is of a candidate minus the baseline, on the questions that both answered.
-
-\b
-CONDITION is METRIC.FIGURE, then < <= > or >=, then a number. Figures:
-  {"  ".join(VALUE_NAMES[:6])}
-  {"  ".join(VALUE_NAMES[6:12])}
-  {"  ".join(VALUE_NAMES[12:18])}
-  {"  ".join(VALUE_NAMES[18:])}
-
-{exit_codes(failed_rows="", condition="a condition of --fail-if holds")}""",
+    epilog=epilog(
+        "compare",
+        values="\n".join(f"  {'  '.join(VALUE_NAMES[begin:end])}" for begin, end in pairwise((0, 6, 12, 18, None))),
+        condition="a condition of --fail-if holds",
+    ),
 )
 @scoring_options
 @compare_options

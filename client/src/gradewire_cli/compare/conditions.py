@@ -65,14 +65,7 @@ _CONDITION: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A bound on one figure.
-
-    Attributes:
-        metric: As it was written.
-        value_name: One of `VALUE_NAMES`.
-        sign: `<`, `<=`, `>` or `>=`.
-        number: What the figure is held against.
-    """
+    """A bound on one figure, for instance `smile.mean < -0.01`."""
 
     metric: str
     value_name: str
@@ -143,7 +136,6 @@ class CheckedCondition:
     """A condition, and the figure of one candidate that it was held against.
 
     Attributes:
-        value: NaN where there is none.
         problem: Why there is none that could be held against it: that is no pass; "" where there is one.
     """
 

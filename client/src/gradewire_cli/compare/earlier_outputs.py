@@ -42,11 +42,8 @@ class SideManifest:
 
     Attributes:
         files: Its files; empty where one file has the rows of all sides.
-        rows: Its rows.
         words_per_answer: Mean number of words between blanks, of the answers whose text is there; None without any.
         lines: What reproduces each metric, by label.
-        statuses: Scored rows by label and status.
-        warnings: Scored rows by label and warning.
         run: What its manifest or summary says of the run: versions, where it was scored, inputs, parameters, notes.
     """
 
@@ -139,12 +136,7 @@ _MOST_CHARACTERS: Final = 150
 def runs_of_outputs(
     lines_by_output: Mapping[str, Mapping[str, str]], rows_by_output: Mapping[str, int]
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """What the manifests beside outputs say of the runs that wrote them, and notes where one cannot be used.
-
-    Args:
-        lines_by_output: Outputs of `gradewire score` and `gradewire bulk`, with what reproduces the metrics of each.
-        rows_by_output: How many rows each has; without those whose number is not known.
-    """
+    """What the manifests beside outputs say of the runs that wrote them, and notes where one cannot be used."""
     runs: dict[str, dict[str, Any]] = {}
     missing, notes = [], []
     for output, lines in lines_by_output.items():
@@ -173,11 +165,7 @@ def runs_of_outputs(
 
 
 def _other_content(output: str, manifest: RunManifest) -> str:
-    """Says that a manifest was written for another content than the output's; "" where it was not, or does not say.
-
-    Raises:
-        OSError: The output cannot be read.
-    """
+    """Says that a manifest was written for another content than the output's; "" where it was not, or does not say."""
     written = manifest.output
     if written is None or not written.sha256 or not Path(output).is_file():
         return ""
@@ -236,11 +224,6 @@ def _plain(text: str) -> str:
 
 def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str, Any]:
     """What `gradewire score --summary-json`, or a manifest that stands elsewhere, says of the run that wrote `output`.
-
-    Args:
-        path: The summary or manifest.
-        output: For messages.
-        lines: What reproduces the metrics of that output.
 
     Raises:
         InputError: The file is neither, or that of another output.

@@ -69,7 +69,6 @@ class CompareJob:
     """One run of the command.
 
     Attributes:
-        options: Of the command.
         stored: Whether the files are outputs of `gradewire score`; else their answers are scored.
         comparison: The judge of --by that is shown both answers; None where that is a metric.
         journal: File of pairs while it runs; None where none is kept.
@@ -85,14 +84,7 @@ class CompareJob:
     journal: Journal | None = field(default=None, init=False)
 
     def run(self, transport: Transport | None) -> CompareResult:
-        """Scores the answers or reads their scores, has the pairs chosen, and computes all figures.
-
-        Args:
-            transport: From tests: takes the place of the connection.
-
-        Raises:
-            click.ClickException: A file, an option or the server is not as it has to be.
-        """
+        """Score the answers or read their scores, have the pairs chosen, and compute all figures."""
         pairs = self.options["out"]
         with Journal(pairs) if pairs else contextlib.nullcontext() as self.journal:
             if not (self.options["resume"] or self.options["overwrite"]):
@@ -256,11 +248,7 @@ def _pairs(collected: Collected, matchings: Sequence[Matching]) -> list[AnswerPa
 
 
 def _shared_labels(collected: Collected, matchings: Sequence[Matching]) -> list[str]:
-    """Metrics of which all sides have results.
-
-    Raises:
-        InputError: There is none.
-    """
+    """Return the metrics of which all sides have results; raises InputError where there is none."""
     rows = [matchings[0].baseline.rows[0], *(matching.candidate.rows[0] for matching in matchings)]
     sides = [collected.results[row.index] for row in rows]
     shared = [label for label in sides[0] if all(label in side for side in sides)]

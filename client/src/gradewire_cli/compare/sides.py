@@ -25,11 +25,8 @@ class Collected:
     """All rows, about 2 KB each beside their texts.
 
     Attributes:
-        rows: In the order of the files; `row.index` numbers them over all files.
         lines: What reproduces each metric, by file and label; one file "" where all were scored by this run.
         results: By `row.index` and label.
-        notes: What people should know of the files, in sentences.
-        has_synthetic: Whether the rows carry synthetic answers.
     """
 
     rows: Sequence[Row]
@@ -54,11 +51,7 @@ MOST_SIDES = 100
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One model or run.
-
-    Attributes:
-        rows: Its answers, in the order of the files.
-    """
+    """A model or run, with its answers in the order of the files."""
 
     name: str
     rows: Sequence[Row]
@@ -86,13 +79,6 @@ def sides_of(
     rows: Sequence[Row], paths: Sequence[str], *, models: Sequence[str], names: Sequence[str], baseline: str | None
 ) -> tuple[list[Side], list[str]]:
     """The sides, the baseline first, and what is left out, in sentences.
-
-    Args:
-        rows: Of all files.
-        paths: The files.
-        models: Those that are compared, of all files together; empty: files are, or of a single file all its models.
-        names: What the files are called; empty: by their names.
-        baseline: Name of the baseline; None: the first.
 
     Raises:
         InputError: There are not two sides, or none of a name that an option gives.
@@ -165,10 +151,8 @@ class Matching:
     """The rows of a baseline and a candidate.
 
     Attributes:
-        baseline, candidate: The sides.
         rule: By what their rows were matched: `auto` is resolved.
         pairs: Rows of one question, in the order of the baseline.
-        only_baseline, only_candidate: Rows without a partner.
         repeated: Rows left out because an earlier one of their side answers the same question.
         other_references: Pairs whose rows have different references.
         other_questions: Pairs whose rows ask different questions: where --match id insists on ids.

@@ -20,12 +20,12 @@ from gradewire_cli.leaderboard.output import (
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
 from gradewire_cli.leaderboard.run import LeaderboardRun
 from gradewire_cli.leaderboard.verdicts import Verdicts, votes_of
-from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume
+from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume, column_lines, epilog
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.judge import judge_options
 from gradewire_cli.options.metrics import MetricOptions, read_prompt_file
 from gradewire_cli.pages.page import write_page
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, all_tables_option, show_tables, table_file_options
 from gradewire_cli.rows.input_file import input_file, input_options, named_columns
@@ -49,23 +49,7 @@ def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple
     return tuple(control for control in CONTROLS if control in given)
 
 
-@click.command(
-    "leaderboard",
-    epilog=f"""\b
-Columns of a file of pairs, by the first of these names that a row has:
-{chr(10).join(f"  {name:<15} {' '.join(usual)}" for name, usual in PAIR_COLUMNS.items())}
-
-A winner is model_a, model_b, tie, A, B, both_bad, "tie (bothbad)" or the name of the model; an answer is a text, or a
-conversation as a list of messages. Votes are a list of winners, one for each person, or counts.
-
-\b
-Examples:
-  gradewire leaderboard pairs.jsonl --reference human --html leaderboard.html
-  gradewire leaderboard arena.jsonl --control length,position --all-tables
-  gradewire leaderboard pairs.jsonl --human votes.jsonl --json leaderboard.json --latex leaderboard.tex
-
-{exit_codes(failed_rows="")}""",
-)
+@click.command("leaderboard", epilog=epilog("leaderboard", pair_columns=column_lines(PAIR_COLUMNS)))
 @input_options
 @connection_options
 @judge_options

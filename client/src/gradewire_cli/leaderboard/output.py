@@ -33,8 +33,6 @@ class RatingOptions:
     Attributes:
         reference: The model that win rates are against; None for none.
         anchor: The model whose rating is 1000; None: the mean is.
-        controls: What is held fixed.
-        resamples: Draws of instructions.
         seed: Of draws, orders of matches, and coins.
     """
 
@@ -50,11 +48,7 @@ class Leaderboard:
     """A leaderboard.
 
     Attributes:
-        verdicts: What it is made of.
-        ratings: Of all pairs.
         families: Of the pairs of each family, without Elo.
-        position: How often the answer shown first wins.
-        length: How often the longer answer wins.
         people: Agreement with people; None where there are no votes on these pairs.
     """
 

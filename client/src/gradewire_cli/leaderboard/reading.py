@@ -52,18 +52,13 @@ class JudgedPair:
     """Two answers to one instruction.
 
     Attributes:
-        position: Where it stands, for people.
         instruction: Alike in pairs about the same instruction.
-        models: Names of the two, A first.
         winner: None where there is no verdict.
         status: OK, or why there is none.
         orders: Verdicts by order, where they are known.
         family: Of the instruction; "" without.
-        question: Text of the instruction; "" where it is not known.
-        answers: Texts; "" where they are not known.
         words: Of each answer; NaN where they are not known.
         probability_a: That A is better, as the judge says; NaN where it does not.
-        votes: Of people, where the row has them.
         by_votes: Whether the winner is what most of these say, for the row has no other.
         by: What said it; "" where that is not known.
         round: Number of the batch in which it was chosen to be judged; None for pairs of other origin.

@@ -50,8 +50,6 @@ class Answers:
 
     Attributes:
         rows: By instruction in the order of the files, then by model.
-        left_out: Rows that cannot be compared.
-        has_synthetic: Whether the rows carry synthetic answers.
     """
 
     rows: dict[str, dict[str, Row]] = field(default_factory=dict)
@@ -148,10 +146,8 @@ class PairJudging:
     """Judges pairs of answers that are not known yet.
 
     Attributes:
-        answers: What is compared.
         recorded: Pairs that were judged elsewhere; those of the same models and instruction are not judged again.
         engine: Has the pairs judged; made with `texts_digest`, and opened here.
-        options: Of the ratings.
         pairs: What this run and those before have judged, by instruction and models, in the order in which they first
             were.
         models: All of them, sorted: those with answers and those of pairs that are judged.
@@ -213,9 +209,6 @@ class PairJudging:
             width: Of every model's interval (Bradley and Terry, 95 %), points.
             most: Pairs that are judged at most, over all runs; None for no bound.
             progress: Told how many pairs are judged.
-
-        Raises:
-            GradewireError: As the chooser does.
         """
         number = max((pair.round for pair in self.pairs.values() if pair.round is not None), default=-1)
         last = {key for key, pair in self.pairs.items() if pair.round == number}
@@ -288,13 +281,7 @@ class LeaderboardRun:
     """Files, and how the answers in them are judged.
 
     Attributes:
-        options: Of the command.
         source: All files; those of answers are read by its options.
-        names: Columns of pairs.
-        metrics: What chooses.
-        connection: Where it is asked.
-        rating: Options of the ratings.
-        notes: What is to be told of the run.
         by: What chose; "" where nothing was to be judged.
     """
 
@@ -311,9 +298,6 @@ class LeaderboardRun:
         """The files of pairs and those of answers; None for none.
 
         A file whose first row that can be read has columns for two models is of pairs, and so is standard input.
-
-        Raises:
-            InputError: A file cannot be read.
         """
         pairs = [path for path in self.source.paths if path == STDIN or self._holds_pairs(path)]
         answers = [path for path in self.source.paths if path not in pairs]
@@ -331,12 +315,7 @@ class LeaderboardRun:
         return f"interrupted; judged pairs are in {out}, go on with --resume" if there else "interrupted"
 
     async def verdicts(self, transport: Transport | None) -> Verdicts:
-        """All judged pairs, after those that were to be judged are.
-
-        Raises:
-            click.ClickException: A file, an option or the server is not as it has to be.
-            GradewireError: The server went away.
-        """
+        """Return all judged pairs, after those that were to be judged are."""
         out, (pairs, answers) = self.options["out"], self.split()
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:

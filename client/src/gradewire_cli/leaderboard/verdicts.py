@@ -26,12 +26,7 @@ _SCORES: Mapping[Winner | None, float] = {"model_a": 1.0, "model_b": 0.0, "tie":
 
 @dataclass(slots=True)
 class Verdicts:
-    """Judged pairs in the order of their files.
-
-    Attributes:
-        pairs: Those that count.
-        left_out: Rows that are none.
-    """
+    """Judged pairs in the order of their files, and the rows that are none."""
 
     pairs: list[JudgedPair] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
@@ -151,12 +146,9 @@ class HumanAgreement:
     """How far the judge says what people say.
 
     Attributes:
-        pairs: Pairs that both know.
-        unmatched: Pairs that only people know.
         without_words: Pairs that do not say how many words both answers have; with one such, the baseline that takes
             the longer answer is left out, for it would be of other pairs.
         strata: Share of the majority votes that the judge reproduces, beside the baselines.
-        systems: Correlation of the ratings.
     """
 
     pairs: int

@@ -89,11 +89,6 @@ def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
     characters; the first 40 metrics are shown. Pictures that stand in the rows or in `report.folder` are a part of the
     page, up to 6 MB of them beside the rest; to others there are links.
 
-    Args:
-        path: File to write; one that is there is replaced.
-        report: What to show.
-        quiet: Do not print the size.
-
     Returns:
         Its size, bytes.
 

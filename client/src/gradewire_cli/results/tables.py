@@ -75,12 +75,10 @@ class Value:
     """A cell with a number: as it was computed, and as people read it.
 
     Attributes:
-        text: The number, rounded; a dash where it is not defined.
         value: The number as it was computed; NaN where it is not defined.
         low: Lower bound of its 95 % interval; NaN without one.
         high: Upper bound; NaN without an interval.
         p_value: Of a difference; NaN without one.
-        bounds: Both bounds, rounded; empty without an interval.
         remarks: Texts that belong to the number: its p value, the cells of a mean.
     """
 
@@ -111,13 +109,11 @@ class Table:
     """A table of values and texts.
 
     Attributes:
-        title: The caption.
         columns: Heads; a line break in them is one in the terminal.
         rows: Cells; the first of each name the row, and stand again wherever the table is cut.
         heads: Number of cells that name a row.
         explained: Meaning of columns, by head; pages show it.
         filters: Values of each row that the selection boxes of a page choose by; empty without such boxes.
-        note: A sentence on what is left out.
     """
 
     title: str

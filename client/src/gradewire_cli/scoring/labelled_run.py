@@ -80,9 +80,6 @@ class LabelledRun:
     Attributes:
         scores: Outputs of earlier runs in place of a run.
         labels: Rule for several annotators; None: the row's own label, else their mean.
-        without_flags: Rows with one of these flags are left out.
-        resamples: Draws of the bootstrap.
-        seed: Of these draws.
         against: Metric that stands in the place of people; "" where people labelled the rows.
     """
 
@@ -109,16 +106,7 @@ class LabelledRun:
         keeps_rows: bool = False,
         check: Callable[[Sequence[str]], object] = lambda _: None,
     ) -> LabelledRows:
-        """Score the labelled rows, or read their scores.
-
-        Args:
-            transport: From tests: takes the place of the connection.
-            keeps_rows: Whether whole rows are kept.
-            check: Given the labels of the metrics before any row is scored; what it raises ends the run.
-
-        Raises:
-            click.ClickException: The file, an option or the server is not as it has to be.
-        """
+        """Score the labelled rows, or read their scores, once `check` has seen the labels of the metrics."""
         rows = LabelledRows(
             rule=self.labels,
             without_flags=self.without_flags,
@@ -180,16 +168,7 @@ labelled_run_options = option_group(scoring_options, labelled_options(resamples=
 def labelled_run_of(
     options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: ConnectionOptions | None = None
 ) -> LabelledRun:
-    """Read FILE, how it is read, and `labelled_options`.
-
-    Args:
-        options: Values of the command's options by name; others are not looked at.
-        metrics: What is scored; None: as the options of `metric_options` and `judge_options` say.
-        connection: Where; None: as the options of `connection_options` say.
-
-    Raises:
-        click.ClickException: An option cannot be understood, or two exclude each other.
-    """
+    """Read FILE, how it is read, and `labelled_options`; metrics and connection by their options where not given."""
     against = options.get("against") or ""
     if against and options["labels"]:
         raise click.UsageError("--labels says how people's labels become one: leave it out with --against")

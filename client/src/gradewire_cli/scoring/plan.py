@@ -53,7 +53,6 @@ class ScorePlan:
     Attributes:
         chosen: The metrics, with all defaults filled in, and the reference set.
         synthetic: Synthetic answers of a smile that does not say its own.
-        retries: How often rows are sent again when the server says that this may help.
         pictures: Folder that rows name their pictures from, where a metric shows them; None: none does.
         judge_elsewhere: Whether a judge that is asked runs behind a server of its own, which may be paid.
     """
@@ -112,9 +111,6 @@ def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[
     """Return the metrics by their labels, which go by what was written and not by what is filled in.
 
     Each has its prompt file; an auto that says neither risk nor budget has that of the options.
-
-    Raises:
-        InputError: A prompt file is for none of the metrics, or two are for the same; or there is no such auto.
     """
     labels = choose_metrics(written, MetricDefaults()).labels
     metrics = dict(zip(labels, with_prompts(written, options.prompts), strict=True))
@@ -244,17 +240,6 @@ async def written_metrics(
     A metric that is written beside `all`, with nothing more to say than its name, is not there twice. Says on standard
     error, unless `quiet`, which metrics of this client are left out, and why: the server cannot compute them, or no
     item has what they need. Smile is there even where its encoder is not: its rows say so.
-
-    Args:
-        client: Asked what the server has.
-        options: Those of the command.
-        items: Gives what is to be scored, as `Client.score` takes it; None where it can be read only once, as standard
-            input.
-        quiet: Say nothing.
-
-    Raises:
-        GradewireError: The server is not there, or a metric is not to be understood.
-        InputError: The items cannot be read at all.
     """
     if isinstance(options.metrics, Metric):
         return [options.metrics]

@@ -41,20 +41,11 @@ class LoadOptions:
     """The settings of a run; pickled into the client processes.
 
     Attributes:
-        endpoint: The server.
-        metrics: Metrics of every call.
-        rows: The answers that are sent.
-        files: Files that the rows are of.
-        processes: Number of client processes.
-        batch: Items of a call.
         deadline_s: Deadline of a call, from when it leaves.
         wait_s: Seconds that connecting may take.
-        seed: Seed of all random choices.
-        objective: The conditions of keeping up.
         step_s: Duration of a step; None: 10 seconds, and longer, up to a minute, until a step has 500 calls.
         rate_per_s: Rate of the single step, calls per second; None for the search.
         start_per_s: First rate of the search; None: half of what a short closed loop gets done.
-        most_per_s: Highest rate of the search.
         metrics_url: The server's page of metrics; None: it is not read.
         parameters: Options that change the results, by name.
         outputs: File of each output option; None for nowhere.
@@ -107,11 +98,7 @@ class LoadProcesses:
         ]
 
     def __enter__(self) -> Self:
-        """Start them, and return when all have been connected.
-
-        Raises:
-            GradewireError: One cannot connect, or ended at once.
-        """
+        """Start them, and return when all have been connected."""
         try:
             self.probe(0.0)
         except BaseException:
