@@ -112,11 +112,7 @@ class _ListCommand(click.Command):
         return [*options, *mounted, help_option]
 
 
-@click.command(
-    "list",
-    cls=_ListCommand,
-    epilog=epilog("models-list"),
-)
+@click.command("list", cls=_ListCommand, epilog=epilog("models-list"))
 @connection_options
 @click.pass_context
 def list_command(ctx: click.Context, /, **options: Any) -> None:

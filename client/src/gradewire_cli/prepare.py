@@ -123,8 +123,7 @@ def _part_of(path: Path) -> Path:
 
 
 @click.command(
-    "prepare",
-    epilog=epilog("prepare", failed_rows="some rows could not be prepared", metrics=metrics_help()),
+    "prepare", epilog=epilog("prepare", failed_rows="some rows could not be prepared", metrics=metrics_help())
 )
 @input_options
 @metric_options

@@ -28,10 +28,11 @@ from gradewire_cli.results.manifest_entries import (
 from gradewire_cli.results.tables import (
     FURTHER_TABLES,
     Table,
-    TableFiles,
     all_tables_option,
     show_tables,
     table_file_options,
+    table_files,
+    write_tables,
 )
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, named_columns
 
@@ -173,8 +174,8 @@ def _run(
     names_metrics = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
     if usual and not names_metrics:
         options = {**options, "metrics": usual}
-    files, clock = TableFiles.of(options), RunClock()
-    manifest = manifest_path_of(options["manifest"], files.json, files.markdown, files.csv, files.latex)
+    files, clock = table_files(options), RunClock()
+    manifest = manifest_path_of(options["manifest"], *files.values())
     source = input_file({**options, "columns": () if columns else options["columns"]})
     scores = options.get("scores") or ()
     call = TableCall(
@@ -185,7 +186,7 @@ def _run(
         transport=ctx.obj,
     )
     check_outputs(
-        [*files.named, ("--items", options.get("items")), ("--manifest", manifest)],
+        [*files.items(), ("--items", options.get("items")), ("--manifest", manifest)],
         source.named_paths | {f"--scores {path}": path for path in scores},
     )
     with exit_on_interrupt():
@@ -197,7 +198,7 @@ def _run(
         show_tables(found.tables, notes, found.left_out)
     else:
         show_tables(found.headline, notes, [*found.left_out, FURTHER_TABLES])
-    files.write(found.document, found.tables, [*notes, *found.left_out])
+    write_tables(files, found.document, found.tables, [*notes, *found.left_out])
     if manifest is not None:
         forget_manifest(manifest)
         save_manifest(manifest, _manifest(name, found, [*source.named_paths.values(), *scores], clock))

@@ -78,6 +78,12 @@ _JUDGED_PART_ROWS: Final = 32
 """A judge may take seconds for a row: a break loses minutes then and not hours, and progress shows."""
 _SUFFIXES: Final = {"jsonl": ".jsonl", "parquet": ".parquet", "csv": ".csv", "tsv": ".tsv"}
 
+
+def usual_part_rows(*, judged: bool) -> int:
+    """Return the rows of a part where --part-rows is not given."""
+    return _JUDGED_PART_ROWS if judged else _PART_ROWS
+
+
 bulk_options = option_group(
     click.option(
         "--format",
@@ -186,24 +192,3 @@ class BulkOutput:
             return self.store, FOLDER_MANIFEST
         folder, _, name = self.output.rpartition("/")
         return PartStore(folder or ("/" if self.output.startswith("/") else ".")), manifest_path(Path(name)).name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """How the work is divided.
-
-    Attributes:
-        ray_address: Of a Ray cluster; None: a Ray of its own.
-        workers: Processes; None: by the cores.
-        threads: Encoder runs at a time in each; None: the cores divided.
-        part_rows: Rows of a part; None: by whether a judge is asked.
-    """
-
-    ray_address: str | None
-    workers: int | None
-    threads: int | None
-    part_rows: int | None
-
-    def rows_of_a_part(self, *, judged: bool) -> int:
-        """`part_rows` with its default."""
-        return self.part_rows or (_JUDGED_PART_ROWS if judged else _PART_ROWS)

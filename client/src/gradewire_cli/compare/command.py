@@ -24,7 +24,7 @@ from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
-from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, show_tables
+from gradewire_cli.results.tables import FURTHER_TABLES, show_tables, table_files, write_tables
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
@@ -146,14 +146,14 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
     called right, whose answer is the better one how often, the rows that changed most, and what else differs.
     """
     check_resume(options, options["out"])
-    files, source = TableFiles.of(options), _source(options)
+    files, source = table_files(options), _source(options)
     check_names(source.paths, options["models"], options["names"])
     stored = are_outputs(source.paths)
     if options["summaries"] and not stored:
         raise click.UsageError("--summary belongs to outputs of gradewire score: these files are answers")
     named = {f"--summary {path}": str(path) for path in options["summaries"]}
     kept = [path for file in (options["out"], scores_beside(options["out"])) if file for path in files_of(file)]
-    written = [*(("--out", path) for path in kept), *files.named, ("--html", options["html"])]
+    written = [*(("--out", path) for path in kept), *files.items(), ("--html", options["html"])]
     check_outputs(written, source.named_paths | named)
     named_metrics = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
     metrics, comparison = metric_options_of(options), None
@@ -182,7 +182,7 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
     show_tables(tables, [printable(note) for note in value_notes(found)], further)
     checked = check_conditions(options["conditions"], found)
     document = document_of(found) | {"conditions": checked}
-    files.write(document, list(all_tables(found, characters=_FILE_CHARACTERS)), value_notes(found))
+    write_tables(files, document, list(all_tables(found, characters=_FILE_CHARACTERS)), value_notes(found))
     if options["html"] is not None:
         write_page(options["html"], comparison_pages(found, source.short_name, checked))
     for line in (*parts_only(options["conditions"], found), *(str(each) for each in checked if each.holds)):

@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Final
 from gradewire_cli.options.common import written
 from gradewire_cli.pages import page
 from gradewire_cli.pages.charts import Chart, share_chart
-from gradewire_cli.pages.page import (
-    Card,
-    CardText,
-    Charts,
-    Code,
-    Heading,
-    Page,
-    Paragraph,
-    Section,
-    ShownTable,
-    today,
-)
+from gradewire_cli.pages.page import Card, CardText, Charts, Code, Heading, Page, Paragraph, Section, ShownTable, today
 from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
 from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured, number, p_value
@@ -269,10 +258,10 @@ def comparison_pages(result: CompareResult, source: str, conditions: Sequence[Ch
             sections=[
                 *(
                     Section(
-                        id=f"side-{place}",
-                        title=(name_of(side.candidate), " against ", base),
+                        f"side-{place}",
+                        (name_of(side.candidate), " against ", base),
+                        list(_side(side, result.chooser, place, rows=rows, characters=characters, lines=lines)),
                         link=(name_of(side.candidate),),
-                        blocks=list(_side(side, result.chooser, place, rows=rows, characters=characters, lines=lines)),
                     )
                     for place, side in enumerate(result.sides, 1)
                 ),
@@ -359,7 +348,7 @@ def _reproduce(result: CompareResult) -> Section:
     )
     lines = page.lines(result.manifests[baseline].lines.items())
     return Section(
-        id="reproduce",
+        "reproduce",
         title=("Reproduce",),
         blocks=[Paragraph(how), *page.notes(value_notes(result)), lines],
     )

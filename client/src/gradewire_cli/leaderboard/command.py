@@ -27,7 +27,14 @@ from gradewire_cli.options.metrics import MetricOptions, read_prompt_file
 from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
-from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, all_tables_option, show_tables, table_file_options
+from gradewire_cli.results.tables import (
+    FURTHER_TABLES,
+    all_tables_option,
+    show_tables,
+    table_file_options,
+    table_files,
+    write_tables,
+)
 from gradewire_cli.rows.input_file import input_file, input_options, named_columns
 from gradewire_cli.scoring.choosers import tie_margin_option
 from gradewire_cli.scoring.labelled_run import described_draws, draw_options
@@ -99,12 +106,12 @@ def leaderboard_command(
     FILE are pairs that were judged, or answers of several models to the same questions, which are compared here. Pairs
     without a winner, because the two orders disagree or the verdict could not be read, count as ties and are counted.
     """
-    files = TableFiles.of(options)
+    files = table_files(options)
     rating = RatingOptions(**{field.name: options[field.name] for field in fields(RatingOptions)})
     run = _run(options, rating)
     read = run.source.named_paths | ({"--human": str(human)} if human else {})
     kept = [("--out", path) for path in files_of(options["out"])] if options["out"] is not None else []
-    check_outputs([*files.named, ("--html", html), *kept], read)
+    check_outputs([*files.items(), ("--html", html), *kept], read)
     with exit_on_interrupt(run.resume_hint), one_line_errors():
         verdicts = asyncio.run(run.verdicts(ctx.obj))
     people = _people(verdicts, human, run)
@@ -117,7 +124,7 @@ def leaderboard_command(
         show_tables([*shown, *further], every_note, aside)
     else:
         show_tables(shown, notes(found, rating, families=False), [*aside, FURTHER_TABLES])
-    files.write(_document(run, found, rating), [*shown, *further], written)
+    write_tables(files, _document(run, found, rating), [*shown, *further], written)
     if html is not None:
         pages = leaderboard_pages(found, rating, written, source=run.source.short_name, by=run.by)
         write_page(html, pages, without="pair", quiet=options["quiet"])

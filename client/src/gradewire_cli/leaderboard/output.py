@@ -297,8 +297,8 @@ def leaderboard_pages(
         ("people", "Agreement with people", "People", list(people(result))),
     )
     sections = [
-        Section(id="ratings", title=("Ratings",), blocks=head),
-        Section(id="wins", title=("Wins of each model against each other one",), link=("Wins",), blocks=[matrix]),
+        Section("ratings", ("Ratings",), head),
+        Section("wins", ("Wins of each model against each other one",), [matrix], link=("Wins",)),
         *(_tables(name, title, link, tables) for name, title, link, tables in further if tables),
     ]
     doubtful = questionable(result.verdicts.pairs, most=_QUESTIONABLE)
@@ -317,7 +317,7 @@ def leaderboard_pages(
 
 def _tables(name: str, title: str, link: str, tables: Sequence[Table]) -> Section:
     blocks = [ShownTable(f"t-{name}-{number_}", table) for number_, table in enumerate(tables, 1)]
-    return Section(id=name, title=(title,), link=(link,), blocks=blocks)
+    return Section(name, (title,), blocks, link=(link,))
 
 
 def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
@@ -361,9 +361,7 @@ def _questionable(pairs: Sequence[JudgedPair], most: int, characters: int) -> Se
     )
     cards: list[Block] = [_card(pair, characters) for pair in pairs[:most]]
     return Section(
-        id="pairs",
-        title=("Questionable pairs",),
-        blocks=[Paragraph((about,)), *(cards or [Paragraph(("None is shown.",))])],
+        "pairs", ("Questionable pairs",), [Paragraph((about,)), *(cards or [Paragraph(("None is shown.",))])]
     )
 
 

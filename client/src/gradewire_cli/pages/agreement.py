@@ -70,6 +70,7 @@ _HOW_TO_READ_CURVES: Final = (
     "Rows labelled right are drawn solid in blue, those labelled wrong hatched in orange. A score is not a probability "
     "unless it was calibrated: the dashed diagonal shows where one would lie."
 )
+_NONE_FAILED: Final = "None: every metric scored every labelled row."
 _NO_ROC: Final = "No ROC curve: it needs labels in [0, 1], and both right and wrong rows with a score."
 _NO_CALIBRATION: Final = "No calibration curve: it needs labels in [0, 1] and rows with a score."
 _CASES: Final = (
@@ -108,32 +109,26 @@ def _pages(report: ReportInput, folder: Path) -> Iterator[Page]:
     report = bounded(report)
     overview, curves = _overview(report), _curves(report)
     failed = failures(report)
-    for answers, values, differences in _AMOUNTS:
+    for answers, values, lines in _AMOUNTS:
         album = Album(report.folder, folder)
         cells, shown = cell_table(report.agreement, most_values=values), cases(report, album, most=answers)
-        compared = comparison_table(report.agreement, most=differences)
+        compared = comparison_table(report.agreement, most=lines)
+        differences = [
+            Section(
+                "differences", ("Paired differences",), [ShownTable("t-differences", compared)], link=("Differences",)
+            )
+        ]
         yield Page(
             title=f"Agreement with human labels: {visible(report.source)}",
             heading=("Agreement with human labels",),
             lead=(ShownText(visible(report.source)), f", {report.created}: {_size(report)}"),
             sections=[
                 overview,
-                Section(
-                    id="cells",
-                    title=("By data set, model and group",),
-                    link=("By cell",),
-                    blocks=[_cells(report, cells)],
-                ),
-                *([_differences(compared)] if compared.rows or compared.note else []),
+                Section("cells", ("By data set, model and group",), [_cells(report, cells)], link=("By cell",)),
+                *(differences if compared.rows or compared.note else []),
                 curves,
                 _disagreements(report, shown),
-                Section(
-                    id="failed",
-                    title=("Failed rows",),
-                    blocks=[
-                        FailureList(failed) if failed else Paragraph(("None: every metric scored every labelled row.",))
-                    ],
-                ),
+                Section("failed", ("Failed rows",), [FailureList(failed) if failed else Paragraph((_NONE_FAILED,))]),
                 _reproduce(report),
             ],
             embedded_characters=album.embedded_characters,
@@ -154,17 +149,14 @@ def _overview(report: ReportInput) -> Section:
     ]
     drawn = [chart for chart in charts if chart is not None]
     explained = Terms("explained", explanations(report.agreement))
-    return Section(
-        id="overview",
-        title=("Overview",),
-        blocks=[
-            Terms("facts", _facts(report)),
-            *page.notes(report.notes),
-            *([Charts(drawn)] if drawn else []),
-            ShownTable("t-overview", overview_table(report.agreement)),
-            Details("What the columns mean", [explained, Paragraph((_COLUMNS,))]),
-        ],
-    )
+    blocks: list[Block] = [
+        Terms("facts", _facts(report)),
+        *page.notes(report.notes),
+        *([Charts(drawn)] if drawn else []),
+        ShownTable("t-overview", overview_table(report.agreement)),
+        Details("What the columns mean", [explained, Paragraph((_COLUMNS,))]),
+    ]
+    return Section("overview", ("Overview",), blocks)
 
 
 def _facts(report: ReportInput) -> list[tuple[str, str]]:
@@ -211,15 +203,6 @@ def _sorted(names: set[str]) -> list[str]:
     return sorted(names - {""}, key=lambda name: (name.casefold(), name))
 
 
-def _differences(compared: Table) -> Section:
-    return Section(
-        id="differences",
-        title=("Paired differences",),
-        link=("Differences",),
-        blocks=[ShownTable("t-differences", compared)],
-    )
-
-
 def _curves(report: ReportInput) -> Section:
     judged = report.judged
     blocks: list[Block] = []
@@ -237,12 +220,8 @@ def _curves(report: ReportInput) -> Section:
                 ]
             )
         )
-    return Section(
-        id="curves",
-        title=("Scores, ROC and calibration",),
-        link=("Curves",),
-        blocks=[Paragraph((_HOW_TO_READ_CURVES,)), *blocks],
-    )
+    blocks.insert(0, Paragraph((_HOW_TO_READ_CURVES,)))
+    return Section("curves", ("Scores, ROC and calibration",), blocks, link=("Curves",))
 
 
 def _disagreements(report: ReportInput, shown: Cases) -> Section:
@@ -250,15 +229,9 @@ def _disagreements(report: ReportInput, shown: Cases) -> Section:
         Selection(kind, CELL_KINDS[kind], _sorted({getattr(case.row, kind) for case in shown.cases}))
         for kind in _kinds(report)
     ]
-    return Section(
-        id="cases",
-        title=("The worst disagreements",),
-        link=("Disagreements",),
-        blocks=[
-            Paragraph((_CASES.format(most=shown.most),)),
-            CaseList(shown, list(report.judged.scores), _CASE_TITLES, boxes),
-        ],
-    )
+    listed = CaseList(shown, list(report.judged.scores), _CASE_TITLES, boxes)
+    blocks: list[Block] = [Paragraph((_CASES.format(most=shown.most),)), listed]
+    return Section("cases", ("The worst disagreements",), blocks, link=("Disagreements",))
 
 
 def _reproduce(report: ReportInput) -> Section:
@@ -277,4 +250,4 @@ def _reproduce(report: ReportInput) -> Section:
         f" takes it as it is. Seed of the bootstrap: {report.agreement.seed}.",
     )
     lines = page.lines((metric, known.get(metric, "")) for metric in report.judged.scores)
-    return Section(id="reproduce", title=("Reproduce",), blocks=[Paragraph(how), lines])
+    return Section("reproduce", ("Reproduce",), [Paragraph(how), lines])

@@ -237,7 +237,7 @@ class FailureList:
 Block = Paragraph | Heading | Terms | Details | ShownTable | Charts | Card | CaseList | FailureList
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Section:
     """A part of a page; `link` names it in the list of sections, else its title does."""
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
@@ -145,15 +145,7 @@ class Choice:
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Self:
         """Return the choice that stands in a line of a pair."""
-        names = ("probability_a", "probability_b", "probability_tie")
-        probabilities = {name: line.get(name) for name in names}
-        return cls(
-            winner=line["winner"],
-            status=line["status"],
-            message=line.get("message", ""),
-            orders=line.get("orders", ()),
-            **probabilities,
-        )
+        return cls(**{each.name: line[each.name] for each in fields(cls) if each.name in line})
 
 
 Chosen = tuple["AnswerPair", "Choice"]

@@ -16,12 +16,7 @@ from gradewire.options import USUAL_METRICS, usual_metrics, without_metrics
 from gradewire_cli.options.common import option_group
 from gradewire_cli.options.connection import connection_options
 from gradewire_cli.options.judge import judge_options
-from gradewire_cli.options.metrics import (
-    MetricOptions,
-    cascade_options,
-    metric_options,
-    with_prompts,
-)
+from gradewire_cli.options.metrics import MetricOptions, cascade_options, metric_options, with_prompts
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.input_file import InputFile, input_options
 from gradewire_cli.scoring.corpus import over_a_file, with_file_corpus

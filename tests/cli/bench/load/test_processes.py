@@ -30,7 +30,7 @@ def setup(address: str, batch: int = 2, processes: int = 2) -> LoadOptions:
         endpoint=Endpoint(address, token=TOKEN),
         metrics=choose_metrics("exact_match", MetricDefaults()),
         rows=MIX,
-        processes=processes,
+        client_processes=processes,
         batch=batch,
         deadline_s=30.0,
         seed=0,

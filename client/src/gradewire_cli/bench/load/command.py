@@ -53,6 +53,8 @@ _LAG_SHARE: Final = 0.1
 _LEAST_LAG_S: Final = 0.005
 _SINGLE_STEP_S: Final = 30.0
 _SEEDS: Final = 1_000_000
+_KEPT: Final = ("files", "client_processes", "batch", "deadline_s", "wait_s", "seed", "metrics_url")
+"""Options that a run takes as they are."""
 _PARAMETERS: Final = (
     "mix", "batch", "deadline_s", "slo_s", "seed", "client_processes", "start_rate", "max_rate", "rate", "duration",
 )  # fmt: skip
@@ -73,20 +75,14 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
         endpoint=server_of(options),
         metrics=metrics,
         rows=_own_rows(options) if options["files"] else MIXES[options["mix"]],
-        files=options["files"],
-        processes=options["client_processes"],
-        batch=options["batch"],
-        deadline_s=options["deadline_s"],
-        wait_s=options["wait_s"],
-        seed=options["seed"],
         objective=Objective(p99_s=slo_s, max_lag_s=max(_LEAST_LAG_S, _LAG_SHARE * slo_s)),
         step_s=options["duration"] or (None if rate is None else _SINGLE_STEP_S),
         rate_per_s=rate,
         start_per_s=options["start_rate"],
         most_per_s=options["max_rate"] or math.inf,
-        metrics_url=options["metrics_url"],
         parameters={name: options[name] for name in _PARAMETERS if options[name] is not None and name not in left_out},
         outputs={**outputs, "--manifest": manifest_path_of(options["manifest"], *outputs.values())},
+        **{name: options[name] for name in _KEPT},
     )
 
 

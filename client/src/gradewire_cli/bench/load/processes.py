@@ -55,7 +55,7 @@ class LoadOptions:
     metrics: MetricChoice
     rows: Mix | OwnRows
     files: Sequence[str] = ()
-    processes: int = 1
+    client_processes: int = 1
     batch: int
     deadline_s: float
     wait_s: float
@@ -90,7 +90,7 @@ class LoadProcesses:
     """Client processes, as a context manager."""
 
     def __init__(self, options: LoadOptions) -> None:
-        self._count = options.processes
+        self._count = options.client_processes
         context = multiprocessing.get_context("spawn")
         self._stop = context.Event()
         self._pools = [
@@ -167,7 +167,7 @@ class _Worker:
         # epoll waits in whole milliseconds, and every call would leave up to one too late.
         self.runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector()))
         self._options = options
-        self._items = options.rows.supply(options.seed, number, options.processes)
+        self._items = options.rows.supply(options.seed, number, options.client_processes)
         self._stop = stop
         self._caller: LoadCaller | None = None
         _Worker._current = self
