@@ -38,9 +38,9 @@ _COMMANDS = {
     "triton": ("gradewire_cli.serving", "Run the real Triton server on this machine."),
 }
 _BENCH_COMMANDS = {
-    "accuracy": ("gradewire_cli.bench.verdicts", "Accuracy of models as each metric sees it, and as people do."),
+    "accuracy": ("gradewire_cli.bench.accuracy", "Accuracy of models as each metric sees it, and as people do."),
     "ave": ("gradewire_cli.bench.ave", "AVE: alignment, consistency and generalisation of evaluators."),
-    "knvqa": ("gradewire_cli.bench.verdicts", "KNVQA-Eval: verdicts of evaluators against human ones, by model."),
+    "knvqa": ("gradewire_cli.bench.accuracy", "KNVQA-Eval: verdicts of evaluators against human ones, by model."),
     "load": ("gradewire_cli.bench.load.command", "Put a load on a server, up to twice what it keeps up with."),
     "smile": ("gradewire_cli.bench.smile", "SMILE without one of its terms, and by the weight of its sentence term."),
     "pairs": (

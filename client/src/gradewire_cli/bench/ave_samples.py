@@ -101,7 +101,7 @@ class AveFile:
         where: Mapping[str, frozenset[str]],
         half: str | None,
     ) -> Self:
-        """Reads a file.
+        """Read a file.
 
         Raises:
             InputError: There is no sample to be judged, or a column is in no row; says what there is.
@@ -133,7 +133,7 @@ class AveFile:
         return [sample for sample in self.samples if sample.chosen]
 
     def sentences(self) -> list[str]:
-        """What was left out and why."""
+        """Return what was left out and why."""
         sentences = self.left_out.sentences("rows")
         chosen = self.chosen
         for part, name in ((2, "descriptions"), (3, "shifted_references")):
@@ -192,7 +192,7 @@ def _texts(cell: Any) -> tuple[str, ...]:
 
 
 def _is_text(entry: Any) -> bool:
-    """Whether an entry is a text with something in it, or a number that stands for one; NaN says that there is none."""
+    """Tell whether an entry is a text with something in it, or a number that stands for one; NaN stands for none."""
     if isinstance(entry, float):
         return math.isfinite(entry)
     return isinstance(entry, str | int) and not isinstance(entry, bool) and bool(str(entry).strip())
@@ -206,7 +206,7 @@ def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str,
 
 
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:
-    """Writes everything that is scored, one item a line, as a labelled file that `gradewire score` takes.
+    """Write everything that is scored, one item a line, as a labelled file that `gradewire score` takes.
 
     All samples, so that an item keeps its line whatever is chosen.
     """

@@ -87,7 +87,7 @@ class PairFile:
         return found
 
     def choices(self) -> dict[str, list[Choice | None]]:
-        """Choices of each evaluator that the file knows; None where it made none."""
+        """Return choices of each evaluator that the file knows; None where it made none."""
         names = dict.fromkeys(name for pair in self.pairs for name in pair.choices)
         return {name: [pair.choices.get(name) for pair in self.pairs] for name in names}
 
@@ -224,7 +224,7 @@ def _table(report: PairwiseReport) -> Table:
 async def _scores(
     pairs: Sequence[Pair], call: TableCall, connection: ConnectionOptions, summary: Summary
 ) -> tuple[dict[str, NDArray[np.float64]], str]:
-    """float64[pairs, 2] by label: the scores of both answers, NaN where one has none; and the server's version."""
+    """Return float64[pairs, 2] by label: scores of both answers, NaN where one has none; and the server's version."""
     if missing := next((pair for pair in pairs if pair.responses is None or not pair.item["references"]), None):
         raise InputError(f"--metrics: {missing.position} lacks an answer or references, which scores are made from")
     chosen = choose_metrics(call.options["metrics"], MetricDefaults())

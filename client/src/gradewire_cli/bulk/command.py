@@ -152,12 +152,12 @@ class BulkJob:
         check_parts_folder(store)
 
     def _is_whole(self) -> bool:
-        """Whether a run that goes on has nothing to go on with but an output."""
+        """Tell whether a run that goes on has nothing to go on with but an output."""
         output = self.output
         return output.resume and not output.is_folder and not output.store.names() and output_exists(output.output)
 
     def _check_whole(self, inputs: list[InputDigest]) -> None:
-        """Finds that the output is of this run, so that nothing is left to be scored; raises InputError otherwise."""
+        """Find that the output is of this run, so that nothing is left to be scored; raises InputError otherwise."""
         output, (folder, name) = self.output.output, self.output.manifest_path
         before = saved_run(folder, name)
         if before is None:
@@ -175,7 +175,7 @@ class BulkJob:
             click.echo(f"{redacted_url(output)} is whole: nothing is left to score", err=True)
 
     def _begin(self, inputs: list[InputDigest]) -> dict[PartId, bool]:
-        """The parts that are there and stand; what they are made with is written first."""
+        """Return the parts that are there and stand; what they are made with is written first."""
         store = self.output.store
         now = self._described(inputs, RunCounts(rows=0))
         if self.output.resume and (before := saved_run(store)) is not None:
@@ -235,7 +235,7 @@ class BulkJob:
         return ends
 
     def resume_hint(self) -> str:
-        """How to go on, as a sentence."""
+        """Return how to go on, as a sentence."""
         if RUN_NAME not in self.output.store.names():
             return "nothing was written"
         return f"{len(self.output.store.parts())} parts are in {self.output.store.display_name}, go on with --resume"

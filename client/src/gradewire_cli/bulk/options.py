@@ -44,7 +44,7 @@ class Division:
 
 
 def divided(machines: Sequence[int], *, workers: int | None, threads: int | None, own_judge: bool = False) -> Division:
-    """Divides cores among workers."""
+    """Divide cores among workers."""
     sizes = Counter(machines)
     count = workers or (1 if own_judge else _usual_workers(sizes))
     share = _largest_share(sizes, count)
@@ -62,14 +62,14 @@ def _usual_workers(sizes: Counter[int]) -> int:
 
 
 def _largest_share(sizes: Counter[int], workers: int) -> Fraction:
-    """Cores that each of so many workers can have at most, in Ray's steps."""
+    """Return cores that each of so many workers can have at most, in Ray's steps."""
     shares = {Fraction(size, each) for size in sizes for each in range(1, workers + 1)}
     largest = max(share for share in shares if _room(sizes, share) >= workers)
     return Fraction(int(largest * _RAY_STEPS), _RAY_STEPS)
 
 
 def _room(sizes: Counter[int], share: Fraction) -> int:
-    """Workers with so many cores each that have room."""
+    """Return workers with so many cores each that have room."""
     return sum(machines * int(size / share) for size, machines in sizes.items())
 
 

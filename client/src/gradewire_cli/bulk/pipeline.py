@@ -35,7 +35,7 @@ _AUTH_MODE: Final = "RAY_AUTH_MODE"
 
 
 def _check_connection(address: str) -> None:
-    """Refuses an address where nobody listens; Ray itself would try for minutes.
+    """Refuse an address where nobody listens; Ray itself would try for minutes.
 
     Raises:
         UnreachableError: Nobody does; other forms of address are left to Ray.
@@ -49,7 +49,7 @@ def _check_connection(address: str) -> None:
 
 
 def import_ray() -> Any:
-    """The module; raises InputError where the extra is not installed."""
+    """Return the module; raises InputError where the extra is not installed."""
     # Ray reports usage to its makers unless it is told not to before it is imported.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # What its processes write would stand between the lines of progress; its own log files have it.
@@ -65,7 +65,7 @@ def import_ray() -> Any:
 
 
 def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
-    """Connects, or starts Ray; on a busy machine its node may be longer in coming up than Ray itself waits for it."""
+    """Connect, or start Ray; on a busy machine its node may be longer in coming up than Ray itself waits for it."""
     for tries_left in reversed(range(_START_TRIES)):
         try:
             ray.init(address=address, **told)
@@ -79,14 +79,14 @@ def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
 
 
 def cores_by_machine(ray: Any) -> list[int]:
-    """Cores of each machine that has any; one, where none has: a cluster may start its first when a worker wants it."""
+    """Return the cores of each machine that has any; [1] where none has: a cluster may start its first for a worker."""
     cores = (int(machine["Resources"].get("CPU", 0)) for machine in ray.nodes() if machine["Alive"])
     return [each for each in cores if each] or [1]
 
 
 @contextlib.contextmanager
 def ray_session(address: str | None, cores: int) -> Iterator[Any]:
-    """The module, connected.
+    """Yield the module, connected.
 
     Raises:
         InputError: Ray is not installed, or cannot be started.
@@ -142,7 +142,7 @@ class FileReader:
     pictures: Path | None = None
 
     def read(self) -> Iterator[PartRows | FileEnd]:
-        """Parts that are not done, in order, then the end; raises InputError where the file cannot be read.
+        """Yield parts that are not done, in order, then the end; raises InputError where the file cannot be read.
 
         Rows of done parts are read too, for nothing but reading says where the next part begins.
         """
@@ -162,7 +162,7 @@ class FileReader:
 def file_readers(
     source: InputFile, rows_by_file: list[int], part_rows: int, found: dict[PartId, bool], pictures: Path | None
 ) -> list[FileReader]:
-    """A reader for each file; parts of `found` that are answered are not scored again."""
+    """Return a reader for each file; parts of `found` that are answered are not scored again."""
     return [
         FileReader(
             source=source,
@@ -193,7 +193,7 @@ class RayWorker:
         self._scorer = PartScorer(setup)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Scores the parts of a batch: what is in the column `item`, pickled, becomes a record or stays an end."""
+        """Score the parts of a batch: what is in the column `item`, pickled, becomes a record or stays an end."""
         return {"item": [self._scored(data) for data in batch["item"]]}
 
     def _scored(self, data: bytes) -> bytes:
@@ -213,7 +213,7 @@ def _blocks(reader: FileReader, store: PartStore) -> Iterator[Any]:
 def run_parts(
     ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: float
 ) -> Iterator[PartRecord | FileEnd]:
-    """Scores all parts that the readers give, in any order; an end may come before parts of its file.
+    """Score all parts that the readers give, in any order; an end may come before parts of its file.
 
     Raises:
         InputError: A file cannot be read, or Ray gives up.
@@ -260,7 +260,7 @@ def _reason(error: Exception) -> str:
 
 
 def _source_of(readers: Sequence[FileReader], store: PartStore) -> Any:
-    """The readers as a datasource; a class of Ray's is there to be derived from only once Ray is imported."""
+    """Return the readers as a datasource; a class of Ray's is there to be derived from only once Ray is imported."""
     from ray.data.block import BlockMetadata  # noqa: PLC0415 - of the extra
     from ray.data.datasource import Datasource, ReadTask  # noqa: PLC0415 - of the extra
 

@@ -69,17 +69,17 @@ class PartRecord:
 
     @classmethod
     def failure(cls, part: PartId, error: Exception) -> Self:
-        """The record of a part that could not be scored."""
+        """Return the record of a part that could not be scored."""
         message = str(error) or type(error).__name__
         return cls(part=part, error=message, unreachable=isinstance(error, TransportError))
 
     def problem(self) -> Exception:
-        """The error of the command that `error` is."""
+        """Return the error of the command that `error` is."""
         return (UnreachableError if self.unreachable else InputError)(self.error)
 
 
 def costs_of(summary: Summary) -> dict[str, Any]:
-    """Fields of a record that a summary of the part's rows gives."""
+    """Return fields of a record that a summary of the part's rows gives."""
     return {
         "texts": dict(summary.texts),
         "seconds": dict(summary.seconds),
@@ -111,7 +111,7 @@ class RunTally:
     _paid: dict[str, PaidTokens] = field(default_factory=dict)
 
     def add(self, record: PartRecord) -> None:
-        """Takes in one record."""
+        """Take in one record."""
         if record.error:
             self.first_problem = self.first_problem or record
             return
@@ -128,7 +128,7 @@ class RunTally:
             self.rss_bytes[record.worker] = max(record.worker_rss_bytes, self.rss_bytes.get(record.worker, 0))
 
     def report(self, summary: Summary) -> None:
-        """Adds to a summary of all rows what this run took for its own."""
+        """Add to a summary of all rows what this run took for its own."""
         summary.texts.update(self._texts)
         summary.seconds.update(self._seconds)
         for label, paid in self._paid.items():
@@ -142,7 +142,7 @@ _LOCAL_URLS: Final = ("file://", "local://")
 
 
 def absolute_name(path_or_url: str) -> str:
-    """A path, or the URL of one, from the root on; the URLs of other file systems as they are."""
+    """Return a path, or the URL of one, from the root on; the URLs of other file systems as they are."""
     if not is_url(path_or_url):
         return str(Path(path_or_url).absolute())
     return _CHAINED.join(map(_absolute_link, path_or_url.split(_CHAINED)))
@@ -156,7 +156,7 @@ def _absolute_link(url: str) -> str:
 
 
 def absolute_connection(connection: ConnectionOptions) -> ConnectionOptions:
-    """The same with all paths from the root on."""
+    """Return the same with all paths from the root on."""
     return replace(
         connection,
         # Settings know the home directory by ~.
@@ -195,7 +195,7 @@ class WorkerSetup:
     unanswered: frozenset[tuple[int, int]] = frozenset()
 
     def absolute(self) -> Self:
-        """The same with all paths from the root on: workers run in another directory than the command."""
+        """Return the same with all paths from the root on: workers run in another directory than the command."""
         return replace(
             self,
             connection=absolute_connection(self.connection),
@@ -217,7 +217,7 @@ class PartScorer:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def score(self, part: PartRows) -> PartRecord:
-        """Scores a part, writes it, and says what came of it.
+        """Score a part, write it, and say what came of it.
 
         A part that cannot be scored because of the server or an option is a record with an error, and so are all that
         come after it until somebody starts again.
@@ -231,7 +231,7 @@ class PartScorer:
             return PartRecord.failure(part.part, error)
 
     def close(self) -> None:
-        """Closes the engine or the connection; a worker that is killed needs none of it."""
+        """Close the engine or the connection; a worker that is killed needs none of it."""
         if self._loop is not None:
             self._loop.run(self._resources.aclose())
             self._loop.stop()
@@ -289,7 +289,7 @@ class PartScorer:
         )
 
     def _earlier(self, part: PartRows) -> dict[tuple[int, str], Mapping[str, Any]]:
-        """Results of an earlier run that stand, by `Row.key`, where it left rows of this part without an answer."""
+        """Return results of an earlier run that stand, by `Row.key`, of a part with rows that it left unanswered."""
         if part.part not in self.setup.unanswered:
             return {}
         # The last line may be torn where a kill left the beginning of a part (`write_atomically`).

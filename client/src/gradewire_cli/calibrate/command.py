@@ -266,6 +266,6 @@ def _metric(line: str) -> Metric:
 
 
 def _of_model(metric: Metric, model: str | None) -> Metric:
-    """The metric by the encoder of --model, which tells scores of one metric apart; its own encoder counts before."""
+    """Return the metric by its own encoder, else by that of --model, which tells scores of one metric apart."""
     values: dict[str, Any] = {"model": getattr(metric, "model", None) or model}
     return replace(metric, **values)

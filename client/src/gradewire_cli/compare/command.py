@@ -41,7 +41,7 @@ _FILE_CHARACTERS = 400
 
 
 def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Reads names separated by commas."""
+    """Read names separated by commas."""
     given = tuple(name.strip() for name in value.split(",")) if value is not None else ()
     if not all(given):
         raise click.BadParameter(f"{value!r}: write NAME,NAME")

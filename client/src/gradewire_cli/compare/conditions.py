@@ -77,7 +77,7 @@ class Condition:
         return f"{self.metric}.{self.value_name} {self.sign} {self.number:g}"
 
     def holds(self, value: float) -> bool:
-        """Whether the condition holds of a figure, which must be defined."""
+        """Tell whether the condition holds of a figure, which must be defined."""
         return _OPERATORS[self.sign](value, self.number)
 
     def label(self, labels: Sequence[str], chooser: str) -> str:

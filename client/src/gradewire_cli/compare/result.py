@@ -63,7 +63,7 @@ def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> dict[
 
 
 def _row(pair: AnswerPair, label: str) -> ChangedRow | None:
-    """The change of a pair; None where one of its answers has no score."""
+    """Return the change of a pair; None where one of its answers has no score."""
     before, after = pair.a.results[label], pair.b.results[label]
     if before.score is None or after.score is None:
         return None
@@ -176,7 +176,7 @@ def compare_side(  # noqa: PLR0913, PLR0917 - what is compared, and how
     groupings: Sequence[Grouping],
     drawing: Drawing,
 ) -> SideComparison:
-    """Computes all figures of a candidate."""
+    """Compute all figures of a candidate."""
     pairs = [pair for pair, _ in chosen]
     labels = [label for label in pairs[0].a.results if label in pairs[0].b.results]
     results = {label: [(pair.a.results[label], pair.b.results[label]) for pair in pairs] for label in labels}
@@ -223,7 +223,7 @@ def _grouped(chosen: Sequence[Chosen], rows: PairedRows, grouping: Grouping, dra
 
 
 def document_of(result: CompareResult) -> dict[str, Any]:
-    """All figures, as `write_json` takes them."""
+    """Return all figures, as `write_json` takes them."""
     return {
         "baseline": result.sides[0].baseline,
         "chooser": {"name": result.chooser, **result.identity},

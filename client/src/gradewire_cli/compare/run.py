@@ -53,12 +53,12 @@ output_options = option_group(
 
 
 def scores_beside(pairs: Path | None) -> Path | None:
-    """Where scores are kept beside --out, as `gradewire score --out` writes them: pairs.scores.jsonl."""
+    """Return where scores are kept beside --out, as `gradewire score --out` writes them: pairs.scores.jsonl."""
     return pairs.with_name(f"{pairs.stem}.scores.jsonl") if pairs else None
 
 
 def resume_hint(pairs: Path | None) -> str:
-    """The line that is printed where the user interrupts."""
+    """Return the line that is printed where the user interrupts."""
     if pairs is None:
         return "interrupted"
     return f"interrupted; what was done is in {pairs} and {scores_beside(pairs)}, go on with --resume"
@@ -125,7 +125,7 @@ class CompareJob:
         )
 
     def _check_groupings(self, collected: Collected) -> None:
-        """Refuses columns that no file has; raises InputError."""
+        """Refuse columns that no file has; raises InputError."""
         for column in self.source.options.grouped_by:
             if not any(row.grouping.get(column) for row in collected.rows):
                 way_out = ": gradewire score --keep-columns keeps columns beside the scores" if self.stored else ""
@@ -134,7 +134,7 @@ class CompareJob:
     async def _choose(
         self, collected: Collected, matchings: Sequence[Matching], transport: Transport | None
     ) -> tuple[Chooser, list[Chosen], Mapping[str, Any]]:
-        """The chooser, all pairs with their choices, and what is known of a server that scored."""
+        """Return the chooser, all pairs with their choices, and what is known of a server that scored."""
         if self.stored:
             chooser = self._chooser(_shared_labels(collected, matchings), collected)
             return chooser, await self._chosen(collected, matchings, chooser), {}

@@ -36,11 +36,11 @@ class Collected:
     has_synthetic: bool = False
 
     def answer(self, row: Row) -> Answer:
-        """A row with its results."""
+        """Return a row with its results."""
         return Answer(row, self.results.get(row.index, {}))
 
     def lines_of(self, row: Row) -> Mapping[str, str]:
-        """What reproduces the metrics of a row, by label."""
+        """Return what reproduces the metrics of a row, by label."""
         return self.lines.get(row.file, self.lines.get("", {}))
 
 
@@ -63,7 +63,7 @@ class Side:
 
 
 def check_names(paths: Sequence[str], models: Sequence[str], names: Sequence[str]) -> None:
-    """Refuses options that do not fit the files, before these are read; raises click.UsageError."""
+    """Refuse options that do not fit the files, before these are read; raises click.UsageError."""
     if models and names:
         raise click.UsageError("--names says what files are called, and --models compares models: leave one out")
     if names and len(names) != len(paths):
@@ -78,7 +78,7 @@ def check_names(paths: Sequence[str], models: Sequence[str], names: Sequence[str
 def sides_of(
     rows: Sequence[Row], paths: Sequence[str], *, models: Sequence[str], names: Sequence[str], baseline: str | None
 ) -> tuple[list[Side], list[str]]:
-    """The sides, the baseline first, and what is left out, in sentences.
+    """Return the sides, the baseline first, and what is left out, in sentences.
 
     Raises:
         InputError: There are not two sides, or none of a name that an option gives.
@@ -169,7 +169,7 @@ class Matching:
     other_questions: int
 
     def notes(self) -> Iterator[str]:
-        """What is not compared, in sentences."""
+        """Yield what is not compared, in sentences."""
         one, other = self.baseline.name, self.candidate.name
         for name, rows, partner in ((one, self.only_baseline, other), (other, self.only_candidate, one)):
             if rows:
@@ -189,7 +189,7 @@ class Matching:
 
 
 def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates) -> Matching:
-    """Finds the rows of two sides that answer the same question.
+    """Find the rows of two sides that answer the same question.
 
     `auto` goes by ids; by questions (`question_id`, else question and image, else question and references) where ids
     join less than half of the rows and questions join more, for that two ids are alike may be chance; where rows have
@@ -227,7 +227,7 @@ def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates
 
 
 def _keys(rule: str, *, with_datasets: bool) -> Callable[[Row], Key | None]:
-    """What rows of one question have in common; None for a row that has nothing of the kind."""
+    """Return what rows of one question have in common; None for a row that has nothing of the kind."""
 
     def key(row: Row) -> Key | None:
         own = {
@@ -294,12 +294,12 @@ def _check_questions(matching: Matching) -> None:
 
 
 def _has_more_text(row: Row) -> bool:
-    """Whether a row says more than its number, so that chance alone would match it by that."""
+    """Tell whether a row says more than its number, so that chance alone would match it by that."""
     return row.has_id or len(row.item or {}) > 1
 
 
 def _differ(one: Row, other: Row, name: str) -> bool:
-    """Whether both rows have a field and it is not the same."""
+    """Tell whether both rows have a field and it is not the same."""
     values = [_field(row, name) for row in (one, other)]
     return None not in values and values[0] != values[1]
 

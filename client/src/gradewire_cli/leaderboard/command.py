@@ -131,7 +131,7 @@ def leaderboard_command(
 
 
 def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
-    """Reads the options; raises click.UsageError where two exclude each other."""
+    """Read the options; raises click.UsageError where two exclude each other."""
     check_resume(options, options["out"])
     if options["max_pairs"] is not None and options["target_width"] is None:
         raise click.UsageError("--max-pairs stands beside --target-width: say how narrow the intervals shall be")
@@ -153,7 +153,7 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
 
 
 def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verdicts | None:
-    """The votes of the file of people, or of the pairs themselves; None without any."""
+    """Return the votes of the file of people, or of the pairs themselves; None without any."""
     if human is None:
         # Held against themselves, votes agree always.
         with_votes = [pair for pair in verdicts.pairs if pair.votes and not pair.by_votes]

@@ -61,7 +61,7 @@ class Leaderboard:
 
 
 def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts | None = None) -> Leaderboard:
-    """Computes all figures.
+    """Compute all figures.
 
     Raises:
         InputError: There is no pair, an option names no model, or a control cannot be told from the models.
@@ -177,7 +177,7 @@ def families(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
 
 
 def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
-    """What is to be known of the figures, in sentences."""
+    """Return what is to be known of the figures, in sentences."""
     lines = [f"{len(result.verdicts.pairs)} pairs on {result.ratings.instructions} instructions, {_scale(options)}"]
     if missing := result.verdicts.without_winner:
         listed = ", ".join(f"{status} {times}" for status, times in sorted(missing.items()))

@@ -98,7 +98,7 @@ class JudgedPair:
         return self.winner
 
     def turned(self) -> Self:
-        """The same pair with A and B in each other's place."""
+        """Return the same pair with A and B in each other's place."""
         return replace(
             self,
             models=self.models[::-1],
@@ -115,12 +115,12 @@ class JudgedPair:
 
 
 def user_turns(said: Any) -> str:
-    """What people said in a conversation, or the text itself; "" where nothing can be read."""
+    """Return what people said in a conversation, or the text itself; "" where nothing can be read."""
     return "\n".join(filter(None, _texts(said, "user")))
 
 
 def answer_at(said: Any, turn: int = 0) -> str:
-    """What the model said at a turn of a conversation, or the text itself; "" where nothing can be read.
+    """Return what the model said at a turn of a conversation, or the text itself; "" where nothing can be read.
 
     Turns count from 1; with 0, and where a conversation has no such turn, it is the last one.
     """
@@ -142,7 +142,7 @@ def _texts(said: Any, role: Literal["user", "assistant"]) -> list[str]:
 
 
 def _content(message: Any, depth: int = 0) -> str:
-    """The text of a message: a text, {"content": …}, or a list of parts."""
+    """Return the text of a message: a text, {"content": …}, or a list of parts."""
     if isinstance(message, str):
         return message
     if depth >= _CONTENT_DEPTH:
@@ -156,12 +156,12 @@ def _content(message: Any, depth: int = 0) -> str:
 
 
 def holds_pairs(columns: Container[str], names: Mapping[str, Sequence[str]]) -> bool:
-    """Whether rows with these columns are pairs, and no answers."""
+    """Tell whether rows with these columns are pairs, and no answers."""
     return all(any(column in columns for column in names[side]) for side in ("model_a", "model_b"))
 
 
 def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPair:
-    """Reads a row.
+    """Read a row.
 
     Args:
         record: The row.
@@ -219,7 +219,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
 
 
 def majority(votes: Sequence[Winner]) -> Winner:
-    """What more than half of the votes are for; a tie without such a majority."""
+    """Return what more than half of the votes are for; a tie without such a majority."""
     return next((winner for winner in set(votes) if 2 * votes.count(winner) > len(votes)), "tie")
 
 
@@ -238,7 +238,7 @@ def _text(value: Any) -> str:
 
 
 def _conversation(value: Any) -> Any:
-    """A list of messages or turns, which a cell may hold as text; any other text as it is."""
+    """Return a list of messages or turns, which a cell may hold as text; any other text as it is."""
     found = unpacked(value, brackets="[") if isinstance(value, str) else value
     is_one = isinstance(found, list) and found and all(isinstance(each, str | Mapping) for each in found)
     return found if is_one else value
@@ -292,7 +292,7 @@ def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
 
 
 def _orders(fields: Mapping[str, Any], winner: Winner | None) -> tuple[JudgedOrder, ...]:
-    """What a row says of the orders; where it knows none, A was the first and the verdict is that order's."""
+    """Return what a row says of the orders; where it knows none, A was the first and the verdict is that order's."""
     if "orders" not in fields:
         return (JudgedOrder("model_a", winner),) if winner is not None else ()
     given = fields["orders"]

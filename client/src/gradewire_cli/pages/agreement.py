@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -55,6 +57,9 @@ _AMOUNTS: Final = (
     (1, 1000, 100),
     (0, 0, 0),
 )
+_TEXTS: Final[dict[str, str]] = tomllib.loads(
+    (resources.files(__package__) / "agreement.toml").read_text(encoding="utf-8")
+)
 _CASE_TITLES: Final[dict[tuple[Direction, Basis], str]] = {
     ("high", "verdict"): "called right, labelled wrong",
     ("low", "verdict"): "called wrong, labelled right",
@@ -62,24 +67,6 @@ _CASE_TITLES: Final[dict[tuple[Direction, Basis], str]] = {
     ("low", "rank"): "ranked far too low",
 }
 _CHARTS: Final = ("pearson", "kendall", "auc")
-_COLUMNS: Final = (
-    "Failed rows have no score: they are counted and enter no figure. A dash stands where a statistic is not defined. "
-    "Intervals are 95 % percentile intervals over draws of whole questions."
-)
-_HOW_TO_READ_CURVES: Final = (
-    "Rows labelled right are drawn solid in blue, those labelled wrong hatched in orange. A score is not a probability "
-    "unless it was calibrated: the dashed diagonal shows where one would lie."
-)
-_NONE_FAILED: Final = "None: every metric scored every labelled row."
-_NO_ROC: Final = "No ROC curve: it needs labels in [0, 1], and both right and wrong rows with a score."
-_NO_CALIBRATION: Final = "No calibration curve: it needs labels in [0, 1] and rows with a score."
-_CASES: Final = (
-    "Answers whose verdict is not the label's side: called right and labelled wrong (“too high”), or called wrong and "
-    "labelled right (“too low”). Where a metric gives no verdict, answers whose rank is far off: their places by score "
-    "and by label are a quarter of the rows apart or more. Each answer says which of the two it is. Each metric shows "
-    "up to {most} in each direction, those first whose rank by score is furthest from the rank of their label; rows "
-    "equally bad are spread evenly over the file. Answers on which several metrics disagree with people come first."
-)
 
 
 def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
@@ -108,7 +95,8 @@ def render(report: ReportInput, folder: Path = Path()) -> bytes:
 def _pages(report: ReportInput, folder: Path) -> Iterator[Page]:
     report = bounded(report)
     overview, curves = _overview(report), _curves(report)
-    failed = failures(report)
+    found = failures(report)
+    failed = FailureList(found) if found else Paragraph((_TEXTS["no_failed"],))
     for answers, values, lines in _AMOUNTS:
         album = Album(report.folder, folder)
         cells, shown = cell_table(report.agreement, most_values=values), cases(report, album, most=answers)
@@ -128,7 +116,7 @@ def _pages(report: ReportInput, folder: Path) -> Iterator[Page]:
                 *(differences if compared.rows or compared.note else []),
                 curves,
                 _disagreements(report, shown),
-                Section("failed", ("Failed rows",), [FailureList(failed) if failed else Paragraph((_NONE_FAILED,))]),
+                Section("failed", ("Failed rows",), [failed]),
                 _reproduce(report),
             ],
             embedded_characters=album.embedded_characters,
@@ -154,7 +142,7 @@ def _overview(report: ReportInput) -> Section:
         *page.notes(report.notes),
         *([Charts(drawn)] if drawn else []),
         ShownTable("t-overview", overview_table(report.agreement)),
-        Details("What the columns mean", [explained, Paragraph((_COLUMNS,))]),
+        Details("What the columns mean", [explained, Paragraph((_TEXTS["columns"],))]),
     ]
     return Section("overview", ("Overview",), blocks)
 
@@ -215,12 +203,12 @@ def _curves(report: ReportInput) -> Section:
             Charts(
                 [
                     distribution_chart(metric, found.distribution) or Paragraph(("No row has a score.",), "note"),
-                    roc or Paragraph((_NO_ROC,), "note"),
-                    calibration or Paragraph((_NO_CALIBRATION,), "note"),
+                    roc or Paragraph((_TEXTS["no_roc"],), "note"),
+                    calibration or Paragraph((_TEXTS["no_calibration"],), "note"),
                 ]
             )
         )
-    blocks.insert(0, Paragraph((_HOW_TO_READ_CURVES,)))
+    blocks.insert(0, Paragraph((_TEXTS["curves"],)))
     return Section("curves", ("Scores, ROC and calibration",), blocks, link=("Curves",))
 
 
@@ -230,7 +218,7 @@ def _disagreements(report: ReportInput, shown: Cases) -> Section:
         for kind in _kinds(report)
     ]
     listed = CaseList(shown, list(report.judged.scores), _CASE_TITLES, boxes)
-    blocks: list[Block] = [Paragraph((_CASES.format(most=shown.most),)), listed]
+    blocks: list[Block] = [Paragraph((_TEXTS["cases"].format(most=shown.most),)), listed]
     return Section("cases", ("The worst disagreements",), blocks, link=("Disagreements",))
 
 

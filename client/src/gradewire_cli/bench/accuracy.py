@@ -192,7 +192,7 @@ def _compute_knvqa(call: TableCall) -> TableResult:
 
 
 def _headline(table: KnvqaTable, people: People) -> list[Table]:
-    """Positive rate and accuracy; of a single model a line for each evaluator, as narrow as a terminal may be."""
+    """Return positive rate and accuracy; of a single model a narrow table with a line for each evaluator."""
     if len(table.models) > 1:
         return [_positive_rates(table, people), _by_model(table, "accuracy")]
     human = table.models[0]
