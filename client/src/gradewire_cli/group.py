@@ -76,7 +76,7 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
 
 
 class _Root(LazyGroup):
-    """Ends where whoever read our output has seen enough: click would, with a code that says something else."""
+    """The group of all commands; it ends with an exit code of its own where the reader of our output has gone."""
 
     @override
     def make_context(self, *arguments: Any, **extra: Any) -> click.Context:

@@ -96,7 +96,7 @@ def _mounted() -> click.Command:
 
 
 class _ListCommand(click.Command):
-    """Has the options of the mounted list beside those of the connection, where the server's part is installed."""
+    """A list that also has the options of the mounted one, where the server's part is installed."""
 
     @override
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

@@ -34,7 +34,7 @@ _REWARD_OPTIONS: Final[dict[str, dict[str, Any]]] = tomllib.loads(
 
 
 class ServeCommand(click.Command):
-    """Takes its options from the server's settings, so that flag, variable and TOML key cannot drift apart."""
+    """A command with the server's settings as options, so that flag, variable and TOML key cannot drift apart."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own options and one per setting."""

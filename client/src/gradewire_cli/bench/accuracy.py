@@ -84,7 +84,7 @@ class VerdictRows:
 
     @property
     def people(self) -> People:
-        """Who labelled the rows."""
+        """The names of whoever labelled the rows."""
         return self.labelled.people
 
     def result(

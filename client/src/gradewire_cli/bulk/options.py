@@ -25,14 +25,14 @@ CORES_PER_WORKER: Final = 4
 """Encoders run beside Python in an engine, and those of one engine share its caches: more engines only take more memory
 until Python alone fills a core."""
 _USED: Final = Fraction(3, 4)
-"""Of all cores: small machines beside large ones are left out rather than give all of them small workers."""
+"""Least share of all cores: small machines beside large ones are left out rather than make all workers small."""
 _RAY_STEPS: Final = 10_000
 """Ray counts parts of a core in steps of one by this, and rounds others up as well as down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """How cores are divided.
+    """A division of cores among workers.
 
     Attributes:
         reserved: Cores that each reserves, at most `threads`; all workers find as many beside each other.
@@ -126,7 +126,7 @@ bulk_options = option_group(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkOutput:
-    """Where a run writes.
+    """The place that a run writes to.
 
     Attributes:
         output: A file, a folder (it ends in /), or the URL of either.
@@ -165,7 +165,7 @@ class BulkOutput:
 
     @property
     def store(self) -> PartStore:
-        """Where its parts are."""
+        """The folder of its parts."""
         return PartStore(parts_folder(self.output))
 
     @property

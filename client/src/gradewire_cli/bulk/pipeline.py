@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _OBJECT_STORE_BYTES: Final = 256 << 20
-"""Of a Ray of our own: what is on its way between reader and workers is a few parts, a megabyte each."""
+"""Object store of a Ray of our own: what is on its way between reader and workers is a few parts, a megabyte each."""
 _HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
 _CONNECT_TIMEOUT_S: Final = 10.0
 _START_TRIES: Final = 3
@@ -123,7 +123,7 @@ class FileEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
-    """Reads one of the input files.
+    """A reader of one of the input files.
 
     Attributes:
         path_or_url: Where it is, in whatever directory the reader runs.
@@ -178,16 +178,16 @@ def file_readers(
 
 
 _PARTS_AT_ONCE: Final = 2
-"""Of a worker: while the last requests of a part are answered, those of the next are sent."""
+"""Parts that a worker has at a time: while the last requests of a part are answered, those of the next are sent."""
 _BLOCK_BYTES: Final = 1
 """Ray Data ends a block when it is as large: every part is a block of its own, and goes on when it is read."""
 _START_DEATHS: Final = 4
-"""Of workers, in a row, before they are up: Ray loses some where a cluster is very busy. Nothing of ours is done until
+"""Deaths of workers in a row before they are up: Ray loses some where a cluster is busy. Nothing of ours is done until
 then, so this hides no error."""
 
 
 class RayWorker:
-    """What an actor runs: `PartScorer`, on the columns of Ray Data."""
+    """An actor of Ray: `PartScorer`, on the columns of Ray Data."""
 
     def __init__(self, setup: WorkerSetup) -> None:
         self._scorer = PartScorer(setup)

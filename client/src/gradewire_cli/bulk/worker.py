@@ -176,12 +176,12 @@ def _absolute_tls(tls: Tls) -> Tls:
 
 
 _RSS_UNIT_BYTES = 1024
-"""Of `ru_maxrss` on Linux."""
+"""The unit of `ru_maxrss` on Linux."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSetup:
-    """What every worker is made with; it travels to them.
+    """The settings of every worker, to which they travel.
 
     Attributes:
         lines: What the server said that it computes, by label; a worker that finds another scores nothing.

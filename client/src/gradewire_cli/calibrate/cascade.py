@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
-"""How fits held on other questions: every risk, by the rows that they were made on and measured on, in words."""
+"""Risks of fits on other questions: every one, by the rows that they were made on and measured on, in words."""
 VERSION = 1
 _EXACT = "exact_match"
 _CHEAP = Correctness(confidence=0.5)

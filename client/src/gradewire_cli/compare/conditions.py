@@ -55,7 +55,7 @@ _OF_OUTCOMES: Final[_Values] = {
 UNMATCHED: Final = "unmatched"
 """Share of the baseline's rows that the candidate does not answer: of the sides, and not of their pairs."""
 VALUE_NAMES: Final = (*_OF_SCORES, UNMATCHED, *_OF_VERDICTS, *_OF_OUTCOMES)
-"""What a condition may name behind its metric; docs/reference/command.md defines each."""
+"""Names that a condition may have behind its metric; docs/reference/command.md defines each."""
 # The number ends the text, so that a metric may have any sign of its line: bleu?max_ngram=2, bge-small-en-v1.5.
 _CONDITION: Final = re.compile(
     r"\s*(?P<name>\S(?:.*\S)?)\s*(?P<sign>[<>]=?)\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*",
@@ -73,7 +73,7 @@ class Condition:
     number: float
 
     def __str__(self) -> str:
-        """As it may be written."""
+        """Return the condition as it may be written."""
         return f"{self.metric}.{self.value_name} {self.sign} {self.number:g}"
 
     def holds(self, value: float) -> bool:
@@ -146,7 +146,7 @@ class CheckedCondition:
     problem: str = ""
 
     def __str__(self) -> str:
-        """What came of it, as a sentence."""
+        """Return the outcome as a sentence."""
         if self.problem:
             return f"--fail-if '{self.condition}': {self.problem}"
         outcome = "holds" if self.holds else "does not hold"

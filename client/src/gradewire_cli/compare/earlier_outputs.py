@@ -38,7 +38,7 @@ _MOST_INPUTS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideManifest:
-    """What one side was made with.
+    """A record of how one side was made.
 
     Attributes:
         files: Its files; empty where one file has the rows of all sides.

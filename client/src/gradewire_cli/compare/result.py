@@ -97,7 +97,7 @@ class Drawing:
 
     @property
     def draws(self) -> Draws:
-        """How intervals are drawn."""
+        """The draws behind intervals."""
         return {"resamples": self.resamples, "seed": self.seed}
 
 

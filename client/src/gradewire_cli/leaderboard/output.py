@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingOptions:
-    """What the options say of the ratings.
+    """Options of the ratings.
 
     Attributes:
         reference: The model that win rates are against; None for none.

@@ -28,7 +28,7 @@ _ONE_HOT: Final[Mapping[str, Winner]] = {
 _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
 _CONTENT_DEPTH = 4
 NAME_CHARACTERS = 200
-"""Of a model's name, at most."""
+"""Bound on a model's name."""
 _MOST_VOTES = 1000
 # More than any answer has: what is above is no number of words.
 _MOST_WORDS = 1e9
@@ -41,7 +41,7 @@ EMPTY = "EMPTY_PREDICTION"
 
 @dataclass(frozen=True, slots=True)
 class JudgedOrder:
-    """What was said of a pair with one of its answers first; `winner` is None where that could not be read."""
+    """The verdict on a pair with one of its answers first; `winner` is None where that could not be read."""
 
     first: Literal["model_a", "model_b"]
     winner: Winner | None

@@ -143,7 +143,7 @@ _Turn = tuple[tuple[str, frozenset[str]], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanAgreement:
-    """How far the judge says what people say.
+    """The agreement of the judge with people.
 
     Attributes:
         without_words: Pairs that do not say how many words both answers have; with one such, the baseline that takes

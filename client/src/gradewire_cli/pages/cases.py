@@ -135,7 +135,7 @@ def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Why an answer is shown.
+    """A reason for which an answer is shown.
 
     Attributes:
         place: From the worst, from 1.

@@ -25,7 +25,7 @@ from gradewire_cli.rows.row import Row, result_key
 from gradewire_proto.wire_rules import current, split_pin
 
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
-"""That say which corpus weights are counted over: of cider, of bertscore."""
+"""Parameters of cider and bertscore that name the corpus over which weights are counted."""
 _NAMING: Final = ("line", "decided_by")
 """Fields of a result that begin with a metric's name."""
 # Output files from before results said `correct` have these metrics, whose score is itself a verdict.

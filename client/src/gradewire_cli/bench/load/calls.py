@@ -82,7 +82,7 @@ class Objective:
     max_lag_s: float
 
     def __str__(self) -> str:
-        """For people."""
+        """Return the conditions for people."""
         return (
             f"p99 of scored calls at most {self.p99_s * 1e3:g} ms, at most {self.max_refused:.1%} refused and as many "
             f"failed, at least {self.min_in_time:.0%} scored in time"
