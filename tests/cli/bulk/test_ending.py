@@ -16,7 +16,7 @@ from gradewire_cli.results.manifest_entries import file_digest, manifest_path
 
 
 def ended(run: Bulk, output: str) -> RunManifest:
-    written = BulkOutput(output=output, resume=False, overwrite=False, summary=None, manifest=None)
+    written = BulkOutput(output, {"summary_json": None, "manifest": None, "part_rows": None})
     run.store = written.store
     run.store.create()
     run.run()
@@ -25,7 +25,6 @@ def ended(run: Bulk, output: str) -> RunManifest:
         metrics=MetricOptions(metrics="smile"),
         connection=run.connection,
         output=written,
-        options={"part_rows": None},
         prices=JudgePrices(),
         quiet=True,
     )

@@ -38,12 +38,12 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def job_of(run: Bulk, output: str, *, resume: bool = False, overwrite: bool = False) -> BulkJob:
     """A job over the rows of a run, with what its server says."""
+    options = {"resume": resume, "overwrite": overwrite, "summary_json": None, "manifest": None}
     job = BulkJob(
         source=run.source,
         metrics=MetricOptions(metrics="smile"),
         connection=run.connection,
-        output=BulkOutput(output=output, resume=resume, overwrite=overwrite, summary=None, manifest=None),
-        options={"part_rows": PART_ROWS},
+        output=BulkOutput(output, {**options, "part_rows": PART_ROWS}),
         prices=JudgePrices(),
         quiet=True,
     )

@@ -92,7 +92,6 @@ class BulkJob:
     metrics: MetricOptions
     connection: ConnectionOptions
     output: BulkOutput
-    options: Mapping[str, Any]
     prices: JudgePrices
     quiet: bool
     summary: Summary = field(default_factory=Summary)
@@ -145,16 +144,21 @@ class BulkJob:
         # Of a run that ended before its first part nothing can be lost.
         elif store.parts() or FOLDER_MANIFEST in store.names():
             there = store.path_or_url
-        if output.resume:
+        if output.options["resume"]:
             return
-        if there and not output.overwrite:
+        if there and not output.options["overwrite"]:
             raise InputError(f"{there} is there already: give --resume to go on with it, or --overwrite")
         check_parts_folder(store)
 
     def _is_whole(self) -> bool:
         """Tell whether a run that goes on has nothing to go on with but an output."""
         output = self.output
-        return output.resume and not output.is_folder and not output.store.names() and output_exists(output.output)
+        return (
+            output.options["resume"]
+            and not output.is_folder
+            and not output.store.names()
+            and output_exists(output.output)
+        )
 
     def _check_whole(self, inputs: list[InputDigest]) -> None:
         """Find that the output is of this run, so that nothing is left to be scored; raises InputError otherwise."""
@@ -178,10 +182,10 @@ class BulkJob:
         """Return the parts that are there and stand; what they are made with is written first."""
         store = self.output.store
         now = self._described(inputs, RunCounts(rows=0))
-        if self.output.resume and (before := saved_run(store)) is not None:
+        if self.output.options["resume"] and (before := saved_run(store)) is not None:
             check_same(store.path_or_url, before, now)
         else:
-            if self.output.overwrite:
+            if self.output.options["overwrite"]:
                 store.empty()
                 if not self.output.is_folder:
                     remove_output(self.output.output)
@@ -209,11 +213,11 @@ class BulkJob:
         own_judge = here and bool(self.plan.chosen.asks_judge)
         with (
             # Ray takes signals of its own, so ours come after it.
-            ray_session(self.options["ray_address"], usable_cores()) as ray,
+            ray_session(self.output.options["ray_address"], usable_cores()) as ray,
             finishing_on_interrupt(self.output.store) as stopping,
             progress("scoring", total, quiet=self.quiet, already=already) as shown,
         ):
-            given = {name: self.options[name] for name in ("workers", "threads")}
+            given = {name: self.output.options[name] for name in ("workers", "threads")}
             share = divided(cores_by_machine(ray), **given, own_judge=own_judge)
             if self.connection.server is None:
                 setup = replace(setup, connection=replace(setup.connection, engine_threads=share.threads))
@@ -255,8 +259,8 @@ class BulkJob:
             notes=self.notes,
             server_version=self.server_version,
         )
-        if self.output.summary is not None:
-            write_json(self.output.summary, summary_document(self.summary, figures))
+        if (path := self.output.options["summary_json"]) is not None:
+            write_json(path, summary_document(self.summary, figures))
         counts = counts_of(self.summary, scored_now=self.tally.scored)
         manifest = replace(
             self._described(inputs, counts),
@@ -292,7 +296,7 @@ class BulkJob:
         )
 
     def _part_rows(self) -> int:
-        given: int | None = self.options["part_rows"]
+        given: int | None = self.output.options["part_rows"]
         return given or usual_part_rows(judged=bool(self.plan.chosen.asks_judge))
 
     def _reproduce(self) -> str:
@@ -342,7 +346,6 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
         metrics=metric_options_of(options),
         connection=connection_of(options),
         output=output,
-        options=options,
         prices=prices_of(options),
         quiet=quiet,
     )

@@ -124,20 +124,12 @@ bulk_options = option_group(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BulkOutput:
-    """The place that a run writes to.
-
-    Attributes:
-        output: A file, a folder (it ends in /), or the URL of either.
-        manifest: File for the manifest, where an option names it.
-    """
+    """The place that a run writes to: a file, a folder (it ends in /), or the URL of either; and its options."""
 
     output: str
-    resume: bool
-    overwrite: bool
-    summary: Path | None
-    manifest: Path | None
+    options: Mapping[str, Any]
 
     @classmethod
     def of(cls, output: str, options: Mapping[str, Any]) -> Self:
@@ -155,13 +147,7 @@ class BulkOutput:
         if not is_folder(output):
             # Refuses other suffixes, and Parquet without pyarrow.
             is_table(Path(redacted_url(output).rsplit("/", 1)[-1]))
-        return cls(
-            output=output,
-            resume=options["resume"],
-            overwrite=options["overwrite"],
-            summary=options["summary_json"],
-            manifest=options["manifest"],
-        )
+        return cls(output, options)
 
     @property
     def store(self) -> PartStore:
@@ -181,13 +167,15 @@ class BulkOutput:
     @property
     def written(self) -> list[tuple[str, Path | None]]:
         """Files on this machine that may be written, as `check_outputs` takes them."""
-        return [("OUTPUT", self.file), ("--summary-json", self.summary), ("--manifest", self.manifest)]
+        options = {"--summary-json": self.options["summary_json"], "--manifest": self.options["manifest"]}
+        return [("OUTPUT", self.file), *options.items()]
 
     @property
     def manifest_path(self) -> tuple[PartStore, str]:
         """Folder and name of the manifest: as an option says, in the folder of parts, or beside the output."""
-        if self.manifest is not None:
-            return PartStore(str(self.manifest.parent)), self.manifest.name
+        given: Path | None = self.options["manifest"]
+        if given is not None:
+            return PartStore(str(given.parent)), given.name
         if self.is_folder:
             return self.store, FOLDER_MANIFEST
         folder, _, name = self.output.rpartition("/")

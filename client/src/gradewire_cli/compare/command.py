@@ -29,7 +29,7 @@ from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
 from gradewire_cli.scoring.labelled_run import draw_options
-from gradewire_cli.scoring.plan import ALL_METRICS, scoring_options
+from gradewire_cli.scoring.plan import scoring_options, single_metric, without_all
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_stats.comparison.groups import RESAMPLES
 
@@ -107,23 +107,20 @@ compare_options = option_group(
 def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> tuple[MetricOptions, Compare | None]:
     """Return what is scored beside --by, or with it where it is a metric, and the comparison that it is otherwise."""
     written = str(metrics.metrics)
-    others = ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
+    if not is_comparison(by):
+        chooser, asked = single_metric(by, written, "--by")
+        scored = written if chooser in asked else f"{written},{by}" if named else by
+        return replace(metrics, metrics=scored, usual=False), None
+    of_comparison = [given for given in metrics.prompts if given.prompt.metric == Compare.name]
+    prompts = [given for given in metrics.prompts if given not in of_comparison]
+    others = without_all(written)
     try:
-        if is_comparison(by):
-            of_comparison = [given for given in metrics.prompts if given.prompt.metric == Compare.name]
-            comparison = comparison_of(by, metrics.judge, of_comparison)
-            # A judge is refused where none of the metrics asks one.
-            judge = metrics.judge if others and choose_metrics(others, MetricDefaults()).asks_judge else None
-            prompts = [given for given in metrics.prompts if given not in of_comparison]
-            return replace(metrics, prompts=prompts, judge=judge), comparison
-        chooser = choose_metrics(by, MetricDefaults()).labels
-        asked = choose_metrics(others, MetricDefaults()).labels if others else ()
+        comparison = comparison_of(by, metrics.judge, of_comparison)
+        # A judge is refused where none of the metrics asks one.
+        judge = metrics.judge if others and choose_metrics(others, MetricDefaults()).asks_judge else None
     except InvalidRequest as error:
         raise click.UsageError(f"--by {by}: {error}") from error
-    if len(chooser) != 1:
-        raise click.UsageError(f"--by {by}: name one metric")
-    scored = written if chooser[0] in asked else f"{written},{by}" if named else by
-    return replace(metrics, metrics=scored, usual=False), None
+    return replace(metrics, prompts=prompts, judge=judge), comparison
 
 
 @click.command(

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 import click
 
-from gradewire.errors import InvalidRequest
-from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.options.common import OUTPUT_FILE, Command, option_group
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
@@ -19,7 +17,7 @@ from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
-from gradewire_cli.scoring.plan import ALL_METRICS, resolve_plan, scoring_options
+from gradewire_cli.scoring.plan import resolve_plan, scoring_options, single_metric, without_all
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_stats.annotators import LabelRule
 
@@ -180,34 +178,21 @@ def labelled_run_of(
         source=input_file(options, needed=("references", "prediction", *([] if against else ["label"]))),
         metrics=metrics,
         connection=connection,
-        scores=options["scores"],
-        labels=options["labels"],
         without_flags=frozenset(options["without_flags"]),
-        resamples=options["resamples"],
-        seed=options["seed"],
-        quiet=options["quiet"],
         against=against,
+        **{name: options[name] for name in ("scores", "labels", "resamples", "seed", "quiet")},
     )
 
 
 def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
     """Add the metric that stands in the place of people; raises click.UsageError where it is no metric."""
-    written = metrics.metrics
-    if not isinstance(written, str):
-        raise TypeError(f"{written} is no option: --against stands beside --metrics")
-    others = ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
-    try:
-        named = choose_metrics(against, MetricDefaults()).labels
-        asked = choose_metrics(others, MetricDefaults()).labels if others else ()
-    except InvalidRequest as error:
-        raise click.UsageError(f"--against {against}: {error}") from error
-    if len(named) != 1:
-        raise click.UsageError(f"--against {against}: name one metric")
-    if asked == named and others == written:
+    written = str(metrics.metrics)
+    named, asked = single_metric(against, written, "--against")
+    if asked == (named,) and written == without_all(written):
         raise click.UsageError(
             f"--against {against}: there is no other metric: --metrics names what is compared with it"
         )
-    return metrics if named[0] in asked else replace(metrics, metrics=f"{written},{against}")
+    return metrics if named in asked else replace(metrics, metrics=f"{written},{against}")
 
 
 def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:

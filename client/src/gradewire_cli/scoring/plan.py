@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.errors import InvalidRequest
 from gradewire.metrics import METRIC_TYPES, Auto, Correctness, Smile, Synthetic
 from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import MetricChoice, MetricDefaults, choose_metrics, parse_metric_line
@@ -221,6 +222,24 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
                 "to have it for the others"
             )
     return missing
+
+
+def without_all(metrics: str) -> str:
+    """Return what --metrics names beside `all`."""
+    return ",".join(name for name in metrics.split(",") if name.strip() != ALL_METRICS)
+
+
+def single_metric(line: str, metrics: str, option: str) -> tuple[str, tuple[str, ...]]:
+    """Return the label of the metric that an option names, and those of --metrics; raises click.UsageError."""
+    others = without_all(metrics)
+    try:
+        named = choose_metrics(line, MetricDefaults()).labels
+        asked = choose_metrics(others, MetricDefaults()).labels if others else ()
+    except InvalidRequest as error:
+        raise click.UsageError(f"{option} {line}: {error}") from error
+    if len(named) != 1:
+        raise click.UsageError(f"{option} {line}: name one metric")
+    return named[0], asked
 
 
 async def written_metrics(
