@@ -62,7 +62,7 @@ class RunCounts:
     """Rows by their outcome, those of earlier runs that were kept included.
 
     Attributes:
-        scored_now: Of these, scored by this run; None: all.
+        scored_now: Rows that this run scored; None: all.
         failed: Rows with at least one result that is a failure; an empty prediction is none.
         unscored: Rows that lack at least one score.
     """
@@ -99,7 +99,7 @@ class RunTimes:
     """When a run was done and what it took.
 
     Attributes:
-        wall_s: From there to the end, seconds.
+        wall_s: From `began_at` (UTC, ISO 8601) to the end, seconds.
         cpu_s: CPU seconds of the command's process and of those of its children that have ended; a server is not in it.
     """
 

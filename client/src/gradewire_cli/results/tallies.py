@@ -266,7 +266,7 @@ class MetricTally:
     """One metric over the rows so far.
 
     Attributes:
-        certain: The same without verdicts that are not to be trusted (UNCERTAIN).
+        certain: Number of rows by verdict, without verdicts that are not to be trusted (UNCERTAIN).
         examples: First message of each status, with the row's id.
         judge: What its judge did; None for a metric that asks none.
         cascade: Who decided; None for all metrics but auto.

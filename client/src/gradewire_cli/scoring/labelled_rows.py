@@ -110,7 +110,7 @@ class LabelledRows:
         rule: How annotators' labels become one; None: the row's own label, else their mean.
         against: The evaluator that stands in the place of people; None where people labelled the rows.
         tallies: Counts of the labelled rows by label of the metric.
-        first_unreadable: Where the first of these stands and what its label is; "" without any.
+        first_unreadable: Place and label of the first row whose label cannot be read; "" without any.
         flags: Labelled rows by flag, those left out included.
         server_version: Version of gradewire where they were scored; "" where scores were read.
     """

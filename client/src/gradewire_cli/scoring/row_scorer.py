@@ -67,8 +67,8 @@ class RowRetries:
     """Sends rows again that came back UNAVAILABLE with a time after which trying again may help, and counts.
 
     Attributes:
-        longest_pause_s: Longest wait before that; what asks for more is not waited for.
-        scored: Those of them that no result says UNAVAILABLE of any more.
+        longest_pause_s: Longest wait before rows are sent again; what asks for more is not waited for.
+        scored: Rows that were sent again and have no result UNAVAILABLE any more.
     """
 
     most: int
