@@ -1,4 +1,4 @@
-"""Entry point: finds the subcommand, and turns an error into one line and an exit code."""
+"""The entry point: all commands by name, and errors as one line and an exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TRACED: Final = frozenset({"compare", "leaderboard", "prepare", "score"})
 _COMMANDS = {
     "agree": ("gradewire_cli.agree.command", "Compare scores with human labels."),
-    "bench": ("gradewire_cli.bench.command", "Make the tables of papers; put a load on a server."),
+    "bench": ("gradewire_cli.group", "Make the tables of papers; put a load on a server."),
     "bulk": ("gradewire_cli.bulk.command", "Score large inputs on Ray, in parts that a break does not lose."),
     "calibrate": ("gradewire_cli.calibrate.command", "Fit thresholds on labelled answers."),
     "compare": ("gradewire_cli.compare.command", "Compare models or runs without labels."),
@@ -37,15 +37,22 @@ _COMMANDS = {
     "serve": ("gradewire_cli.serving", "Start a server."),
     "triton": ("gradewire_cli.serving", "Run the real Triton server on this machine."),
 }
+_BENCH_COMMANDS = {
+    "accuracy": ("gradewire_cli.bench.accuracy", "Accuracy of models as each metric sees it, and as people do."),
+    "ave": ("gradewire_cli.bench.ave", "AVE: alignment, consistency and generalisation of evaluators."),
+    "knvqa": ("gradewire_cli.bench.accuracy", "KNVQA-Eval: verdicts of evaluators against human ones, by model."),
+    "load": ("gradewire_cli.bench.load.command", "Put a load on a server, up to twice what it keeps up with."),
+    "smile": ("gradewire_cli.bench.smile", "SMILE without one of its terms, and by the weight of its sentence term."),
+    "pairs": (
+        "gradewire_cli.bench.pairs",
+        "VisIT-Bench: which of two answers people prefer, and which evaluators agree.",
+    ),
+}
 
 
 @contextmanager
 def traced_command(arguments: Sequence[str]) -> Iterator[None]:
-    """Yield the span of a command, within which its calls are traced; without a collector nothing is loaded for it.
-
-    Args:
-        arguments: Of the command line, without the program's name.
-    """
+    """Yield the span of a command, within which its calls are traced; without a collector nothing is loaded for it."""
     command = next((text for text in arguments if not text.startswith("-")), "")
     # One run is one trace, which somebody asked for: all of it is kept.
     settings = TracingSettings(sample_ratio=1.0)
@@ -69,7 +76,7 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
 
 
 class _Root(LazyGroup):
-    """Ends where whoever read our output has seen enough: click would, with a code that says something else."""
+    """The group of all commands; it ends with an exit code of its own where the reader of our output has gone."""
 
     @override
     def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
@@ -108,6 +115,11 @@ def gradewire() -> None:
       gradewire serve                                       or start a server, and then
       gradewire score answers.jsonl --server 127.0.0.1:50051
     """  # noqa: D301 - click looks for the backspace: the lines after it are not wrapped
+
+
+@click.group("bench", cls=LazyGroup, modules=_BENCH_COMMANDS)
+def bench_command() -> None:
+    """Tables by which papers compare evaluators, from a file of labelled answers; and a server under load."""
 
 
 def main() -> NoReturn:

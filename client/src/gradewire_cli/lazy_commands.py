@@ -24,12 +24,7 @@ _OWN_EXTRAS = {"load": "load"}
 
 
 class LazyGroup(click.Group):
-    """For `click.group(cls=LazyGroup, modules=…)`.
-
-    Args:
-        modules: By subcommand: the module that holds `NAME_command` (a hyphen is an underscore there), and its line in
-            the list of commands.
-    """
+    """A group whose `modules` name, by subcommand, the module of its `NAME_command` and its line in the list."""
 
     def __init__(self, *arguments: Any, modules: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -66,10 +61,7 @@ class LazyGroup(click.Group):
 
 
 class MountedGroup(click.Group):
-    """The commands of another program, which `commands_of` imports when one of them is called.
-
-    For `click.group(cls=MountedGroup, commands_of=…)`.
-    """
+    """The commands of another program, which `commands_of` imports when one of them is called."""
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:
         # The other program decides, option by option, if help shows a default.

@@ -100,7 +100,7 @@ def _mounted() -> click.Command:
 
 
 class _ListCommand(click.Command):
-    """Has the options of the mounted list beside those of the connection, where the server's part is installed."""
+    """A list that also has the options of the mounted one, where the server's part is installed."""
 
     @override
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -116,11 +116,7 @@ class _ListCommand(click.Command):
         return [*options, *mounted, help_option]
 
 
-@click.command(
-    "list",
-    cls=_ListCommand,
-    epilog=epilog("models-list"),
-)
+@click.command("list", cls=_ListCommand, epilog=epilog("models-list"))
 @connection_options
 @click.pass_context
 def list_command(ctx: click.Context, /, **options: Any) -> None:

@@ -15,7 +15,7 @@ from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, S
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, epilog, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, replacing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file, input_options
@@ -43,12 +43,7 @@ _SHOWN_FAILURES = 10
 
 
 def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
-    """Return who writes synthetic answers, as the options of `generate_options` say; None: nobody does.
-
-    Raises:
-        click.UsageError: One needs another one.
-        InputError: The prompt file is none, or one of another metric.
-    """
+    """Return who writes synthetic answers, as the options of `generate_options` say; None: nobody does."""
     judge, prompt, out = options["judge"], options["prompt"], options["out"]
     if not options["generate"]:
         given = {"--judge": judge, "--prompt": prompt, "--out": out, "--overwrite": options["overwrite"]}
@@ -68,11 +63,7 @@ def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
 
 
 def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
-    """Refuse an output that cannot be written, before any work.
-
-    Raises:
-        InputError: It is there already, or is the input, or the input cannot be read twice.
-    """
+    """Refuse an output that cannot be written, before any work."""
     if source.is_stdin:
         raise InputError("--out: the rows are read twice, and standard input cannot be: give a file")
     check_outputs([("--out", out), ("--out", _part_of(out))], source.named_paths)
@@ -91,16 +82,8 @@ def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
 def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> str:
     """Write the rows of a file with their synthetic answers, all or none.
 
-    Args:
-        path: Replaced when all is written.
-        source: Read again, row by row.
-        answers: By row number; a row without one, or with a gap, is written as it was, and so is a line that is no row.
-
     Returns:
         How many rows were written, and what became of the others, for people.
-
-    Raises:
-        InputError: It cannot be written.
     """
     column = source.options.columns.get("synthetic_answers", "synthetic_answers")
     whole = unread = left_out = rows = 0
@@ -140,12 +123,7 @@ def _part_of(path: Path) -> Path:
 
 
 @click.command(
-    "prepare",
-    epilog=epilog(
-        "prepare",
-        metrics=metrics_help(),
-        exit_codes=exit_codes(failed_rows="some rows could not be prepared"),
-    ),
+    "prepare", epilog=epilog("prepare", failed_rows="some rows could not be prepared", metrics=metrics_help())
 )
 @input_options
 @metric_options

@@ -53,12 +53,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
-    """Return the exit codes of a command, for its --help.
-
-    Args:
-        failed_rows: Of code 1, for what it stands here; "" where the command has none.
-        condition: The same of code 4.
-    """
+    """Return the exit codes of a command for its --help, with the meaning of codes 1 and 4; "" leaves one out."""
     texts = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
     return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in texts.items() if text)
 

@@ -79,10 +79,7 @@ def _answer(asked: PromptRound, tokens: RoundTokens | None) -> str:
     return f"the judge goes on with one of: {labels}{read}"
 
 
-@click.group(
-    "prompt",
-    epilog=epilog("prompt"),
-)
+@click.group("prompt", epilog=epilog("prompt"))
 def prompt_command() -> None:
     """Look at what judges are shown, and write prompts of your own."""
 

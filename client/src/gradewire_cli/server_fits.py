@@ -18,10 +18,6 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
 
     Those that cannot be read are among them, and those that the catalog brings by now and that this build lacks.
 
-    Args:
-        repository: Directory of built models; None: where a server with the same settings looks.
-        name: Of the model; "" for the default one.
-
     Raises:
         InvalidRequest: It is not there, or is broken.
     """
@@ -62,15 +58,6 @@ def correctness_shape() -> tuple[str, ...]:
 
 def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:
     """Store what a user fitted with a built model.
-
-    Args:
-        repository: As in `fitted_for`.
-        name: Of the model.
-        digest: First digits of the digest of the model whose scores were fitted on.
-        values: Fields of `StoredCalibration`, without digest and origin.
-
-    Returns:
-        What is stored, in a line.
 
     Raises:
         InvalidRequest: It is another model, is not there or cannot be written, or a value is none.

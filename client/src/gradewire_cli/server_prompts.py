@@ -85,11 +85,6 @@ def round_tokens(tokenizer: JudgeTokenizer, asked: PromptRound) -> RoundTokens |
 def judge_meter(name: str, *, elsewhere: bool, settings: Mapping[str, Any] = MappingProxyType({})) -> JudgeMeter:
     """Estimate what a judge would be paid.
 
-    Args:
-        name: Of a judge; "" for the default one.
-        elsewhere: Whether it runs behind a server of its own, which this machine's settings say how to speak to.
-        settings: What takes the place of some of these.
-
     Raises:
         InvalidRequest: Its files are damaged.
     """

@@ -49,14 +49,7 @@ def missing_synonyms() -> str:
 
 
 def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
-    """Serve until a signal stops it.
-
-    Args:
-        values: Settings by name that were given as flags.
-        ready: Told the address once calls are taken.
-
-    Returns:
-        The exit code.
+    """Serve until a signal stops it, and return the exit code; `ready` gets the address once calls are taken.
 
     Raises:
         InvalidRequest: A setting is unknown or has a value that cannot be used.

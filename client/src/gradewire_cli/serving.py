@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import tomllib
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,46 +19,22 @@ from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.tracing.settings import endpoint_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
+    from gradewire_cli.options.common import Command
     from gradewire_cli.server_settings import SettingField
 
 
 _TYPES: dict[str, type] = {"integer": int, "number": float}
 _PREFIX = "rewards_"
-_REWARD_OPTIONS: Final[Sequence[tuple[str, Any, Any, str]]] = (
-    ("metric", str, "smile", "Metric that gives the reward."),
-    ("reads", ("score", "correct"), "score", "What of the metric: its score, or its verdict as 1 or 0."),
-    (
-        "extraction",
-        ("auto", "boxed", "tagged", "phrase", "whole"),
-        "auto",
-        "Where the final answer stands in a completion.",
-    ),
-    (
-        "policy",
-        ("exclude", "raise", "hold", "value"),
-        "exclude",
-        "What becomes of samples that could not be scored; never a 0 by itself.",
-    ),
-    ("value", float, None, "Their reward with the policy value, and with no other."),
-    ("empty-value", float, None, "Reward of a completion without an answer; none if unset."),
-    ("deadline-s", float, 60.0, "Deadline of a post."),
-    ("hold-s", float, 40.0, "How long hold tries again."),
-    (
-        "max-failure-rate",
-        float,
-        1.0,
-        "Share of failures among a caller's last 512 rewards above which its posts fail; 1: never.",
-    ),
-    ("slime-key", str, "", "Name under which slime reads it (its --reward-key)."),
+_REWARD_OPTIONS: Final[dict[str, dict[str, Any]]] = tomllib.loads(
+    (resources.files("gradewire_cli") / "rewards.toml").read_text(encoding="utf-8")
 )
-"""Name, type or choices, default and help of each --rewards-… option."""
 
 
 class ServeCommand(click.Command):
-    """Takes its options from the server's settings, so that flag, variable and TOML key cannot drift apart."""
+    """A command with the server's settings as options, so that flag, variable and TOML key cannot drift apart."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own options and one per setting."""
@@ -88,11 +67,7 @@ def _option(info: SettingField) -> click.Option:
     return click.Option([info.name, flag], default=None, help=f"{info.help.rstrip('.')}{note}.", **attributes)
 
 
-@click.command(
-    "serve",
-    cls=ServeCommand,
-    epilog=epilog("serve"),
-)
+@click.command("serve", cls=ServeCommand, epilog=epilog("serve"))
 @click.option("--print-settings", is_flag=True, help="Print all settings as TOML, secrets as stars, and exit.")
 @click.pass_context
 def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any) -> None:
@@ -123,17 +98,12 @@ def triton_command() -> None:
     """
 
 
-reward_options = option_group(
-    *(
-        click.option(
-            f"--rewards-{name}",
-            type=click.Choice(kind) if isinstance(kind, tuple) else kind,
-            default=default,
-            help=about,
-        )
-        for name, kind, default, about in _REWARD_OPTIONS
-    )
-)
+def _reward_option(name: str, given: Mapping[str, Any]) -> Callable[[Command], Command]:
+    kind = click.Choice(given["choices"]) if "choices" in given else _TYPES.get(given.get("type", ""), str)
+    return click.option(f"--rewards-{name}", type=kind, default=given.get("default"), help=given["help"])
+
+
+reward_options = option_group(*itertools.starmap(_reward_option, _REWARD_OPTIONS.items()))
 
 
 def reward_settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,10 +122,7 @@ def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: 
     return given
 
 
-@click.command(
-    "gateway",
-    epilog=epilog("gateway"),
-)
+@click.command("gateway", epilog=epilog("gateway"))
 @click.option("--address", metavar="HOST:PORT", required=True, help="The server's address of gRPC.")
 @tls_options
 @click.option("--host", default="127.0.0.1", help="Address to listen on.")

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.bulk.conftest import answers
 from tests.cli.conftest import Command, write_rows
 
-from gradewire_cli.bulk.options import BulkOutput, Cluster
+from gradewire_cli.bulk.options import BulkOutput, usual_part_rows
 from gradewire_cli.rows.input_file import InputFile
 from gradewire_cli.rows.row import RowOptions
 
@@ -54,12 +54,8 @@ def test_help_has_examples_and_exit_codes(command: Command) -> None:
         assert word in told
 
 
-def test_options_say_how_large_a_part_is() -> None:
-    usual = Cluster(ray_address=None, workers=None, threads=None, part_rows=None)
-    assert (usual.rows_of_a_part(judged=False), usual.rows_of_a_part(judged=True)) == (1024, 32)
-    told = Cluster(ray_address=None, workers=4, threads=1, part_rows=10)
-    assert told.rows_of_a_part(judged=True) == 10
-    assert told.rows_of_a_part(judged=True) == 10
+def test_parts_are_smaller_with_a_judge() -> None:
+    assert (usual_part_rows(judged=False), usual_part_rows(judged=True)) == (1024, 32)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.cli.bulk.conftest import Bulk, answers
 
-from gradewire_cli.bulk.command import BulkJob, BulkRequest
-from gradewire_cli.bulk.options import BulkOutput, Cluster
+from gradewire_cli.bulk.command import BulkJob
+from gradewire_cli.bulk.options import BulkOutput
 from gradewire_cli.bulk.output import input_digests
 from gradewire_cli.options.judge import JudgePrices
 from gradewire_cli.options.metrics import MetricOptions
@@ -16,7 +16,7 @@ from gradewire_cli.results.manifest_entries import file_digest, manifest_path
 
 
 def ended(run: Bulk, output: str) -> RunManifest:
-    written = BulkOutput(output=output, resume=False, overwrite=False, summary=None, manifest=None)
+    written = BulkOutput(output, {"summary_json": None, "manifest": None, "part_rows": None})
     run.store = written.store
     run.store.create()
     run.run()
@@ -25,12 +25,11 @@ def ended(run: Bulk, output: str) -> RunManifest:
         metrics=MetricOptions(metrics="smile"),
         connection=run.connection,
         output=written,
-        cluster=Cluster(ray_address=None, workers=1, threads=1, part_rows=None),
         prices=JudgePrices(),
         quiet=True,
     )
-    asked = BulkRequest(plan=run.plan, lines=run.lines, server_version="stub")
-    job._end(asked, input_digests(run.source), run.ends)
+    job.plan, job.lines, job.server_version = run.plan, run.lines, "stub"
+    job._end(input_digests(run.source), run.ends)
     return read_manifest(manifest_path(Path(output.removeprefix("file://"))))
 
 

@@ -11,8 +11,8 @@ import pytest
 from tests.cli.bulk.conftest import PART_ROWS, Bulk, answers
 
 from gradewire_cli.bulk import command as job_module
-from gradewire_cli.bulk.command import BulkJob, BulkRequest
-from gradewire_cli.bulk.options import BulkOutput, Cluster
+from gradewire_cli.bulk.command import BulkJob
+from gradewire_cli.bulk.options import BulkOutput
 from gradewire_cli.bulk.output import input_digests, save_run
 from gradewire_cli.bulk.parts import RUN_NAME, PartId, PartStore
 from gradewire_cli.options.judge import JudgePrices
@@ -36,18 +36,19 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BulkJob, "_score", refuse)
 
 
-def job_of(run: Bulk, output: str, *, resume: bool = False, overwrite: bool = False) -> tuple[BulkJob, BulkRequest]:
-    """A job over the rows of a run, and what its server says."""
+def job_of(run: Bulk, output: str, *, resume: bool = False, overwrite: bool = False) -> BulkJob:
+    """A job over the rows of a run, with what its server says."""
+    options = {"resume": resume, "overwrite": overwrite, "summary_json": None, "manifest": None}
     job = BulkJob(
         source=run.source,
         metrics=MetricOptions(metrics="smile"),
         connection=run.connection,
-        output=BulkOutput(output=output, resume=resume, overwrite=overwrite, summary=None, manifest=None),
-        cluster=Cluster(ray_address=None, workers=None, threads=None, part_rows=PART_ROWS),
+        output=BulkOutput(output, {**options, "part_rows": PART_ROWS}),
         prices=JudgePrices(),
         quiet=True,
     )
-    return job, BulkRequest(plan=run.plan, lines=run.lines, server_version="")
+    job.plan, job.lines, job.server_version = run.plan, run.lines, ""
+    return job
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:
@@ -65,7 +66,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> N
 def test_parts_that_another_run_has_left_meanwhile_are_not_taken_over(
     bulk: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    job, asked = job_of(bulk(answers(PART_ROWS)), f"{tmp_path}/{name}")
+    job = job_of(bulk(answers(PART_ROWS)), f"{tmp_path}/{name}")
     store = job.output.store
 
     def other() -> None:
@@ -76,7 +77,7 @@ def test_parts_that_another_run_has_left_meanwhile_are_not_taken_over(
     job._check_output()
     meanwhile(monkeypatch, other)
     with pytest.raises(InputError, match=r"is there already: give --resume to go on with it, or --overwrite"):
-        job.run(asked)
+        job.run()
     assert store.read(RUN_NAME) == OTHER
     assert store.parts() == {PartId(0, 0): True}
 
@@ -86,36 +87,36 @@ def test_an_output_that_another_run_has_finished_meanwhile_is_not_replaced(
     bulk: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str, *, resume: bool
 ) -> None:
     out = tmp_path / "out.jsonl"
-    job, asked = job_of(bulk(answers(PART_ROWS)), str(out), resume=resume)
+    job = job_of(bulk(answers(PART_ROWS)), str(out), resume=resume)
     job.output.store.remove_all()
     job._check_output()
     meanwhile(monkeypatch, lambda: out.write_bytes(b"whole\n"))
     with pytest.raises(InputError, match=message):
-        job.run(asked)
+        job.run()
     assert out.read_bytes() == b"whole\n"
     assert not (tmp_path / "out.jsonl.parts").exists()
 
 
 def test_a_finished_output_is_not_scored_again(bulk: Make, tmp_path: Path) -> None:
     out, run = tmp_path / "out.jsonl", bulk(answers(PART_ROWS))
-    job, asked = job_of(run, str(out), resume=True)
+    job = job_of(run, str(out), resume=True)
     job.output.store.remove_all()
     out.write_bytes(b"whole\n")
     folder, name = job.output.manifest_path
-    described = job._described(asked, input_digests(run.source), RunCounts(rows=4, failed=1, unscored=2))
+    described = job._described(input_digests(run.source), RunCounts(rows=4, failed=1, unscored=2))
     save_run(folder, replace(described, output=output_digest(out)), name)
     before = folder.read(name)
-    job.run(asked)
+    job.run()
     assert (job.summary.failed_rows, job.summary.unscored_rows) == (1, 2)
     assert (out.read_bytes(), folder.read(name)) == (b"whole\n", before)
     assert not (tmp_path / "out.jsonl.parts").exists()
 
     out.write_bytes(b"changed\n")
     with pytest.raises(InputError, match=r"out.jsonl has changed since out.jsonl.manifest.json was written"):
-        job.run(asked)
+        job.run()
     save_run(folder, replace(described, metrics={"bleu": "bleu/1"}), name)
     with pytest.raises(InputError, match=r"out.jsonl was made otherwise: --metrics were bleu and are smile"):
-        job.run(asked)
+        job.run()
 
 
 @pytest.fixture
@@ -133,27 +134,27 @@ def test_what_a_run_says_of_its_places_has_no_password(
 ) -> None:
     url, shown = secret
     run = bulk(answers(PART_ROWS))
-    job, asked = job_of(run, f"{url}/out.jsonl")
+    job = job_of(run, f"{url}/out.jsonl")
     store = job.output.store
     store.create()
     store.write_part(PartId(0, 0), b"row\n", answered=False)
     with pytest.raises(InputError) as there:
         job._check_output()
     assert str(there.value).startswith(f"{shown}/out.jsonl.parts is there already")
-    resumed, _ = job_of(run, f"{url}/out.jsonl", resume=True)
+    resumed = job_of(run, f"{url}/out.jsonl", resume=True)
     with pytest.raises(InputError) as nameless:
-        resumed.run(asked)
+        resumed.run()
     assert f"{shown}/out.jsonl.parts has parts and no {RUN_NAME}" in str(nameless.value)
-    described = job._described(asked, [], RunCounts(rows=0))
+    described = job._described([], RunCounts(rows=0))
     save_run(store, replace(described, parameters={**reading_parameters(run.source), "part_rows": 1}))
     with pytest.raises(InputError) as differing:
-        resumed.run(asked)
+        resumed.run()
     assert f"--resume: {shown}/out.jsonl.parts was made otherwise" in str(differing.value)
     assert job.resume_hint() == f"1 parts are in {shown}/out.jsonl.parts, go on with --resume"
-    assert f"{shown}/out.jsonl" in job._reproduce(asked)
+    assert f"{shown}/out.jsonl" in job._reproduce()
     for told in (there, nameless, differing):
         assert "SECRET" not in str(told.value)
-    assert "SECRET" not in job._reproduce(asked) + "".join(capsys.readouterr())
+    assert "SECRET" not in job._reproduce() + "".join(capsys.readouterr())
 
 
 def test_what_a_run_says_at_its_end_has_no_password(
@@ -163,12 +164,12 @@ def test_what_a_run_says_at_its_end_has_no_password(
     run = bulk(answers(PART_ROWS))
     run.store = PartStore(f"{url}/out.jsonl.parts")
     run.store.create()
-    job, asked = job_of(run, f"{url}/out.jsonl")
+    job = job_of(run, f"{url}/out.jsonl")
     run.run()
     (part,) = run.store.parts()
     run.store.write_part(part, run.store.read_part(part, answered=True), answered=False)
     run.store.remove(part.name(answered=True))
-    job._end(asked, [], run.ends)
+    job._end([], run.ends)
     told = "".join(capsys.readouterr())
     assert f"rows without an answer stay in {shown}/out.jsonl.parts" in told
     assert "SECRET" not in told

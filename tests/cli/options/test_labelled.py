@@ -4,7 +4,7 @@ import click
 import pytest
 
 from gradewire_cli.agree.command import agree_command
-from gradewire_cli.bench.verdicts import accuracy_command, knvqa_command
+from gradewire_cli.bench.accuracy import accuracy_command, knvqa_command
 from gradewire_cli.calibrate.command import calibrate_command
 
 # Encoder of whatever is scored against encoder of the fit; figures against what was fitted.

@@ -20,9 +20,9 @@ from gradewire_cli.agree.tables import (
     write_page,
 )
 from gradewire_cli.options.common import OUTPUT_FILE, epilog
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt
+from gradewire_cli.problems import InputError, exit_on_interrupt
 from gradewire_cli.results.interval_notes import agreement_interval_notes
-from gradewire_cli.results.tables import TableFiles, all_tables_option, show_tables, table_file_options
+from gradewire_cli.results.tables import all_tables_option, show_tables, table_file_options, table_files, write_tables
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
 from gradewire_stats.agreement_statistics import ALL_STATISTICS, Statistic
@@ -70,10 +70,7 @@ def _optional_tables(result: AgreementResult) -> list[str]:
     return [f"further figures ({', '.join(names)}): --all-tables"] if names else []
 
 
-@click.command(
-    "agree",
-    epilog=epilog("agree", exit_codes=exit_codes(failed_rows="")),
-)
+@click.command("agree", epilog=epilog("agree"))
 @labelled_run_options
 @click.option(
     "--statistics",
@@ -115,8 +112,8 @@ def agree_command(
     run, report = labelled_run_of(options), options["report"]
     if run.against and report is not None:
         raise click.UsageError("--report shows answers beside what people said of them: leave it out with --against")
-    files = TableFiles.of(options)
-    run.check_outputs([*files.named, ("--report", report)])
+    files = table_files(options)
+    run.check_outputs([*files.items(), ("--report", report)])
     pairs = functools.partial(_pairs, compare=options["compare"], compare_all=options["compare_all"])
     with exit_on_interrupt():
         found = compute_agreement(
@@ -147,6 +144,6 @@ def agree_command(
         tables = [*agreement(printed, intervals=False), *headline_by_model(found)]
         show_tables(tables, [*notes, *(systems if against is not None else ())], [*left_out, *further])
     tables = [*agreement(all_levels, intervals=True), *optional_tables(found)]
-    files.write(agreement_document(found), tables, [*every_note, *left_out])
+    write_tables(files, agreement_document(found), tables, [*every_note, *left_out])
     if report is not None:
         write_page(report, found)

@@ -32,11 +32,7 @@ class AgreementResult:
     """A comparison of metrics with labels.
 
     Attributes:
-        run: The options.
-        labelled: Rows as they came, with what was left out.
-        rows: The same as arrays.
-        by_verdict: The same with an evaluator's verdicts as labels, where it stands in the place of people.
-        report: Agreement of the metrics with the labels.
+        by_verdict: The rows with an evaluator's verdicts as labels, where it stands in the place of people.
         annotators: Agreement of the annotators with one another; None where no row has several.
         systems: Means by model and system-level ranks, by data set and over all rows; empty for one model.
         accuracies: How right each metric sees the models, beside the evaluator that stands in the place of people; None

@@ -36,15 +36,7 @@ _TEXTS = ("line", "message", "best_window")
 
 
 def report_of(lines: bytes, folder: Path) -> bytes:
-    """Return the page of these lines.
-
-    Args:
-        lines: As above, in UTF-8.
-        folder: An empty one for files on the way.
-
-    Raises:
-        click.ClickException: The rows or their labels cannot be used.
-    """
+    """Return the page of these lines, made with files in an empty folder; raises click.ClickException."""
     given = [_line(number, line) for number, line in enumerate(lines.splitlines(), 1) if line.strip()]
     if not given:
         raise InputError("there are no rows")

@@ -335,11 +335,7 @@ def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iter
 
 
 def write_page(path: Path, result: AgreementResult) -> None:
-    """Write the HTML page of a run that kept its rows.
-
-    Raises:
-        InputError: It cannot be written, or what makes it is not installed.
-    """
+    """Write the HTML page of a run that kept its rows; raises InputError where that cannot be done."""
     run, labelled = result.run, result.labelled
     page = ReportInput(
         folder=run.source.folder,

@@ -138,7 +138,7 @@ def _by_dataset(found: Mapping[str, AveProperties]) -> Table:
 def _notes(
     by_evaluator: Mapping[str, AveRows], tallies: Mapping[str, MetricTally], found: Mapping[str, AveProperties]
 ) -> Iterator[str]:
-    """What each evaluator is, what failed, and why a figure is missing."""
+    """Yield what each evaluator is, what failed, and why a figure is missing."""
     yield from (tally.summary(label) for label, tally in tallies.items())
     every = next(iter(by_evaluator.values()))
     if len(every.labels) and every.labels.min() == every.labels.max():

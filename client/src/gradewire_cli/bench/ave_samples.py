@@ -39,14 +39,9 @@ class AveSample:
 
     Attributes:
         number: Place in the file among the samples that can be read, from 0.
-        id: The file's id, else the number.
-        question: "" where the file has none.
-        references: At least one.
-        prediction: The answer that people graded.
         descriptions: The same answer as sentences; empty without part 2.
         shifted_references: The references in another form; empty without part 3.
         label: Human grade, any scale; None without one.
-        dataset: "" where the file has none.
         told_apart: Further columns that tell questions of the same words apart.
         chosen: Whether the options want it and it has a label.
     """
@@ -90,8 +85,6 @@ class AveFile:
     """The samples of a file.
 
     Attributes:
-        columns: Where its fields stand.
-        samples: Those that can be read.
         left_out: Rows and samples that enter no figure.
     """
 
@@ -108,13 +101,7 @@ class AveFile:
         where: Mapping[str, frozenset[str]],
         half: str | None,
     ) -> Self:
-        """Reads a file.
-
-        Args:
-            records: Its rows.
-            columns: Where the fields stand.
-            where: Allowed values by column; other samples are not chosen.
-            half: "a" or "b": samples whose question is of the other half are not chosen.
+        """Read a file.
 
         Raises:
             InputError: There is no sample to be judged, or a column is in no row; says what there is.
@@ -146,7 +133,7 @@ class AveFile:
         return [sample for sample in self.samples if sample.chosen]
 
     def sentences(self) -> list[str]:
-        """What was left out and why."""
+        """Return what was left out and why."""
         sentences = self.left_out.sentences("rows")
         chosen = self.chosen
         for part, name in ((2, "descriptions"), (3, "shifted_references")):
@@ -205,7 +192,7 @@ def _texts(cell: Any) -> tuple[str, ...]:
 
 
 def _is_text(entry: Any) -> bool:
-    """Whether an entry is a text with something in it, or a number that stands for one; NaN says that there is none."""
+    """Tell whether an entry is a text with something in it, or a number that stands for one; NaN stands for none."""
     if isinstance(entry, float):
         return math.isfinite(entry)
     return isinstance(entry, str | int) and not isinstance(entry, bool) and bool(str(entry).strip())
@@ -219,12 +206,9 @@ def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str,
 
 
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:
-    """Writes everything that is scored, one item a line, as a labelled file that `gradewire score` takes.
+    """Write everything that is scored, one item a line, as a labelled file that `gradewire score` takes.
 
     All samples, so that an item keeps its line whatever is chosen.
-
-    Raises:
-        InputError: The file cannot be written.
     """
     lines = (
         json.dumps({**item, "sample": sample.number, "chosen": int(sample.chosen)}, ensure_ascii=False)
@@ -241,18 +225,7 @@ def ave_scores(
     transport: Transport | None,
     check: Callable[[Sequence[str]], object],
 ) -> tuple[dict[str, AveRows], LabelledRows]:
-    """Score the chosen samples, or read their scores; return them by evaluator, and the items as they came.
-
-    Args:
-        file: The samples.
-        run: Metrics, connection, earlier scores; its rows are replaced by the samples.
-        merge: How the descriptions of a sample become one score, as in `merged_descriptions`.
-        transport: From tests, in place of the connection.
-        check: Given the labels of the metrics before anything is scored.
-
-    Raises:
-        click.ClickException: A metric, the server or a file of scores is not as it has to be.
-    """
+    """Score the chosen samples, or read their scores; return them by evaluator, and the items as they came."""
     with tempfile.TemporaryDirectory(prefix="gradewire-ave-") as directory:
         items = Path(directory) / "items.jsonl"
         write_items(items, file.samples)

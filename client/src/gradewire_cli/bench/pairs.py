@@ -43,9 +43,7 @@ class Pair:
     """Two answers to one question.
 
     Attributes:
-        index: Row number in the file, from 0.
         position: Where it stands, for people.
-        votes: One per annotator.
         choices: By evaluator; None where it made none.
         responses: The two answers; None where the file has not both.
         item: Question, "" where the file has none, and references, which may be empty.
@@ -63,12 +61,7 @@ class Pair:
 
 @dataclass(slots=True)
 class PairFile:
-    """The pairs of a file.
-
-    Attributes:
-        pairs: Those with votes that can be read.
-        left_out: The others.
-    """
+    """The pairs of a file that have votes, and counts of the others."""
 
     pairs: list[Pair] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
@@ -76,11 +69,6 @@ class PairFile:
     @classmethod
     def read(cls, records: Iterable[Record], columns: Columns, choices: Mapping[str, str]) -> Self:
         """Read records.
-
-        Args:
-            records: Rows of the file.
-            columns: Where the fields stand.
-            choices: Column of each evaluator's choice; empty: the column `choice`, or the mapping in `choices`.
 
         Raises:
             InputError: No pair has votes; says what was looked for.
@@ -99,7 +87,7 @@ class PairFile:
         return found
 
     def choices(self) -> dict[str, list[Choice | None]]:
-        """Choices of each evaluator that the file knows; None where it made none."""
+        """Return choices of each evaluator that the file knows; None where it made none."""
         names = dict.fromkeys(name for pair in self.pairs for name in pair.choices)
         return {name: [pair.choices.get(name) for pair in self.pairs] for name in names}
 
@@ -236,7 +224,7 @@ def _table(report: PairwiseReport) -> Table:
 async def _scores(
     pairs: Sequence[Pair], call: TableCall, connection: ConnectionOptions, summary: Summary
 ) -> tuple[dict[str, NDArray[np.float64]], str]:
-    """float64[pairs, 2] by label: the scores of both answers, NaN where one has none; and the server's version."""
+    """Return float64[pairs, 2] by label: scores of both answers, NaN where one has none; and the server's version."""
     if missing := next((pair for pair in pairs if pair.responses is None or not pair.item["references"]), None):
         raise InputError(f"--metrics: {missing.position} lacks an answer or references, which scores are made from")
     chosen = choose_metrics(call.options["metrics"], MetricDefaults())

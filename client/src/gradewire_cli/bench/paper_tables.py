@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from gradewire_cli.options.common import option_group
+from gradewire_cli.options.common import column_lines, option_group
 from gradewire_cli.problems import exit_codes, exit_on_interrupt
 from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.journal import check_outputs
@@ -28,10 +28,11 @@ from gradewire_cli.results.manifest_entries import (
 from gradewire_cli.results.tables import (
     FURTHER_TABLES,
     Table,
-    TableFiles,
     all_tables_option,
     show_tables,
     table_file_options,
+    table_files,
+    write_tables,
 )
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, named_columns
 
@@ -55,9 +56,7 @@ class Columns:
     """Columns in which fields stand, the first that a row has wins.
 
     Attributes:
-        usual: Their names, by field.
         spread: Fields that --map may take from several columns, one value in each.
-        named: Those of --map.
     """
 
     usual: Mapping[str, tuple[str, ...]]
@@ -67,9 +66,7 @@ class Columns:
     @property
     def help(self) -> str:
         """The columns, for people."""
-        width = max(map(len, self.usual)) + 1
-        listed = "\n".join(f"  {name:<{width}} {' '.join(usual)}" for name, usual in self.usual.items())
-        return f"\b\nColumns, by the first of these names that a row has:\n{listed}\n"
+        return f"\b\nColumns, by the first of these names that a row has:\n{column_lines(self.usual)}\n"
 
     def mapped(self, pairs: Sequence[str]) -> Self:
         """Return the same with the FIELD=COLUMN of --map; raises click.UsageError where one is no such pair."""
@@ -113,9 +110,7 @@ class TableCall:
 
     Attributes:
         options: Values of its options, with the metrics of papers.toml where none are named.
-        source: The file.
         columns: Where its fields stand; of a labelled file, nothing.
-        names_metrics: Whether --metrics was given.
         transport: From tests, in place of the connection.
     """
 
@@ -133,13 +128,8 @@ class TableResult:
     Attributes:
         tables: All tables; files have them in any case.
         headline: Those that are printed unless all are asked for; None: all.
-        notes: Sentences below the tables.
         intervals: Estimates of the tables; further notes say how many draws their intervals rest on.
-        left_out: Sentences on what is left out.
-        document: The JSON file.
         parameters: Options that change what comes out, for the manifest; those without a value are left out.
-        rows: Rows that count.
-        tallies: Results by metric.
         server_version: Version of gradewire where rows were scored; "" where nothing was.
         run: The run of the rows, whose options are parameters too; None for a table without labels.
         place: Place where rows were scored, for a table without such a run.
@@ -165,14 +155,7 @@ def table_command(
     compute: Callable[[TableCall], TableResult | None],
     has_headline: bool = False,
 ) -> click.Command:
-    """Return the command of a table of papers.toml.
-
-    Args:
-        name: The command, and its part of papers.toml.
-        *options: Options of rows and statistics.
-        compute: Computes the tables; None where the call asks for none.
-        has_headline: Whether not all tables are printed by default.
-    """
+    """Return the command of a table of papers.toml; `compute` returns None where a call asks for no table."""
     paper, columns = _PAPERS[name], paper_columns(name)
 
     def run(ctx: click.Context, /, **options: Any) -> None:
@@ -180,7 +163,7 @@ def table_command(
 
     add = option_group(*options, *([all_tables_option] if has_headline else []), table_file_options, manifest_option)
     listed = ALIAS_HELP if columns is None else columns.help
-    epilog = f"{listed}\n{paper['epilog']}\n{exit_codes(failed_rows='')}"
+    epilog = f"{listed}\n{paper['epilog']}\n{exit_codes()}"
     return click.command(name, help=paper["about"], epilog=epilog)(add(click.pass_context(run)))
 
 
@@ -191,8 +174,8 @@ def _run(
     names_metrics = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
     if usual and not names_metrics:
         options = {**options, "metrics": usual}
-    files, clock = TableFiles.of(options), RunClock()
-    manifest = manifest_path_of(options["manifest"], files.json, files.markdown, files.csv, files.latex)
+    files, clock = table_files(options), RunClock()
+    manifest = manifest_path_of(options["manifest"], *files.values())
     source = input_file({**options, "columns": () if columns else options["columns"]})
     scores = options.get("scores") or ()
     call = TableCall(
@@ -203,7 +186,7 @@ def _run(
         transport=ctx.obj,
     )
     check_outputs(
-        [*files.named, ("--items", options.get("items")), ("--manifest", manifest)],
+        [*files.items(), ("--items", options.get("items")), ("--manifest", manifest)],
         source.named_paths | {f"--scores {path}": path for path in scores},
     )
     with exit_on_interrupt():
@@ -215,7 +198,7 @@ def _run(
         show_tables(found.tables, notes, found.left_out)
     else:
         show_tables(found.headline, notes, [*found.left_out, FURTHER_TABLES])
-    files.write(found.document, found.tables, [*notes, *found.left_out])
+    write_tables(files, found.document, found.tables, [*notes, *found.left_out])
     if manifest is not None:
         forget_manifest(manifest)
         save_manifest(manifest, _manifest(name, found, [*source.named_paths.values(), *scores], clock))

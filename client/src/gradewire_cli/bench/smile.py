@@ -101,7 +101,7 @@ def _weights(text: str) -> list[float]:
 
 
 def _labels(metrics: str) -> tuple[str, ...]:
-    """How results of the metrics are called; none where these cannot be read, which others say."""
+    """Return the labels of metrics; none where these cannot be read, which others say."""
     try:
         return choose_metrics(metrics, MetricDefaults()).labels
     except InvalidRequest:
@@ -109,7 +109,7 @@ def _labels(metrics: str) -> tuple[str, ...]:
 
 
 def _variants(preset: str, synthetic: str, tried: Sequence[float]) -> dict[str, str]:
-    """Labels of metrics by the name that the tables give them; SMILE itself names no weight, as one may be fitted."""
+    """Return labels of metrics by their names in tables; SMILE itself names no weight, as one may be fitted."""
 
     def metric(weight: float | None, sentences: str = synthetic) -> str:
         given = "" if weight is None else f"sentence_weight={_written(weight)}&"
@@ -122,18 +122,18 @@ def _variants(preset: str, synthetic: str, tried: Sequence[float]) -> dict[str, 
 
 
 def _written(weight: float) -> str:
-    """A weight with all its digits."""
+    """Return a weight with all its digits."""
     return repr(float(weight)).removesuffix(".0")
 
 
 def _own_weight(labelled: LabelledRows, variants: Mapping[str, str]) -> float | None:
-    """The weight with which the server computed SMILE itself; None where it does not say."""
+    """Return the weight with which the server computed SMILE itself; None where it does not say."""
     weight: float | None = getattr(parse_metric_line(labelled.tallies[variants[FULL]].line), "sentence_weight", None)
     return weight
 
 
 def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
-    """The rows that all variants scored, with a line for each variant and for single parts of the lexical term."""
+    """Return the rows that all variants scored, with a column for each variant and single part of the lexical term."""
     judged = labelled.judged()
     lexical = variants["without the sentence term"]
     scores = {name: judged.scores[label] for name, label in variants.items() if not name.startswith("w = ")}
@@ -148,7 +148,7 @@ def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
 
 
 def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> AgreementReport:
-    """Agreement with people; with an evaluator in their place AUC is that of its verdicts."""
+    """Return agreement with people; with an evaluator in their place AUC is that of its verdicts."""
     against = labelled.against
     return agreement(
         rows if against is None else rows.beside_evaluator(against.verdicts()),

@@ -7,12 +7,12 @@ import contextlib
 import shlex
 import signal
 import threading
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire_cli.bulk.options import BulkOutput, Cluster, bulk_options, divided
+from gradewire_cli.bulk.options import BulkOutput, bulk_options, divided, usual_part_rows
 from gradewire_cli.bulk.output import (
     Assembly,
     check_same,
@@ -25,16 +25,11 @@ from gradewire_cli.bulk.output import (
 from gradewire_cli.bulk.parts import FOLDER_MANIFEST, RUN_NAME, PartId, PartStore, check_parts_folder
 from gradewire_cli.bulk.pipeline import FileEnd, cores_by_machine, file_readers, import_ray, ray_session, run_parts
 from gradewire_cli.bulk.worker import RunTally, WorkerSetup
-from gradewire_cli.options.common import FailOn, fail_on_option
+from gradewire_cli.options.common import FailOn, epilog, fail_on_option
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.options.judge import JudgePrices, judge_options, price_options, prices_of
-from gradewire_cli.options.metrics import (
-    MetricOptions,
-    cascade_options,
-    metric_options,
-    metric_options_of,
-)
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors, redacted, redacted_url
+from gradewire_cli.options.metrics import MetricOptions, cascade_options, metric_options, metric_options_of
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, redacted, redacted_url
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import InputDigest, RunCounts, RunManifest
 from gradewire_cli.results.manifest_entries import (
@@ -53,7 +48,7 @@ from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summ
 from gradewire_cli.results.tables import write_json
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, column_options, input_file
+from gradewire_cli.rows.input_file import InputFile, column_options, input_file
 from gradewire_cli.scoring.corpus import takes_corpus
 from gradewire_cli.scoring.plan import ScorePlan, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
@@ -65,11 +60,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
-    """While it is open, a first SIGINT or SIGTERM asks the workers to begin no further part; a second one interrupts.
-
-    Yields:
-        Set once that was requested.
-    """
+    """Yield an event that a first SIGINT or SIGTERM sets, for no further part to begin; a second one interrupts."""
     requested = threading.Event()
 
     def request(*_: Any) -> None:
@@ -93,75 +84,57 @@ class StoppedError(click.ClickException):
     """The user asked the run to stop, and what was in work is written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BulkRequest:
-    """What a run computes, as the server says it.
-
-    Attributes:
-        plan: What is asked of every row.
-        lines: What reproduces each metric, by label.
-        server_version: Version of gradewire there.
-    """
-
-    plan: ScorePlan
-    lines: Mapping[str, str]
-    server_version: str
-
-
 @dataclass(slots=True, kw_only=True)
 class BulkJob:
-    """One run of the command."""
+    """One run of the command; `resolve` finds its plan, the lines of its metrics by label, and the server's version."""
 
     source: InputFile
     metrics: MetricOptions
     connection: ConnectionOptions
     output: BulkOutput
-    cluster: Cluster
     prices: JudgePrices
     quiet: bool
     summary: Summary = field(default_factory=Summary)
     tally: RunTally = field(default_factory=RunTally)
     clock: RunClock = field(default_factory=RunClock)
     notes: list[str] = field(default_factory=list)
+    plan: ScorePlan = field(init=False)
+    lines: Mapping[str, str] = field(init=False)
+    server_version: str = field(init=False)
 
-    async def resolve(self) -> BulkRequest:
-        """Resolves the metrics, with an engine or a connection that is closed before workers open theirs.
-
-        Raises:
-            click.ClickException: The input or an option is not as it has to be.
-            GradewireError: The server is not there, or cannot compute what is asked.
-        """
+    async def resolve(self) -> None:
+        """Resolve the metrics with an engine or a connection that is closed before workers open theirs."""
         self._check_output()
         opened = self.source.open()
         self.notes += opened.notes
         for note in opened.notes:
             click.echo(note, err=True)
         async with self.connection.open() as client:
-            plan = await resolve_plan(
+            self.plan = await resolve_plan(
                 client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
             )
-            _refuse_request_corpora(plan)
-            scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
-            return BulkRequest(plan=plan, lines=scorer.lines, server_version=(await client.models()).server_version)
+            _refuse_request_corpora(self.plan)
+            self.lines = (await RowScorer.open(client, self.plan, deadline_s=self.connection.deadline_s)).lines
+            self.server_version = (await client.models()).server_version
 
-    def run(self, request: BulkRequest) -> None:
-        """Scores all parts that are not there, makes the output of them, and tells the summary.
+    def run(self) -> None:
+        """Score all parts that are not there, make the output of them, and print the summary.
 
         Raises:
             click.ClickException: Ray, the input, an option or the server is not as it has to be; or parts are missing.
             StoppedError: The user asked it to stop.
         """
-        self.summary.prices = self.prices if request.plan.judge_elsewhere or self.prices.are_known else None
+        self.summary.prices = self.prices if self.plan.judge_elsewhere or self.prices.are_known else None
         rows_by_file = [self.source.count_file(number) for number in range(len(self.source.paths))]
         inputs = input_digests(self.source)
         with self.output.store.held():
             self._check_output()  # another run may have ended since
             if self._is_whole():
-                self._check_whole(request, inputs)
+                self._check_whole(inputs)
                 return
-            found = self._begin(request, inputs)
-            ends = self._score(request, rows_by_file, found)
-            self._end(request, inputs, ends)
+            found = self._begin(inputs)
+            ends = self._score(rows_by_file, found)
+            self._end(inputs, ends)
 
     def _check_output(self) -> None:
         import_ray()  # fails before anything is computed where Ray is missing
@@ -171,19 +144,24 @@ class BulkJob:
         # Of a run that ended before its first part nothing can be lost.
         elif store.parts() or FOLDER_MANIFEST in store.names():
             there = store.path_or_url
-        if output.resume:
+        if output.options["resume"]:
             return
-        if there and not output.overwrite:
+        if there and not output.options["overwrite"]:
             raise InputError(f"{there} is there already: give --resume to go on with it, or --overwrite")
         check_parts_folder(store)
 
     def _is_whole(self) -> bool:
-        """Whether a run that goes on has nothing to go on with but an output."""
+        """Tell whether a run that goes on has nothing to go on with but an output."""
         output = self.output
-        return output.resume and not output.is_folder and not output.store.names() and output_exists(output.output)
+        return (
+            output.options["resume"]
+            and not output.is_folder
+            and not output.store.names()
+            and output_exists(output.output)
+        )
 
-    def _check_whole(self, request: BulkRequest, inputs: list[InputDigest]) -> None:
-        """Finds that the output is of this run, so that nothing is left to be scored; raises InputError otherwise."""
+    def _check_whole(self, inputs: list[InputDigest]) -> None:
+        """Find that the output is of this run, so that nothing is left to be scored; raises InputError otherwise."""
         output, (folder, name) = self.output.output, self.output.manifest_path
         before = saved_run(folder, name)
         if before is None:
@@ -191,7 +169,7 @@ class BulkJob:
                 f"{output} is whole, so that nothing is left to resume, and {name}, which says what it was made with, "
                 "is not there: give another OUTPUT, or --overwrite"
             )
-        now = self._described(request, inputs, RunCounts(rows=0))
+        now = self._described(inputs, RunCounts(rows=0))
         check_same(output, before, now)
         there = output_digest(self.output.file)
         if before.output is not None and there is not None and before.output.sha256 != there.sha256:
@@ -200,14 +178,14 @@ class BulkJob:
         if not self.quiet:
             click.echo(f"{redacted_url(output)} is whole: nothing is left to score", err=True)
 
-    def _begin(self, request: BulkRequest, inputs: list[InputDigest]) -> dict[PartId, bool]:
-        """The parts that are there and stand; what they are made with is written first."""
+    def _begin(self, inputs: list[InputDigest]) -> dict[PartId, bool]:
+        """Return the parts that are there and stand; what they are made with is written first."""
         store = self.output.store
-        now = self._described(request, inputs, RunCounts(rows=0))
-        if self.output.resume and (before := saved_run(store)) is not None:
+        now = self._described(inputs, RunCounts(rows=0))
+        if self.output.options["resume"] and (before := saved_run(store)) is not None:
             check_same(store.path_or_url, before, now)
         else:
-            if self.output.overwrite:
+            if self.output.options["overwrite"]:
                 store.empty()
                 if not self.output.is_folder:
                     remove_output(self.output.output)
@@ -217,13 +195,13 @@ class BulkJob:
         store.forget_stop()
         return store.parts()
 
-    def _score(self, request: BulkRequest, rows_by_file: list[int], found: dict[PartId, bool]) -> dict[int, FileEnd]:
-        part_rows = self._part_rows(request)
-        readers = file_readers(self.source, rows_by_file, part_rows, found, request.plan.pictures)
+    def _score(self, rows_by_file: list[int], found: dict[PartId, bool]) -> dict[int, FileEnd]:
+        part_rows = self._part_rows()
+        readers = file_readers(self.source, rows_by_file, part_rows, found, self.plan.pictures)
         setup = WorkerSetup(
             connection=self.connection,
-            plan=request.plan,
-            lines=request.lines,
+            plan=self.plan,
+            lines=self.lines,
             store=self.output.store,
             unanswered=frozenset(part for part, answered in found.items() if not answered),
         ).absolute()
@@ -231,16 +209,16 @@ class BulkJob:
         # Whole parts but for the last of each file, which the readers tell in the end.
         already = min(sum(found.values()) * part_rows, sum(rows_by_file))
         ends: dict[int, FileEnd] = {}
-        here = self.connection.server is None and not request.plan.judge_elsewhere
-        own_judge = here and bool(request.plan.chosen.asks_judge)
+        here = self.connection.server is None and not self.plan.judge_elsewhere
+        own_judge = here and bool(self.plan.chosen.asks_judge)
         with (
             # Ray takes signals of its own, so ours come after it.
-            ray_session(self.cluster.ray_address, usable_cores()) as ray,
+            ray_session(self.output.options["ray_address"], usable_cores()) as ray,
             finishing_on_interrupt(self.output.store) as stopping,
             progress("scoring", total, quiet=self.quiet, already=already) as shown,
         ):
-            workers, threads = self.cluster.workers, self.cluster.threads
-            share = divided(cores_by_machine(ray), workers=workers, threads=threads, own_judge=own_judge)
+            given = {name: self.output.options[name] for name in ("workers", "threads")}
+            share = divided(cores_by_machine(ray), **given, own_judge=own_judge)
             if self.connection.server is None:
                 setup = replace(setup, connection=replace(setup.connection, engine_threads=share.threads))
             for item in run_parts(ray, readers, setup, workers=share.workers, cores_per_worker=share.reserved):
@@ -261,31 +239,31 @@ class BulkJob:
         return ends
 
     def resume_hint(self) -> str:
-        """How to go on, as a sentence."""
+        """Return how to go on, as a sentence."""
         if RUN_NAME not in self.output.store.names():
             return "nothing was written"
         return f"{len(self.output.store.parts())} parts are in {self.output.store.display_name}, go on with --resume"
 
-    def _end(self, request: BulkRequest, inputs: list[InputDigest], ends: dict[int, FileEnd]) -> None:
+    def _end(self, inputs: list[InputDigest], ends: dict[int, FileEnd]) -> None:
         store, found = self.output.store, self.output.store.parts()
         assembly = Assembly(store=store, parts=found, ends=ends)
-        assembly.check(lambda row: self.summary.add(with_lines(row, request.lines)))
+        assembly.check(lambda row: self.summary.add(with_lines(row, self.lines)))
         self.tally.report(self.summary)
         if not self.output.is_folder:
             assembly.write(self.output.output)
         figures = RunFacts(
-            command=self._reproduce(request),
+            command=self._reproduce(),
             location=self.connection.description,
             scored_rows=self.tally.scored,
             wall_s=self.clock.times().wall_s,
             notes=self.notes,
-            server_version=request.server_version,
+            server_version=self.server_version,
         )
-        if self.output.summary is not None:
-            write_json(self.output.summary, summary_document(self.summary, figures))
+        if (path := self.output.options["summary_json"]) is not None:
+            write_json(path, summary_document(self.summary, figures))
         counts = counts_of(self.summary, scored_now=self.tally.scored)
         manifest = replace(
-            self._described(request, inputs, counts),
+            self._described(inputs, counts),
             cost=cost_of(self.summary),
             output=output_digest(self.output.file),
             results={
@@ -303,27 +281,28 @@ class BulkJob:
         if not self.quiet:
             print_summary(self.summary, figures)
 
-    def _described(self, request: BulkRequest, inputs: list[InputDigest], counts: RunCounts) -> RunManifest:
+    def _described(self, inputs: list[InputDigest], counts: RunCounts) -> RunManifest:
         return RunManifest(
             command="bulk",
-            versions=versions(request.server_version),
+            versions=versions(self.server_version),
             place=self.connection.description,
-            **metric_fields(request.lines),
+            **metric_fields(self.lines),
             inputs=inputs,
-            parameters={**reading_parameters(self.source), "part_rows": self._part_rows(request)},
+            parameters={**reading_parameters(self.source), "part_rows": self._part_rows()},
             counts=counts,
             times=self.clock.times(),
             machine=self.clock.machine(),
             notes=self.notes,
         )
 
-    def _part_rows(self, request: BulkRequest) -> int:
-        return self.cluster.rows_of_a_part(judged=bool(request.plan.chosen.asks_judge))
+    def _part_rows(self) -> int:
+        given: int | None = self.output.options["part_rows"]
+        return given or usual_part_rows(judged=bool(self.plan.chosen.asks_judge))
 
-    def _reproduce(self, request: BulkRequest) -> str:
+    def _reproduce(self) -> str:
         files = map(redacted, [*self.source.arguments, *self.source.where_arguments])
         written = redacted_url(self.output.output)
-        words = [*files, written, *self.metrics.arguments(request.lines.values()), *self.connection.arguments]
+        words = [*files, written, *self.metrics.arguments(self.lines.values()), *self.connection.arguments]
         return printable(shlex.join(["gradewire", "bulk", *words]))
 
 
@@ -336,24 +315,7 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
             )
 
 
-@click.command(
-    "bulk",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire bulk answers.parquet scores.parquet --keep-columns model,split
-  gradewire bulk 'answers/*.jsonl.gz' scores.jsonl --metrics smile:fast,exact_match
-  gradewire bulk answers.parquet scores.parquet --resume
-  gradewire bulk s3://bucket/answers/*.parquet s3://bucket/scores/ --ray-address auto
-  gradewire bulk answers.jsonl scores.jsonl --server 127.0.0.1:50051 --workers 8
-
-INPUT and OUTPUT are paths or URLs that fsspec knows (s3://, gs://, …; each needs its own package, for instance s3fs).
-An OUTPUT that ends in / is a folder of parts, each JSONL; any other is one file in the order of the input, .jsonl,
-.parquet, .csv or .tsv, as gradewire score writes it. Until it is whole its parts are in OUTPUT.parts; whatever ends a
-run, the same command with --resume goes on from them.
-
-{exit_codes(failed_rows="some rows have no score (see --fail-on)")}""",
-)
+@click.command("bulk", epilog=epilog("bulk", failed_rows="some rows have no score (see --fail-on)"))
 @click.argument("paths", metavar="INPUT... OUTPUT", nargs=-1, required=True)
 @column_options
 @click.option("--where", metavar="COLUMN=VALUE,…", multiple=True, help="Only these rows. May be repeated.")
@@ -384,13 +346,13 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
         metrics=metric_options_of(options),
         connection=connection_of(options),
         output=output,
-        cluster=Cluster(**{each.name: options[each.name] for each in fields(Cluster)}),
         prices=prices_of(options),
         quiet=quiet,
     )
     with exit_on_interrupt(lambda: f"interrupted; {job.resume_hint()}"), one_line_errors():
         try:
-            job.run(asyncio.run(job.resolve()))
+            asyncio.run(job.resolve())
+            job.run()
         except StoppedError as stopped:
             click.echo(stopped.format_message(), err=True)
             ctx.exit(ExitCode.INTERRUPTED)

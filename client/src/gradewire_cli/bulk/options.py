@@ -25,18 +25,16 @@ CORES_PER_WORKER: Final = 4
 """Encoders run beside Python in an engine, and those of one engine share its caches: more engines only take more memory
 until Python alone fills a core."""
 _USED: Final = Fraction(3, 4)
-"""Of all cores: small machines beside large ones are left out rather than give all of them small workers."""
+"""Least share of all cores: small machines beside large ones are left out rather than make all workers small."""
 _RAY_STEPS: Final = 10_000
 """Ray counts parts of a core in steps of one by this, and rounds others up as well as down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """How cores are divided.
+    """A division of cores among workers.
 
     Attributes:
-        workers: Processes that score.
-        threads: Encoder runs at a time in each.
         reserved: Cores that each reserves, at most `threads`; all workers find as many beside each other.
     """
 
@@ -46,14 +44,7 @@ class Division:
 
 
 def divided(machines: Sequence[int], *, workers: int | None, threads: int | None, own_judge: bool = False) -> Division:
-    """Divides cores among workers.
-
-    Args:
-        machines: Cores of each machine, from 1.
-        workers: How many; None: about one for `CORES_PER_WORKER` cores, on every machine that has those of one.
-        threads: Of each; None: as many as all find room for.
-        own_judge: Whether each worker would hold a judge, which takes gigabytes and all cores: one by itself then.
-    """
+    """Divide cores among workers."""
     sizes = Counter(machines)
     count = workers or (1 if own_judge else _usual_workers(sizes))
     share = _largest_share(sizes, count)
@@ -71,14 +62,14 @@ def _usual_workers(sizes: Counter[int]) -> int:
 
 
 def _largest_share(sizes: Counter[int], workers: int) -> Fraction:
-    """Cores that each of so many workers can have at most, in Ray's steps."""
+    """Return cores that each of so many workers can have at most, in Ray's steps."""
     shares = {Fraction(size, each) for size in sizes for each in range(1, workers + 1)}
     largest = max(share for share in shares if _room(sizes, share) >= workers)
     return Fraction(int(largest * _RAY_STEPS), _RAY_STEPS)
 
 
 def _room(sizes: Counter[int], share: Fraction) -> int:
-    """Workers with so many cores each that have room."""
+    """Return workers with so many cores each that have room."""
     return sum(machines * int(size / share) for size, machines in sizes.items())
 
 
@@ -86,6 +77,12 @@ _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
 """A judge may take seconds for a row: a break loses minutes then and not hours, and progress shows."""
 _SUFFIXES: Final = {"jsonl": ".jsonl", "parquet": ".parquet", "csv": ".csv", "tsv": ".tsv"}
+
+
+def usual_part_rows(*, judged: bool) -> int:
+    """Return the rows of a part where --part-rows is not given."""
+    return _JUDGED_PART_ROWS if judged else _PART_ROWS
+
 
 bulk_options = option_group(
     click.option(
@@ -127,31 +124,16 @@ bulk_options = option_group(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BulkOutput:
-    """Where a run writes.
-
-    Attributes:
-        output: A file, a folder (it ends in /), or the URL of either.
-        resume: Whether parts of an earlier run stand.
-        overwrite: Whether what is there may be replaced.
-        summary: File for the summary.
-        manifest: File for the manifest, where an option names it.
-    """
+    """The place that a run writes to: a file, a folder (it ends in /), or the URL of either; and its options."""
 
     output: str
-    resume: bool
-    overwrite: bool
-    summary: Path | None
-    manifest: Path | None
+    options: Mapping[str, Any]
 
     @classmethod
     def of(cls, output: str, options: Mapping[str, Any]) -> Self:
-        """Reads OUTPUT and `bulk_options`.
-
-        Raises:
-            click.ClickException: Two exclude each other, or OUTPUT cannot be of its form, or is a URL with a query.
-        """
+        """Read OUTPUT and `bulk_options`; raises click.ClickException."""
         check_resume(options, output)
         if is_url(output):
             if "?" in redacted_url(output):
@@ -165,17 +147,11 @@ class BulkOutput:
         if not is_folder(output):
             # Refuses other suffixes, and Parquet without pyarrow.
             is_table(Path(redacted_url(output).rsplit("/", 1)[-1]))
-        return cls(
-            output=output,
-            resume=options["resume"],
-            overwrite=options["overwrite"],
-            summary=options["summary_json"],
-            manifest=options["manifest"],
-        )
+        return cls(output, options)
 
     @property
     def store(self) -> PartStore:
-        """Where its parts are."""
+        """The folder of its parts."""
         return PartStore(parts_folder(self.output))
 
     @property
@@ -191,35 +167,16 @@ class BulkOutput:
     @property
     def written(self) -> list[tuple[str, Path | None]]:
         """Files on this machine that may be written, as `check_outputs` takes them."""
-        return [("OUTPUT", self.file), ("--summary-json", self.summary), ("--manifest", self.manifest)]
+        options = {"--summary-json": self.options["summary_json"], "--manifest": self.options["manifest"]}
+        return [("OUTPUT", self.file), *options.items()]
 
     @property
     def manifest_path(self) -> tuple[PartStore, str]:
         """Folder and name of the manifest: as an option says, in the folder of parts, or beside the output."""
-        if self.manifest is not None:
-            return PartStore(str(self.manifest.parent)), self.manifest.name
+        given: Path | None = self.options["manifest"]
+        if given is not None:
+            return PartStore(str(given.parent)), given.name
         if self.is_folder:
             return self.store, FOLDER_MANIFEST
         folder, _, name = self.output.rpartition("/")
         return PartStore(folder or ("/" if self.output.startswith("/") else ".")), manifest_path(Path(name)).name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """How the work is divided.
-
-    Attributes:
-        ray_address: Of a Ray cluster; None: a Ray of its own.
-        workers: Processes; None: by the cores.
-        threads: Encoder runs at a time in each; None: the cores divided.
-        part_rows: Rows of a part; None: by whether a judge is asked.
-    """
-
-    ray_address: str | None
-    workers: int | None
-    threads: int | None
-    part_rows: int | None
-
-    def rows_of_a_part(self, *, judged: bool) -> int:
-        """`part_rows` with its default."""
-        return self.part_rows or (_JUDGED_PART_ROWS if judged else _PART_ROWS)

@@ -32,20 +32,14 @@ class IncompleteError(InputError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """The parts of a run that is done.
-
-    Attributes:
-        store: Where they are.
-        parts: Which are there, and whether they are answered.
-        ends: What the readers found at the end of each file.
-    """
+    """The parts of a run that is done, whether they are answered, and what readers found at the ends of files."""
 
     store: PartStore
     parts: Mapping[PartId, bool]
     ends: Mapping[int, FileEnd]
 
     def check(self, take: Callable[[Mapping[str, Any]], None]) -> None:
-        """Reads all parts once, and hands out their rows in the order of the input.
+        """Read all parts once, and hand out their rows in the order of the input.
 
         Raises:
             IncompleteError: A part is missing, or the rows of a file are not each there exactly once.
@@ -74,13 +68,10 @@ class Assembly:
                 )
 
     def write(self, output: str) -> None:
-        """Writes the output; its name says which form it has.
+        """Write the output; its name says which form it has.
 
         On this machine it is there as a whole or not at all, and outlasts a power cut when this returns. Elsewhere a
         whole file is uploaded: an object store shows it when all of it is there, others may show its beginning.
-
-        Raises:
-            InputError: It cannot be written.
         """
         local = local_path(output)
         if local is None:
@@ -114,7 +105,7 @@ class Assembly:
                 raise IncompleteError(self._incomplete(part)) from error
 
     def _incomplete(self, part: PartId) -> str:
-        """What a file system whose move is a copy may leave of a part where a run was killed, and the way out."""
+        """Return what a file system whose move is a copy may leave of a part after a kill, and the way out."""
         name = part.name(answered=self.parts[part])
         return f"{self.store.path_or_url}/{name} is not whole: remove it, and --resume scores its rows again"
 
@@ -123,27 +114,27 @@ class Assembly:
 
 
 def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines of a part behind the first: its first row has the lines of the metrics, which the output has already."""
+    """Yield the lines of a later part, without the lines of metrics in its first row: the output has them already."""
     for place, line in enumerate(lines):
         yield encode_row(without_lines(json.loads(line))) if place == 0 else line
 
 
 def remove_output(output: str) -> None:
-    """Removes an output that is about to be made again; raises InputError where it cannot be."""
+    """Remove an output that is about to be made again; raises InputError where it cannot be."""
     system, path = file_system(output)
     with file_errors(output), contextlib.suppress(FileNotFoundError):
         system.rm_file(path)
 
 
 def output_exists(output: str) -> bool:
-    """Whether there is an output already."""
+    """Tell whether there is an output already."""
     system, path = file_system(output)
     with file_errors(output):
         return bool(system.exists(path))
 
 
 def input_digests(source: InputFile) -> list[InputDigest]:
-    """Size and SHA-256 of every input file; raises InputError where one cannot be read."""
+    """Return size and SHA-256 of every input file; raises InputError where one cannot be read."""
     found = []
     for path in source.paths:
         with file_errors(path):
@@ -157,16 +148,12 @@ def input_digests(source: InputFile) -> list[InputDigest]:
 
 
 def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
-    """Writes a manifest into a folder, by default what its parts are made with.
-
-    Raises:
-        InputError: It cannot be written.
-    """
+    """Write a manifest into a folder, by default that of what its parts are made with; raises InputError."""
     store.write(name, encode_manifest(run))
 
 
 def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
-    """What the parts that are there were made with, or a manifest of another name; None where there is no run.
+    """Return what the parts that are there were made with, or a manifest of another name; None where there is no run.
 
     Raises:
         InputError: The file that says so is broken, or of a newer gradewire; or there are parts without it.
@@ -185,7 +172,7 @@ def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
 
 
 def check_same(output: str, before: RunManifest, now: RunManifest) -> None:
-    """Refuses to go on with what another run made; raises InputError, which says in what the runs differ."""
+    """Refuse to go on with what another run made; raises InputError, which says in what the runs differ."""
     refuse_other_run(output, _differences(before, now), way_out="give the same, another OUTPUT, or --overwrite")
 
 

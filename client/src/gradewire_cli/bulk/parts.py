@@ -25,23 +25,23 @@ _HIDDEN: Final = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.(?P<kind>new|old)")
 
 
 def is_object_store(system: Any) -> bool:
-    """Whether a file system has no folders, and shows a file when all of it is there."""
+    """Tell whether a file system has no folders, and shows a file when all of it is there."""
     return not _OBJECT_STORES.isdisjoint(protocols(system))
 
 
 def hidden_name(name: str, kind: str) -> str:
-    """Another name for a file, which no other process gives: `new` while it is written, `old` while it is replaced."""
+    """Return another name for a file, of this process alone: `new` while it is written, `old` while it is replaced."""
     return f".{name}.{uuid.uuid4().hex}.{kind}"
 
 
 def named_of(name: str) -> str:
-    """The name of the file that a kill left under this name; the same where it has its own."""
+    """Return the name of the file that a kill left under this name; the same where it has its own."""
     hidden = _HIDDEN.fullmatch(name)
     return hidden["name"] if hidden else name
 
 
 def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
-    """Writes a file, in place of what has its name.
+    """Write a file, in place of what has its name.
 
     An object store shows the old file or the whole new one; so does a file system that renames onto a file (SFTP). One
     that renames and refuses a name that is taken (SMB, WebHDFS) has a moment without the file: a kill then leaves the
@@ -67,13 +67,7 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
 
 
 def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
-    """Gives files that a kill left under a hidden name while they were replaced their own again.
-
-    Args:
-        system: The file system.
-        folder: The folder there.
-        names: All files in it.
-    """
+    """Give files that a kill left under a hidden name while they were replaced their own again."""
     there = set(names)
     for hidden in sorted(names):
         if hidden.endswith(".old") and (name := named_of(hidden)) not in there:
@@ -82,7 +76,7 @@ def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
 
 
 def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
-    """Moves a file to its name; whether another content has that and the file system would not replace it."""
+    """Move a file to its name; return whether another content has that and was not replaced."""
     try:
         system.mv(unfinished, target)
     except Exception:
@@ -105,7 +99,7 @@ def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
 
 
 def _replace(system: Any, unfinished: str, target: str, aside: str, data: bytes) -> None:
-    """Moves a file to a name that is taken."""
+    """Move a file to a name that is taken."""
     system.mv(target, aside)
     try:
         if _refused(system, unfinished, target, data):
@@ -138,18 +132,13 @@ _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
 
 
 class PartId(NamedTuple):
-    """Which part of the input.
-
-    Attributes:
-        file: Number of the input file, from 0.
-        number: Number of the part in this file, from 0.
-    """
+    """A part of the input, by the number of its file and its own number there, both from 0."""
 
     file: int
     number: int
 
     def name(self, *, answered: bool) -> str:
-        """Its file; `answered`: no row is to be scored again."""
+        """Return its file; `answered`: no row is to be scored again."""
         return f"part-{self.file:05d}-{self.number:07d}.{'done' if answered else 'unanswered'}.jsonl"
 
 
@@ -163,11 +152,7 @@ class PartRows:
 
 @dataclass(frozen=True, slots=True)
 class PartStore:
-    """The folder of a run's parts; opened by every process for itself.
-
-    Attributes:
-        path_or_url: A folder or its URL.
-    """
+    """The folder of a run's parts; opened by every process for itself."""
 
     path_or_url: str
 
@@ -177,7 +162,7 @@ class PartStore:
         return redacted_url(self.path_or_url)
 
     def create(self) -> None:
-        """Makes the folder where it is not there; raises InputError where it cannot."""
+        """Make the folder where it is not there; raises InputError where it cannot."""
         system, path = file_system(self.path_or_url)
         # Where there are no folders it would make the bucket, whose name may be mistyped.
         if not is_object_store(system):
@@ -186,7 +171,7 @@ class PartStore:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Makes the folder, and keeps other runs out of it while this is open: on this machine's file systems alone.
+        """Make the folder, and keep other runs out of it while this is open: on this machine's file systems alone.
 
         What was looked at before has to be looked at again: another run may have ended since. A folder that was made
         here is gone at the end where nothing was written.
@@ -211,11 +196,7 @@ class PartStore:
                     local.rmdir()
 
     def names(self) -> set[str]:
-        """Files in the folder but its lock; empty where it is not there.
-
-        Raises:
-            InputError: They cannot be told.
-        """
+        """Return the names of files in the folder but its lock; empty where it is not there."""
         system, path = file_system(self.path_or_url)
         with file_errors(self.path_or_url), contextlib.suppress(FileNotFoundError):
             system.invalidate_cache()
@@ -223,7 +204,7 @@ class PartStore:
         return set()
 
     def parts(self) -> dict[PartId, bool]:
-        """Parts that are there, and whether each is answered; where both kinds of a part are there the answered."""
+        """Return the parts that are there, and whether each is answered: of two files of a part the answered counts."""
         found: dict[PartId, bool] = {}
         for name in self.names():
             if match := _NAME.fullmatch(name):
@@ -232,32 +213,25 @@ class PartStore:
         return found
 
     def write_part(self, part: PartId, data: bytes, *, answered: bool) -> None:
-        """Writes a part in place of an earlier try of it.
-
-        Raises:
-            InputError: It cannot be written.
-        """
+        """Write a part in place of an earlier try of it; raises InputError."""
         self.write(part.name(answered=answered), data)
         if answered:
             self.remove(part.name(answered=False))
 
     def read_part(self, part: PartId, *, answered: bool) -> bytes:
-        """The bytes of a part; raises InputError where it cannot be read."""
+        """Return the bytes of a part; raises InputError where it cannot be read."""
         return self.read(part.name(answered=answered))
 
     def read_latest(self, part: PartId) -> bytes:
-        """The bytes of a part that was there, answered since or not; raises InputError where it cannot be read."""
+        """Return the bytes of a part, answered since or not; raises InputError where it cannot be read."""
         # A worker may have been killed between writing the answered one and telling of it.
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
-        """Writes a file of the folder, in place of what has its name.
+        """Write a file of the folder, in place of what has its name.
 
         On this machine and in an object store a reader sees the old file or the whole new one, whatever happens; on
         other file systems as far as `write_atomically` says. On this machine it outlasts a power cut when this returns.
-
-        Raises:
-            InputError: It cannot be written.
         """
         with file_errors(f"{self.path_or_url}/{name}"):
             local = local_path(self.path_or_url)
@@ -269,19 +243,19 @@ class PartStore:
                 unfinished.write_bytes(data)
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file of the folder; raises InputError where it cannot be read."""
+        """Return the bytes of a file of the folder; raises InputError where it cannot be read."""
         system, path = file_system(self.path_or_url)
         with file_errors(f"{self.path_or_url}/{name}"):
             return bytes(system.cat_file(f"{path}/{name}"))
 
     def remove(self, name: str) -> None:
-        """Removes a file of the folder where it is there."""
+        """Remove a file of the folder where it is there."""
         system, path = file_system(self.path_or_url)
         with file_errors(f"{self.path_or_url}/{name}"), contextlib.suppress(FileNotFoundError):
             system.rm_file(f"{path}/{name}")
 
     def empty(self) -> None:
-        """Removes the files that a run makes; other files stay.
+        """Remove the files that a run makes; other files stay.
 
         After a kill in between nothing calls the rest whole, and what its parts are made with still stands beside them.
         """
@@ -290,7 +264,7 @@ class PartStore:
             self.remove(name)
 
     def remove_all(self) -> None:
-        """Removes the folder with the files that a run makes; where it has others it stays with them."""
+        """Remove the folder with the files that a run makes; where it has others it stays with them."""
         self.empty()
         system, path = file_system(self.path_or_url)
         if local_path(self.path_or_url) is None and "/" not in path.strip("/"):
@@ -302,22 +276,22 @@ class PartStore:
                 system.rmdir(path)
 
     def request_stop(self) -> None:
-        """Tells all workers to begin no further part."""
+        """Tell all workers to begin no further part."""
         self.write(_STOP, b"")
 
     def forget_stop(self) -> None:
-        """Takes that back, before a run begins."""
+        """Take that back, before a run begins."""
         self.remove(_STOP)
 
     def is_stopping(self) -> bool:
-        """Whether workers are asked to begin no further part."""
+        """Tell whether workers are asked to begin no further part."""
         system, path = file_system(self.path_or_url)
         with file_errors(self.path_or_url):
             return _exists(system, f"{path}/{_STOP}")
 
 
 def _is_own(name: str) -> bool:
-    """Whether a run of bulk makes files of this name."""
+    """Tell whether a run of bulk makes files of this name."""
     written = named_of(name)
     return written in _OWN_NAMES or _NAME.fullmatch(written) is not None
 
@@ -329,17 +303,17 @@ def missing_parts(found: Collection[PartId], parts_by_file: Mapping[int, int]) -
 
 
 def parts_folder(output: str) -> str:
-    """The folder of an output's parts: OUTPUT.parts beside it, and of an output that is a folder itself."""
+    """Return the folder of an output's parts: OUTPUT.parts beside it, and of an output that is a folder itself."""
     return output.rstrip("/") if is_folder(output) else f"{output}.parts"
 
 
 def is_folder(output: str) -> bool:
-    """Whether an output is a folder of parts, by its last character."""
+    """Tell whether an output is a folder of parts, by its last character."""
     return output.endswith("/")
 
 
 def check_parts_folder(store: PartStore) -> None:
-    """Refuses a folder that has files of something else; raises InputError."""
+    """Refuse a folder that has files of something else; raises InputError."""
     strange = sorted(name for name in store.names() if not (_is_own(name) or name.startswith(".")))
     if strange:
         raise InputError(f"{store.path_or_url} has files that no run of bulk wrote ({strange[0]}): give another OUTPUT")

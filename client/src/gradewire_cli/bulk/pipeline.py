@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _OBJECT_STORE_BYTES: Final = 256 << 20
-"""Of a Ray of our own: what is on its way between reader and workers is a few parts, a megabyte each."""
+"""Object store of a Ray of our own: what is on its way between reader and workers is a few parts, a megabyte each."""
 _HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
 _CONNECT_TIMEOUT_S: Final = 10.0
 _START_TRIES: Final = 3
@@ -35,7 +35,7 @@ _AUTH_MODE: Final = "RAY_AUTH_MODE"
 
 
 def _check_connection(address: str) -> None:
-    """Refuses an address where nobody listens; Ray itself would try for minutes.
+    """Refuse an address where nobody listens; Ray itself would try for minutes.
 
     Raises:
         UnreachableError: Nobody does; other forms of address are left to Ray.
@@ -49,7 +49,7 @@ def _check_connection(address: str) -> None:
 
 
 def import_ray() -> Any:
-    """The module; raises InputError where the extra is not installed."""
+    """Return the module; raises InputError where the extra is not installed."""
     # Ray reports usage to its makers unless it is told not to before it is imported.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # What its processes write would stand between the lines of progress; its own log files have it.
@@ -65,7 +65,7 @@ def import_ray() -> Any:
 
 
 def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
-    """Connects, or starts Ray; on a busy machine its node may be longer in coming up than Ray itself waits for it."""
+    """Connect, or start Ray; on a busy machine its node may be longer in coming up than Ray itself waits for it."""
     for tries_left in reversed(range(_START_TRIES)):
         try:
             ray.init(address=address, **told)
@@ -79,18 +79,14 @@ def _init(ray: Any, address: str, told: dict[str, Any]) -> None:
 
 
 def cores_by_machine(ray: Any) -> list[int]:
-    """Cores of each machine that has any; one, where none has: a cluster may start its first when a worker wants it."""
+    """Return the cores of each machine that has any; [1] where none has: a cluster may start its first for a worker."""
     cores = (int(machine["Resources"].get("CPU", 0)) for machine in ray.nodes() if machine["Alive"])
     return [each for each in cores if each] or [1]
 
 
 @contextlib.contextmanager
 def ray_session(address: str | None, cores: int) -> Iterator[Any]:
-    """The module, connected.
-
-    Args:
-        address: Of a cluster (HOST:PORT, ray://HOST:PORT, or auto); None: starts Ray here and ends it at the end.
-        cores: Of a Ray that is started here.
+    """Yield the module, connected.
 
     Raises:
         InputError: Ray is not installed, or cannot be started.
@@ -118,13 +114,7 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEnd:
-    """What a reader found at the end of a file.
-
-    Attributes:
-        file: Its number.
-        parts: How many parts it has.
-        rows: How many rows these have.
-    """
+    """The number of a file, and of the parts and rows that its reader found in it."""
 
     file: int
     parts: int
@@ -133,11 +123,9 @@ class FileEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
-    """Reads one of the input files.
+    """A reader of one of the input files.
 
     Attributes:
-        source: All input files, with how they are read, by the names that rows and messages have.
-        file: Number of the one to read, from 0.
         path_or_url: Where it is, in whatever directory the reader runs.
         rows_before: Rows of the files before it, which are numbered first.
         part_rows: Rows of a part; the last of a file may have fewer.
@@ -154,7 +142,7 @@ class FileReader:
     pictures: Path | None = None
 
     def read(self) -> Iterator[PartRows | FileEnd]:
-        """Parts that are not done, in order, then the end; raises InputError where the file cannot be read.
+        """Yield parts that are not done, in order, then the end; raises InputError where the file cannot be read.
 
         Rows of done parts are read too, for nothing but reading says where the next part begins.
         """
@@ -174,7 +162,7 @@ class FileReader:
 def file_readers(
     source: InputFile, rows_by_file: list[int], part_rows: int, found: dict[PartId, bool], pictures: Path | None
 ) -> list[FileReader]:
-    """A reader for each file; parts of `found` that are answered are not scored again."""
+    """Return a reader for each file; parts of `found` that are answered are not scored again."""
     return [
         FileReader(
             source=source,
@@ -190,22 +178,22 @@ def file_readers(
 
 
 _PARTS_AT_ONCE: Final = 2
-"""Of a worker: while the last requests of a part are answered, those of the next are sent."""
+"""Parts that a worker has at a time: while the last requests of a part are answered, those of the next are sent."""
 _BLOCK_BYTES: Final = 1
 """Ray Data ends a block when it is as large: every part is a block of its own, and goes on when it is read."""
 _START_DEATHS: Final = 4
-"""Of workers, in a row, before they are up: Ray loses some where a cluster is very busy. Nothing of ours is done until
+"""Deaths of workers in a row before they are up: Ray loses some where a cluster is busy. Nothing of ours is done until
 then, so this hides no error."""
 
 
 class RayWorker:
-    """What an actor runs: `PartScorer`, on the columns of Ray Data."""
+    """An actor of Ray: `PartScorer`, on the columns of Ray Data."""
 
     def __init__(self, setup: WorkerSetup) -> None:
         self._scorer = PartScorer(setup)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Scores the parts of a batch: what is in the column `item`, pickled, becomes a record or stays an end."""
+        """Score the parts of a batch: what is in the column `item`, pickled, becomes a record or stays an end."""
         return {"item": [self._scored(data) for data in batch["item"]]}
 
     def _scored(self, data: bytes) -> bytes:
@@ -225,14 +213,7 @@ def _blocks(reader: FileReader, store: PartStore) -> Iterator[Any]:
 def run_parts(
     ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: float
 ) -> Iterator[PartRecord | FileEnd]:
-    """Scores all parts that the readers give, in any order; an end may come before parts of its file.
-
-    Args:
-        ray: The module, connected.
-        readers: One for each file; as many read side by side as there are workers.
-        setup: What workers are made with.
-        workers: Actors.
-        cores_per_worker: What each reserves.
+    """Score all parts that the readers give, in any order; an end may come before parts of its file.
 
     Raises:
         InputError: A file cannot be read, or Ray gives up.
@@ -279,7 +260,7 @@ def _reason(error: Exception) -> str:
 
 
 def _source_of(readers: Sequence[FileReader], store: PartStore) -> Any:
-    """The readers as a datasource; a class of Ray's is there to be derived from only once Ray is imported."""
+    """Return the readers as a datasource; a class of Ray's is there to be derived from only once Ray is imported."""
     from ray.data.block import BlockMetadata  # noqa: PLC0415 - of the extra
     from ray.data.datasource import Datasource, ReadTask  # noqa: PLC0415 - of the extra
 

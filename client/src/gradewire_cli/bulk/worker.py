@@ -44,19 +44,13 @@ class PartRecord:
     """One part, as a worker left it.
 
     Attributes:
-        part: Which part it is.
         rows: Its rows; 0 where it was not begun because the run is to stop.
-        failed: Rows with a result that is a failure.
-        unanswered: Rows that a later run scores again.
-        reused: Rows whose result an earlier run had.
         error: Why it could not be scored at all; "" where it was.
         unreachable: Whether that was for want of a server, so that the same may succeed later.
         texts: Texts by where they were found.
         seconds: Seconds by stage, as `Summary.seconds`.
         paid: Tokens by metric.
         worker: Process that scored it, as HOST:PID.
-        worker_cpu_s: CPU seconds of that process so far.
-        worker_rss_bytes: Most resident memory of that process so far.
     """
 
     part: PartId
@@ -75,17 +69,17 @@ class PartRecord:
 
     @classmethod
     def failure(cls, part: PartId, error: Exception) -> Self:
-        """The record of a part that could not be scored."""
+        """Return the record of a part that could not be scored."""
         message = str(error) or type(error).__name__
         return cls(part=part, error=message, unreachable=isinstance(error, TransportError))
 
     def problem(self) -> Exception:
-        """The error of the command that `error` is."""
+        """Return the error of the command that `error` is."""
         return (UnreachableError if self.unreachable else InputError)(self.error)
 
 
 def costs_of(summary: Summary) -> dict[str, Any]:
-    """Fields of a record that a summary of the part's rows gives."""
+    """Return fields of a record that a summary of the part's rows gives."""
     return {
         "texts": dict(summary.texts),
         "seconds": dict(summary.seconds),
@@ -103,12 +97,6 @@ class RunTally:
 
     Attributes:
         rows: Rows that are in parts now, those of earlier runs not included.
-        scored: Rows that this run scored.
-        failed: Of `rows`, with a result that is a failure.
-        unanswered: Of `rows`, to be scored again by a later run.
-        first_problem: First part that could not be scored.
-        cpu_s: CPU seconds by worker.
-        rss_bytes: Most resident memory by worker.
     """
 
     rows: int = 0
@@ -123,7 +111,7 @@ class RunTally:
     _paid: dict[str, PaidTokens] = field(default_factory=dict)
 
     def add(self, record: PartRecord) -> None:
-        """Takes in one record."""
+        """Take in one record."""
         if record.error:
             self.first_problem = self.first_problem or record
             return
@@ -140,7 +128,7 @@ class RunTally:
             self.rss_bytes[record.worker] = max(record.worker_rss_bytes, self.rss_bytes.get(record.worker, 0))
 
     def report(self, summary: Summary) -> None:
-        """Adds to a summary of all rows what this run took for its own."""
+        """Add to a summary of all rows what this run took for its own."""
         summary.texts.update(self._texts)
         summary.seconds.update(self._seconds)
         for label, paid in self._paid.items():
@@ -154,7 +142,7 @@ _LOCAL_URLS: Final = ("file://", "local://")
 
 
 def absolute_name(path_or_url: str) -> str:
-    """A path, or the URL of one, from the root on; the URLs of other file systems as they are."""
+    """Return a path, or the URL of one, from the root on; the URLs of other file systems as they are."""
     if not is_url(path_or_url):
         return str(Path(path_or_url).absolute())
     return _CHAINED.join(map(_absolute_link, path_or_url.split(_CHAINED)))
@@ -168,7 +156,7 @@ def _absolute_link(url: str) -> str:
 
 
 def absolute_connection(connection: ConnectionOptions) -> ConnectionOptions:
-    """The same with all paths from the root on."""
+    """Return the same with all paths from the root on."""
     return replace(
         connection,
         # Settings know the home directory by ~.
@@ -188,18 +176,15 @@ def _absolute_tls(tls: Tls) -> Tls:
 
 
 _RSS_UNIT_BYTES = 1024
-"""Of `ru_maxrss` on Linux."""
+"""The unit of `ru_maxrss` on Linux."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSetup:
-    """What every worker is made with; it travels to them.
+    """The settings of every worker, to which they travel.
 
     Attributes:
-        connection: Where a worker scores.
-        plan: What is asked of every row.
         lines: What the server said that it computes, by label; a worker that finds another scores nothing.
-        store: Where parts are written.
         unanswered: Parts of earlier runs with rows to be scored again.
     """
 
@@ -210,7 +195,7 @@ class WorkerSetup:
     unanswered: frozenset[tuple[int, int]] = frozenset()
 
     def absolute(self) -> Self:
-        """The same with all paths from the root on: workers run in another directory than the command."""
+        """Return the same with all paths from the root on: workers run in another directory than the command."""
         return replace(
             self,
             connection=absolute_connection(self.connection),
@@ -221,12 +206,7 @@ class WorkerSetup:
 
 @dataclass(slots=True)
 class PartScorer:
-    """Scores parts, several at a time if it is called so; close it at the end.
-
-    Attributes:
-        setup: What it is made with.
-        transport: From tests: takes the place of the connection.
-    """
+    """Scores parts, several at a time if it is called so; close it at the end."""
 
     setup: WorkerSetup
     transport: Transport | None = None
@@ -237,7 +217,7 @@ class PartScorer:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def score(self, part: PartRows) -> PartRecord:
-        """Scores a part, writes it, and says what came of it.
+        """Score a part, write it, and say what came of it.
 
         A part that cannot be scored because of the server or an option is a record with an error, and so are all that
         come after it until somebody starts again.
@@ -251,7 +231,7 @@ class PartScorer:
             return PartRecord.failure(part.part, error)
 
     def close(self) -> None:
-        """Closes the engine or the connection; a worker that is killed needs none of it."""
+        """Close the engine or the connection; a worker that is killed needs none of it."""
         if self._loop is not None:
             self._loop.run(self._resources.aclose())
             self._loop.stop()
@@ -309,7 +289,7 @@ class PartScorer:
         )
 
     def _earlier(self, part: PartRows) -> dict[tuple[int, str], Mapping[str, Any]]:
-        """Results of an earlier run that stand, by `Row.key`, where it left rows of this part without an answer."""
+        """Return results of an earlier run that stand, by `Row.key`, of a part with rows that it left unanswered."""
         if part.part not in self.setup.unanswered:
             return {}
         # The last line may be torn where a kill left the beginning of a part (`write_atomically`).

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
-"""How fits held on other questions: every risk, by the rows that they were made on and measured on, in words."""
+"""Risks of fits on other questions: every one, by the rows that they were made on and measured on, in words."""
 VERSION = 1
 _EXACT = "exact_match"
 _CHEAP = Correctness(confidence=0.5)
@@ -38,8 +38,6 @@ class ScoredCascade:
     """Labelled rows with what all three metrics say of them.
 
     Attributes:
-        rows: As the fit takes them.
-        cheap: The same rows with the results of `correctness`.
         encoder: NAME@DIGEST, 12 digits.
         provenance: What the fit says of itself: of `auto`, of `correctness`, judge and prompt.
         parameters: What the fit holds for, as a metric line writes it.
@@ -56,21 +54,17 @@ class ScoredCascade:
     digests: Mapping[str, str]
 
     def count_of(self, half: Half | None) -> int:
-        """Rows that are fitted on: all, or those of a half of the questions."""
+        """Return rows that are fitted on: all, or those of a half of the questions."""
         return len(self.rows if half is None else self.rows.half(half))
 
 
 def cascade_metrics(metric: Auto) -> str:
-    """The metrics whose results a fit of `auto` is made of."""
+    """Return the metrics whose results a fit of `auto` is made of."""
     return f"{_EXACT},{format_metric_line(_CHEAP)},{_judge_label(metric)}"
 
 
 def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
-    """Reads the rows that have a probability; those that the judge did not grade count for the bands alone.
-
-    Raises:
-        InputError: A metric is not among the scores, or there is no row, or no judge's answer.
-    """
+    """Read the rows that have a probability; those that the judge did not grade count for the bands alone."""
     cheap, _ = labelled_scores(labelled, _CHEAP, half=None)
     label = _judge_label(metric)
     if missing := {_EXACT, label} - labelled.tallies.keys():
@@ -126,7 +120,7 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
 def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three numbers
     scored: ScoredCascade, provenance: Mapping[str, Any], *, half: Half | None, delta: float, resamples: int, seed: int
 ) -> tuple[CascadeFit, HeldOut]:
-    """Fits the bands and measures them on questions that were not fitted on.
+    """Fit the bands and measure them on questions that were not fitted on.
 
     With a half named, the fit is made there and measured on the other one. Without, it is made on all rows, and fits
     on either half are measured on the other.
@@ -155,7 +149,7 @@ def fitted_cascade(  # noqa: PLR0913 - what is fitted, on what, and three number
 
 
 def cascade_values(fit: CascadeFit, held: HeldOut) -> tuple[tuple[str, float], ...]:
-    """What the stored calibration tells people of its worth."""
+    """Return what the stored calibration tells people of its worth."""
     wide = fit.gains[-1]
     found = {"judge_accuracy": wide.judge, "cheap_accuracy": wide.cheap, "judged_rows": float(wide.rows)}
     for risk in next(iter(held.values()), ()):
@@ -168,7 +162,7 @@ def _judge_label(metric: Auto) -> str:
 
 
 def _numbers(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]:
-    """float64[rows]; NaN where a result has no score, or not this value."""
+    """Return float64[rows]; NaN where a result has no score, or not this value."""
     values = (result.get(name) if result["score"] is not None else None for result in results)
     return np.array([math.nan if value is None else float(value) for value in values])
 
@@ -177,7 +171,7 @@ _SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
-    """The bands of the usual risks, how they held on other questions, and the judge beside the cheap verdicts."""
+    """Yield the bands of the usual risks, how they held on other questions, and the judge beside the cheap verdicts."""
     yield Table(
         f"Bands, each with the probability {1 - fit.delta:g}",
         ["risk", "accepted from confidence", "accepted, one of each question", "wrong of them"],
@@ -208,7 +202,7 @@ def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
 
 
 def judge_line(fit: CascadeFit, judge: str) -> str:
-    """Where the judge is asked, in a sentence."""
+    """Return where the judge is asked, in a sentence."""
     if fit.judged_below is None:
         return (
             f"{judge} is refused: on no share of the least certain rows does the interval of what it adds lie above 0, "
@@ -221,7 +215,7 @@ def judge_line(fit: CascadeFit, judge: str) -> str:
 
 
 def cascade_warnings(scored: ScoredCascade, told: Iterable[str]) -> Iterator[str]:
-    """Warnings about the rows, a sentence each; `told` are the lines of what was fitted for the encoder."""
+    """Yield warnings about the rows, a sentence each; `told` are the lines of what was fitted for the encoder."""
     lines = [line for line in told if line.startswith("fitted for correctness")]
     for name, digest in scored.digests.items():
         if digest and any(digest[:12] in line for line in lines):

@@ -36,12 +36,12 @@ from gradewire_cli.calibrate.fits import (
 from gradewire_cli.calibrate.rows import labelled_scores, with_sources
 from gradewire_cli.calibrate.store import built_model, line_parameters, show_or_undo, store_fit, today
 from gradewire_cli.lazy_commands import server_module
-from gradewire_cli.options.common import OUTPUT_FILE, choice_option, option_group
+from gradewire_cli.options.common import OUTPUT_FILE, choice_option, epilog, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.tables import show_tables
-from gradewire_cli.rows.input_file import ALIAS_HELP, column_options
+from gradewire_cli.rows.input_file import column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, labelled_run_of
 from gradewire_stats.calibration.cascade import DELTA
@@ -121,11 +121,7 @@ class Calibration:
     options: Mapping[str, Any]
 
     def fit(self, transport: Transport | None) -> None:
-        """Scores, fits, prints and stores; `transport`, from tests, takes the place of the connection.
-
-        Raises:
-            click.ClickException: Rows, scores, server or model are not as they have to be; nothing was stored.
-        """
+        """Score, fit, print and store; an error leaves nothing stored."""
         if isinstance(self.metric, Auto):
             self._fit_cascade(transport, self.metric)
             return
@@ -219,11 +215,7 @@ class Calibration:
 
 
 def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
-    """Reads the options of `calibrate_options` that say what is scored, and where.
-
-    Raises:
-        click.ClickException: An option cannot be understood, or two exclude each other.
-    """
+    """Read what `calibrate_options` say of rows, scores and place; raises click.ClickException."""
     if options["fit"] == "both" and options["scores"]:
         raise click.UsageError("--fit both has to score with the new weight: leave --scores out")
     metrics = MetricOptions(metrics=metric, model=options["model"])
@@ -231,26 +223,7 @@ def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
     return replace(run, source=with_sources(run.source, options["source"]))
 
 
-@click.command(
-    "calibrate",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire calibrate answers.jsonl                           smile's threshold, for the default encoder
-  gradewire calibrate answers.jsonl --metric sbert --model all-mpnet-base-v2
-  gradewire calibrate answers.jsonl --scores scores.jsonl --model all-mpnet-base-v2
-  gradewire calibrate answers.jsonl --fit both --half a       threshold and sentence_weight; measured on the other half
-  gradewire calibrate answers.jsonl --metric correctness       the probability (needs gradewire[calibrate])
-  gradewire calibrate answers.jsonl --metric auto             when to ask a judge (asks it about every row)
-  gradewire calibrate answers.jsonl --dry-run                 look at the gain, store nothing
-  gradewire calibrate --show
-  gradewire calibrate --undo --metric smile
-
-A label of 0.5 and more is right. A threshold holds for scores of the same model, preset and parameters; the others stay
-as they are. Servers read it when they load the model: restart those that run.
-
-{exit_codes(failed_rows="")}""",
-)
+@click.command("calibrate", epilog=epilog("calibrate"))
 @calibrate_options
 @click.pass_context
 def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
@@ -293,6 +266,6 @@ def _metric(line: str) -> Metric:
 
 
 def _of_model(metric: Metric, model: str | None) -> Metric:
-    """The metric by the encoder of --model, which tells scores of one metric apart; its own encoder counts before."""
+    """Return the metric by its own encoder, else by that of --model, which tells scores of one metric apart."""
     values: dict[str, Any] = {"model": getattr(metric, "model", None) or model}
     return replace(metric, **values)

@@ -44,12 +44,7 @@ STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "precision", "recall", "a
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Scores of one run of the metric.
-
-    Attributes:
-        fitted: Rows that are fitted on.
-        held_out: Rows that the fit is measured on; None: the same ones, by folds.
-    """
+    """Scores of one run to fit on, and those to measure on; None: the same ones, by folds."""
 
     fitted: LabelledScores
     held_out: LabelledScores | None
@@ -65,7 +60,6 @@ class ThresholdFit:
     """A fitted threshold, and the figures before and after it.
 
     Attributes:
-        threshold: Score from which an answer counts as right.
         report: Of `BEFORE` and `AFTER` on the rows that it is measured on.
         balanced: Balanced accuracy of both.
         measured_on: Which rows these are, in words.
@@ -90,7 +84,7 @@ class ThresholdFit:
 
 
 def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
-    """SMILE's weight of the sentence term; raises InputError where the rows do not determine it.
+    """Return SMILE's weight of the sentence term; raises InputError where the rows do not determine it.
 
     Scores are made of the terms of the reference that gave the score, which another weight might pick otherwise.
     """
@@ -104,12 +98,6 @@ def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
 
 def fitted_threshold(before: Split, after: Split, objective: Objective, draws: Draws) -> ThresholdFit:
     """Fit on the scores `after` and compare with the verdicts `before`.
-
-    Args:
-        before: As the metric stands; the same rows.
-        after: The scores to be fitted: the same ones, or those of another weight.
-        objective: What the threshold maximises.
-        draws: Of the bootstrap behind the intervals.
 
     Raises:
         InputError: All answers are right or all are wrong, or the runs have scores of different rows.
@@ -140,7 +128,7 @@ def compared(
     verdicts: Mapping[str, NDArray[np.float64]],
     draws: Draws,
 ) -> AgreementReport:
-    """`STATISTICS` of `BEFORE` and `AFTER` on these rows, and their paired differences.
+    """Return `STATISTICS` of `BEFORE` and `AFTER` on these rows, and their paired differences.
 
     Scores and verdicts are float64[rows]; a verdict is 1 (right), 0 (wrong) or NaN (none).
     """
@@ -167,7 +155,6 @@ class ProbabilityFit:
     Attributes:
         result: The form that a model stores, figures of its rows (each judged by a fit on other questions), warnings.
         report: `BEFORE` (SMILE) and `AFTER` on the other half of the questions; None without halves.
-        other_values: Further figures of probabilities there, by name.
     """
 
     result: CorrectnessFitResult
@@ -182,7 +169,7 @@ def fitted_probability(
     provenance: Mapping[str, Any],
     draws: Draws,
 ) -> ProbabilityFit:
-    """Fits on the features of scored rows, and measures the fit on the other half of the questions where there is one.
+    """Fit on the features of scored rows, and measure the fit on the other half of the questions where there is one.
 
     Features come in the metric's order; `shape` names the numbers that say what kind of item a row is. The fit carries
     the provenance, which says where it comes from.
@@ -226,7 +213,7 @@ def _measured(
 
 
 def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArray[np.float64]:
-    """float64[rows, features], NaN where a row lacks one."""
+    """Return float64[rows, features], NaN where a row lacks one."""
     rows = []
     for result in results:
         if not isinstance(found := result.get("features"), dict):
@@ -242,14 +229,14 @@ FEW_ROWS = 100
 
 
 def fit_table(fit: ThresholdFit) -> Table:
-    """Figures before and after, with their paired differences."""
+    """Return figures before and after, with their paired differences."""
     table = _table(fit.report, fit.measured_on, (BEFORE, AFTER))
     balanced = ["balanced accuracy", number(fit.balanced[BEFORE]), number(fit.balanced[AFTER]), ""]
     return replace(table, rows=[table.rows[0], balanced, *table.rows[1:]])
 
 
 def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
-    """Figures of a probability: on its own rows, held out, and on the other half beside SMILE's."""
+    """Yield figures of a probability: on its own rows, held out, and on the other half beside SMILE's."""
     yield Table(
         "Held out by question",
         ["", "probability"],
@@ -290,7 +277,7 @@ def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) ->
 
 
 def fit_lines(told: str, before: Split, after: Split) -> Iterator[str]:
-    """What was fitted on what, a line each; `before` are scores of the metric as it stands, `after` were fitted on."""
+    """Yield what was fitted on what; `before` are scores of the metric as it stands, `after` were fitted on."""
     rows = after.fitted
     count, right = len(rows.scores), int(rows.right.sum())
     yield f"{told}: fitted on {count} rows, {right} of them right, SHA-256 {rows.sha256[:12]}"
@@ -300,14 +287,14 @@ def fit_lines(told: str, before: Split, after: Split) -> Iterator[str]:
 
 
 def gain_lines(fit: ThresholdFit) -> Iterator[str]:
-    """A sentence where the rows do not show that verdicts get better."""
+    """Yield a sentence where the rows do not show that verdicts get better."""
     gain = {found.statistic: found.all_rows for found in fit.report.comparisons}["accuracy"]
     if gain.low <= 0 <= gain.high:
         yield "the interval of the gain in accuracy holds 0: these rows do not show that verdicts get better"
 
 
 def warning_lines(after: Split, labelled: LabelledRows) -> Iterator[str]:
-    """Warnings about the rows, a sentence each."""
+    """Yield warnings about the rows, a sentence each."""
     count, fewer = len(after.fitted.scores), min(after.fitted.right.sum(), (~after.fitted.right).sum())
     if count < FEW_ROWS:
         yield f"warning: {count} rows are few to fit on: label {FEW_ROWS} or more"

@@ -31,7 +31,7 @@ _COLUMN = "source"
 
 
 def with_sources(source: InputFile, column: str | None) -> InputFile:
-    """The input with the column of --source read, which has to be there where it was asked for."""
+    """Return the input with the column of --source read, which has to be there where it was asked for."""
     options = replace(
         source.options,
         grouped_by=(column or _COLUMN,),
@@ -42,7 +42,7 @@ def with_sources(source: InputFile, column: str | None) -> InputFile:
 
 
 def source_of(row: Row) -> str:
-    """Where a row of `with_sources` comes from: what its column says, else its file of several, else its data set."""
+    """Return the source of a row of `with_sources`: its column, else its file of several, else its data set."""
     said = next(iter(row.grouping.values()), "")
     if said or (row.grouping and _COLUMN not in row.grouping):
         return said
@@ -62,9 +62,7 @@ class LabelledScores:
         verdicts: float64[rows] of the metric as it stands: 1 right, 0 wrong, NaN where it gave none.
         labels: float64[rows] in [0, 1].
         question_keys: What tells questions apart (`JudgedRows.questions`).
-        sources: Where they come from.
         results: As an output file has them.
-        line: What reproduces the scores.
         failed: Rows without a score, which are left out.
         sha256: Over question, references, prediction and label of these rows, 64 hex digits.
     """
@@ -87,19 +85,14 @@ class LabelledScores:
         return self.labels >= 0.5
 
     def values(self, name: str) -> NDArray[np.float64]:
-        """float64[rows], a number that every result has."""
+        """Return float64[rows], a number that every result has."""
         return np.array([result[name] for result in self.results], dtype=np.float64)
 
 
 def labelled_scores(
     labelled: LabelledRows, metric: Metric, *, half: Half | None
 ) -> tuple[LabelledScores, LabelledScores | None]:
-    """The rows that are fitted on, and those that the fit is measured on.
-
-    Args:
-        labelled: With their rows; those of other metrics are left aside.
-        metric: Whose scores are fitted on, with the parameters that were asked for.
-        half: Which half of the questions is fitted on; None: all.
+    """Return the rows that are fitted on, and those that the fit is measured on.
 
     Returns:
         The first with the digest of its own rows; the second, the other half, None without halves.
@@ -141,7 +134,7 @@ def labelled_scores(
 
 
 def _column(labelled: LabelledRows, metric: Metric) -> str:
-    """Label of the metric's scores: an output file may hold those of others beside them."""
+    """Return label of the metric's scores: an output file may hold those of others beside them."""
     known = {label: _lines(labelled, label) for label in labelled.tallies}
     fits = [label for label, lines in known.items() if _is_of(label, lines, metric)]
     if len(fits) == 1:
@@ -160,13 +153,13 @@ def _column(labelled: LabelledRows, metric: Metric) -> str:
 
 
 def _described(label: str, lines: Sequence[str]) -> str:
-    """A column and what its scores were computed as, which its label may leave open."""
+    """Return a column and what its scores were computed as, which its label may leave open."""
     said = " and ".join(line for line in lines if line != label)
     return f"{label} ({said})" if said else label
 
 
 def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
-    """Whether a column is of a metric: as its lines say, or its label where every row failed before there was one."""
+    """Tell whether a column is of a metric: by its lines, or its label where every row failed before there was one."""
     if lines:
         with one_line_errors():
             return any(_answers(parse_metric_line(line), metric, silent=False) for line in lines)
@@ -177,7 +170,7 @@ def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
 
 
 def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
-    """Whether scores computed as `scored` are those of a metric; parameters that it does not name may have any value.
+    """Tell whether scores computed as `scored` are those of a metric; parameters that it does not name may be any.
 
     With `silent`, what `scored` does not say may be anything, too.
     """
@@ -195,7 +188,7 @@ def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
 
 
 def _same_model(scored: Metric, metric: Metric, kind: str) -> bool:
-    """Whether both may be of one model: a line has twelve digits of its digest, who asks may know fewer or more."""
+    """Tell whether both may be of one model: a line has twelve digits of its digest, a user may give fewer or more."""
     one, other = (str(getattr(each, kind, None) or "").partition("@") for each in (scored, metric))
     same_digest = one[2].startswith(other[2]) or other[2].startswith(one[2])
     return same_digest and (not (one[0] and other[0]) or one[0] == other[0])
@@ -206,7 +199,7 @@ def _has_grader(metric: Metric) -> bool:
 
 
 def _lines(labelled: LabelledRows, label: str) -> list[str]:
-    """What its scores were computed as, mostly one line; none where all of them failed before that was known."""
+    """Return what its scores were computed as, mostly one line; none where all of them failed before that was known."""
     said = (str(output["scores"][label].get("line", "")) for _, output in labelled.kept)
     return [line for line in dict.fromkeys(said) if line]
 

@@ -58,15 +58,7 @@ def store_fit(
     fitted: Mapping[str, Any],
     form: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write and store what was fitted.
-
-    Args:
-        options: Of the command.
-        source: The file of the rows, for people.
-        rows: Those that were fitted on.
-        fitted: What the stored calibration says.
-        form: That of a fit, where it has one.
-    """
+    """Write and store what was fitted."""
     scored = parse_metric_line(rows.line)
     name, _, digest = str(getattr(scored, "model", "")).partition("@")
     half = f"half {options['half']} of the questions of " if options["half"] else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +18,18 @@ from gradewire_cli.compare.output import all_tables, comparison_pages, headline_
 from gradewire_cli.compare.result import Drawing, document_of
 from gradewire_cli.compare.run import CompareJob, output_options, resume_hint, scores_beside
 from gradewire_cli.compare.sides import DUPLICATES, RULES, check_names
-from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_option, option_group, read_groupings
+from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_option, epilog, option_group, read_groupings
 from gradewire_cli.options.connection import connection_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.pages.page import write_page
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
-from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, show_tables
+from gradewire_cli.results.tables import FURTHER_TABLES, show_tables, table_files, write_tables
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file
+from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
 from gradewire_cli.scoring.labelled_run import draw_options
-from gradewire_cli.scoring.plan import ALL_METRICS, scoring_options
+from gradewire_cli.scoring.plan import scoring_options, single_metric, without_all
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_stats.comparison.groups import RESAMPLES
 
@@ -40,7 +41,7 @@ _FILE_CHARACTERS = 400
 
 
 def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Reads names separated by commas."""
+    """Read names separated by commas."""
     given = tuple(name.strip() for name in value.split(",")) if value is not None else ()
     if not all(given):
         raise click.BadParameter(f"{value!r}: write NAME,NAME")
@@ -104,60 +105,31 @@ compare_options = option_group(
 
 
 def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> tuple[MetricOptions, Compare | None]:
-    """Return what is scored beside --by, or with it where it is a metric, and the comparison that it is otherwise.
-
-    Args:
-        metrics: The options.
-        by: What --by says.
-        named: Whether --metrics was given.
-
-    Raises:
-        click.UsageError: --by is wrong, or several metrics.
-        InputError: Two prompt files are for the comparison, or it names another one.
-    """
+    """Return what is scored beside --by, or with it where it is a metric, and the comparison that it is otherwise."""
     written = str(metrics.metrics)
-    others = ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
+    if not is_comparison(by):
+        chooser, asked = single_metric(by, written, "--by")
+        scored = written if chooser in asked else f"{written},{by}" if named else by
+        return replace(metrics, metrics=scored, usual=False), None
+    of_comparison = [given for given in metrics.prompts if given.prompt.metric == Compare.name]
+    prompts = [given for given in metrics.prompts if given not in of_comparison]
+    others = without_all(written)
     try:
-        if is_comparison(by):
-            of_comparison = [given for given in metrics.prompts if given.prompt.metric == Compare.name]
-            comparison = comparison_of(by, metrics.judge, of_comparison)
-            # A judge is refused where none of the metrics asks one.
-            judge = metrics.judge if others and choose_metrics(others, MetricDefaults()).asks_judge else None
-            prompts = [given for given in metrics.prompts if given not in of_comparison]
-            return replace(metrics, prompts=prompts, judge=judge), comparison
-        chooser = choose_metrics(by, MetricDefaults()).labels
-        asked = choose_metrics(others, MetricDefaults()).labels if others else ()
+        comparison = comparison_of(by, metrics.judge, of_comparison)
+        # A judge is refused where none of the metrics asks one.
+        judge = metrics.judge if others and choose_metrics(others, MetricDefaults()).asks_judge else None
     except InvalidRequest as error:
         raise click.UsageError(f"--by {by}: {error}") from error
-    if len(chooser) != 1:
-        raise click.UsageError(f"--by {by}: name one metric")
-    scored = written if chooser[0] in asked else f"{written},{by}" if named else by
-    return replace(metrics, metrics=scored, usual=False), None
+    return replace(metrics, prompts=prompts, judge=judge), comparison
 
 
 @click.command(
     "compare",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire compare base.jsonl new.jsonl
-  gradewire compare base.jsonl new.jsonl --metrics smile,correctness --out pairs.jsonl --html compare.html
-  gradewire compare runs.jsonl --models gpt35,gpt4 --metrics smile --group-by dataset
-  gradewire compare scores-monday.jsonl scores-friday.jsonl --fail-if 'smile.mean < -0.01'
-  gradewire compare base.jsonl new.jsonl --by correctness --tie-margin verdict --fail-if 'correctness.wins.p < 0.05'
-  gradewire compare base.jsonl new.jsonl --by 'compare?references=true' --out pairs.jsonl --resume
-
-FILEs are answers, which are scored, or outputs of gradewire score, whose scores are taken as they are. The first is the
-baseline; every figure is of a candidate minus the baseline, on the questions that both answered.
-
-\b
-CONDITION is METRIC.FIGURE, then < <= > or >=, then a number. Figures:
-  {"  ".join(VALUE_NAMES[:6])}
-  {"  ".join(VALUE_NAMES[6:12])}
-  {"  ".join(VALUE_NAMES[12:18])}
-  {"  ".join(VALUE_NAMES[18:])}
-
-{exit_codes(failed_rows="", condition="a condition of --fail-if holds")}""",
+    epilog=epilog(
+        "compare",
+        values="\n".join(f"  {'  '.join(VALUE_NAMES[begin:end])}" for begin, end in pairwise((0, 6, 12, 18, None))),
+        condition="a condition of --fail-if holds",
+    ),
 )
 @scoring_options
 @compare_options
@@ -171,14 +143,14 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
     called right, whose answer is the better one how often, the rows that changed most, and what else differs.
     """
     check_resume(options, options["out"])
-    files, source = TableFiles.of(options), _source(options)
+    files, source = table_files(options), _source(options)
     check_names(source.paths, options["models"], options["names"])
     stored = are_outputs(source.paths)
     if options["summaries"] and not stored:
         raise click.UsageError("--summary belongs to outputs of gradewire score: these files are answers")
     named = {f"--summary {path}": str(path) for path in options["summaries"]}
     kept = [path for file in (options["out"], scores_beside(options["out"])) if file for path in files_of(file)]
-    written = [*(("--out", path) for path in kept), *files.named, ("--html", options["html"])]
+    written = [*(("--out", path) for path in kept), *files.items(), ("--html", options["html"])]
     check_outputs(written, source.named_paths | named)
     named_metrics = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
     metrics, comparison = metric_options_of(options), None
@@ -207,7 +179,7 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
     show_tables(tables, [printable(note) for note in value_notes(found)], further)
     checked = check_conditions(options["conditions"], found)
     document = document_of(found) | {"conditions": checked}
-    files.write(document, list(all_tables(found, characters=_FILE_CHARACTERS)), value_notes(found))
+    write_tables(files, document, list(all_tables(found, characters=_FILE_CHARACTERS)), value_notes(found))
     if options["html"] is not None:
         write_page(options["html"], comparison_pages(found, source.short_name, checked))
     for line in (*parts_only(options["conditions"], found), *(str(each) for each in checked if each.holds)):

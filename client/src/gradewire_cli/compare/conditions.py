@@ -55,7 +55,7 @@ _OF_OUTCOMES: Final[_Values] = {
 UNMATCHED: Final = "unmatched"
 """Share of the baseline's rows that the candidate does not answer: of the sides, and not of their pairs."""
 VALUE_NAMES: Final = (*_OF_SCORES, UNMATCHED, *_OF_VERDICTS, *_OF_OUTCOMES)
-"""What a condition may name behind its metric; docs/reference/command.md defines each."""
+"""Names that a condition may have behind its metric; docs/reference/command.md defines each."""
 # The number ends the text, so that a metric may have any sign of its line: bleu?max_ngram=2, bge-small-en-v1.5.
 _CONDITION: Final = re.compile(
     r"\s*(?P<name>\S(?:.*\S)?)\s*(?P<sign>[<>]=?)\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*",
@@ -65,14 +65,7 @@ _CONDITION: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A bound on one figure.
-
-    Attributes:
-        metric: As it was written.
-        value_name: One of `VALUE_NAMES`.
-        sign: `<`, `<=`, `>` or `>=`.
-        number: What the figure is held against.
-    """
+    """A bound on one figure, for instance `smile.mean < -0.01`."""
 
     metric: str
     value_name: str
@@ -80,11 +73,11 @@ class Condition:
     number: float
 
     def __str__(self) -> str:
-        """As it may be written."""
+        """Return the condition as it may be written."""
         return f"{self.metric}.{self.value_name} {self.sign} {self.number:g}"
 
     def holds(self, value: float) -> bool:
-        """Whether the condition holds of a figure, which must be defined."""
+        """Tell whether the condition holds of a figure, which must be defined."""
         return _OPERATORS[self.sign](value, self.number)
 
     def label(self, labels: Sequence[str], chooser: str) -> str:
@@ -143,7 +136,6 @@ class CheckedCondition:
     """A condition, and the figure of one candidate that it was held against.
 
     Attributes:
-        value: NaN where there is none.
         problem: Why there is none that could be held against it: that is no pass; "" where there is one.
     """
 
@@ -154,7 +146,7 @@ class CheckedCondition:
     problem: str = ""
 
     def __str__(self) -> str:
-        """What came of it, as a sentence."""
+        """Return the outcome as a sentence."""
         if self.problem:
             return f"--fail-if '{self.condition}': {self.problem}"
         outcome = "holds" if self.holds else "does not hold"

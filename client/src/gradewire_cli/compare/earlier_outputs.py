@@ -38,15 +38,12 @@ _MOST_INPUTS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideManifest:
-    """What one side was made with.
+    """A record of how one side was made.
 
     Attributes:
         files: Its files; empty where one file has the rows of all sides.
-        rows: Its rows.
         words_per_answer: Mean number of words between blanks, of the answers whose text is there; None without any.
         lines: What reproduces each metric, by label.
-        statuses: Scored rows by label and status.
-        warnings: Scored rows by label and warning.
         run: What its manifest or summary says of the run: versions, where it was scored, inputs, parameters, notes.
     """
 
@@ -59,7 +56,7 @@ class SideManifest:
     run: Mapping[str, Any] = field(default_factory=dict)
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Single facts by what they are called."""
+        """Yield single facts by what they are called."""
         if self.files:
             yield "file", ", ".join(self.files)
         yield "rows", str(self.rows)
@@ -87,7 +84,7 @@ class ManifestDifference:
 
 
 def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> SideManifest:
-    """The manifest of a side, counted from its rows; `run` is what is known of how they were scored."""
+    """Return the manifest of a side, counted from its rows; `run` is what is known of how they were scored."""
     answers: list[Answer] = [collected.answer(row) for row in side.rows]
     statuses: dict[str, Counter[str]] = {}
     warnings: dict[str, Counter[str]] = {}
@@ -108,7 +105,7 @@ def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> Sid
 
 
 def differences(baseline: SideManifest, candidate: SideManifest) -> list[ManifestDifference]:
-    """The facts in which two manifests differ, in the order of the first that has them; at last the inputs."""
+    """Return the facts in which two manifests differ, in the order of the first that has them; at last the inputs."""
     before, after = dict(baseline.facts()), dict(candidate.facts())
     found = [
         ManifestDifference(name, before.get(name, ""), after.get(name, ""))
@@ -126,7 +123,7 @@ def _listed(inputs: Sequence[str]) -> str:
 
 
 def differing_metrics(baseline: SideManifest, candidate: SideManifest) -> list[str]:
-    """Labels under which the sides were scored by different definitions, so that scores do not compare."""
+    """Return labels under which the sides were scored by different definitions, so that scores do not compare."""
     shared = [label for label in baseline.lines if label in candidate.lines]
     return [label for label in shared if baseline.lines[label] != candidate.lines[label]]
 
@@ -139,12 +136,7 @@ _MOST_CHARACTERS: Final = 150
 def runs_of_outputs(
     lines_by_output: Mapping[str, Mapping[str, str]], rows_by_output: Mapping[str, int]
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """What the manifests beside outputs say of the runs that wrote them, and notes where one cannot be used.
-
-    Args:
-        lines_by_output: Outputs of `gradewire score` and `gradewire bulk`, with what reproduces the metrics of each.
-        rows_by_output: How many rows each has; without those whose number is not known.
-    """
+    """Return what the manifests beside outputs say of the runs that wrote them, and notes where one cannot be used."""
     runs: dict[str, dict[str, Any]] = {}
     missing, notes = [], []
     for output, lines in lines_by_output.items():
@@ -173,11 +165,7 @@ def runs_of_outputs(
 
 
 def _other_content(output: str, manifest: RunManifest) -> str:
-    """Says that a manifest was written for another content than the output's; "" where it was not, or does not say.
-
-    Raises:
-        OSError: The output cannot be read.
-    """
+    """Say that a manifest was written for another content than the output's; "" where it was not, or does not say."""
     written = manifest.output
     if written is None or not written.sha256 or not Path(output).is_file():
         return ""
@@ -211,7 +199,7 @@ def _input_text(each: InputDigest) -> str:
 
 
 def _short(value: Any) -> str:
-    """A value of JSON; "" for what says nothing."""
+    """Return a value of JSON; "" for what says nothing."""
     if value in (None, "", [], {}):
         return ""
     try:
@@ -222,7 +210,7 @@ def _short(value: Any) -> str:
 
 
 def _cut(text: str) -> str:
-    """The text, or its beginning and a digest, by which two long ones still differ."""
+    """Return the text, or its beginning and a digest, by which two long ones still differ."""
     if len(text) <= _MOST_CHARACTERS:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -230,17 +218,12 @@ def _cut(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A line without what a terminal obeys and without lone surrogates, as manifests of others may have them."""
+    """Return a line without what a terminal obeys and without lone surrogates, as manifests of others may have them."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str, Any]:
-    """What `gradewire score --summary-json`, or a manifest that stands elsewhere, says of the run that wrote `output`.
-
-    Args:
-        path: The summary or manifest.
-        output: For messages.
-        lines: What reproduces the metrics of that output.
+    """Return what a summary of gradewire score, or a manifest that stands elsewhere, says of the run behind `output`.
 
     Raises:
         InputError: The file is neither, or that of another output.
@@ -273,7 +256,7 @@ def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str,
 
 
 def _summarized(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a summary says of its run, and its lines by label."""
+    """Return what a summary says of its run, and its lines by label."""
     run, metrics = document["run"], document["metrics"]
     told = {name: run[name] for name in ("server_version", "place", "notes") if run.get(name)}
     there = {label: found["line"] for label, found in metrics.items()}
@@ -281,7 +264,7 @@ def _summarized(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
 
 
 def _current(lines: Mapping[str, str]) -> dict[str, str]:
-    """Lines by label, with the names that metrics have now."""
+    """Return lines by label, with the names that metrics have now."""
     return {current(label): current(line) for label, line in lines.items()}
 
 
@@ -291,7 +274,7 @@ _MARKS = {"index": int, "scores": dict, "digest": str}
 
 
 def are_outputs(paths: Sequence[str]) -> bool:
-    """Whether the files are outputs of `gradewire score`, by their first lines.
+    """Tell whether the files are outputs of `gradewire score`, by their first lines.
 
     Raises:
         InputError: Some are and others are not.
@@ -319,7 +302,7 @@ def _is_output(path: str) -> bool:
 
 
 def read_outputs(source: InputFile) -> Collected:
-    """Rows and results of outputs; of the texts those columns that --keep-columns kept.
+    """Return rows and results of outputs; of the texts those columns that --keep-columns kept.
 
     Raises:
         InputError: A line is no output row, a score is no number, or a column that an option names was not kept.
@@ -353,7 +336,7 @@ def read_outputs(source: InputFile) -> Collected:
 
 
 def _rows(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Rows made of the columns that an output kept, with the output rows."""
+    """Yield rows made of the columns that an output kept, with the output rows."""
     options = replace(options, file=path, needed=())
     results = itertools.chain.from_iterable(map(read_results, output_files(Path(path))))
     for number, (_, output) in enumerate(results, 1):
@@ -386,7 +369,7 @@ def _check_columns(path: str, columns: Mapping[str, Any], options: RowOptions) -
 
 
 def _check_lines(place: str, first: Mapping[str, str], own: Mapping[str, str]) -> None:
-    """Refuses a file whose rows were scored by two definitions, as files that were put together are."""
+    """Refuse a file whose rows were scored by two definitions, as files that were put together are."""
     if other := [label for label, line in own.items() if first.get(label) != line]:
         raise InputError(
             f"{place} was scored by {own[other[0]]} and the first row by {first.get(other[0], 'nobody knows what')}: "

@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Final
 from gradewire_cli.options.common import written
 from gradewire_cli.pages import page
 from gradewire_cli.pages.charts import Chart, share_chart
-from gradewire_cli.pages.page import (
-    Card,
-    CardText,
-    Charts,
-    Code,
-    Heading,
-    Page,
-    Paragraph,
-    Section,
-    ShownTable,
-    today,
-)
+from gradewire_cli.pages.page import Card, CardText, Charts, Code, Heading, Page, Paragraph, Section, ShownTable, today
 from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
 from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured, number, p_value
@@ -39,13 +28,13 @@ _ALL = "all"
 
 
 def headline_tables(result: CompareResult) -> Iterator[Table]:
-    """What a terminal shows of every candidate: of groups and changed rows what the chooser says."""
+    """Yield what a terminal shows of every candidate: of groups and changed rows what the chooser says."""
     for side in result.sides:
         yield from _tables(side, [result.chooser], _TEXT_CHARACTERS)
 
 
 def all_tables(result: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[Table]:
-    """All tables, those of groups and changed rows for every metric; texts are cut at so many characters."""
+    """Yield all tables, those of groups and changed rows for every metric; texts are cut at so many characters."""
     for side in result.sides:
         yield from _tables(side, list(side.overall.outcomes), characters)
 
@@ -58,14 +47,14 @@ def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iter
 
 
 def _values(side: SideComparison, names: Sequence[str]) -> Iterator[Table]:
-    """Figures of a candidate over all pairs, and by group for these metrics."""
+    """Yield figures of a candidate over all pairs, and by group for these metrics."""
     yield from _overall(side)
     for grouped in side.groups:
         yield from _by_group(side, grouped, names)
 
 
 def value_notes(result: CompareResult) -> list[str]:
-    """What is not compared, on how many draws the intervals rest, and what does not compare."""
+    """Return what is not compared, on how many draws the intervals rest, and what does not compare."""
     notes = list(result.notes)
     for side in result.sides:
         notes += side.matching.notes()
@@ -195,7 +184,7 @@ def _heads(side: SideComparison, name: str) -> list[str]:
 
 
 def _cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[Value]:
-    """The cells of one group, in the order of `_heads`."""
+    """Yield the cells of one group, in the order of `_heads`."""
     metric, whole = of.metrics.get(name), overall.metrics.get(name)
     if metric is not None:
         yield from _both(metric)
@@ -230,13 +219,13 @@ def _changed_cells(row: ChangedRow, characters: int) -> list[Value | str]:
 
 
 def one_line(text: str, characters: int) -> str:
-    """The beginning of a text on one line, with what a cut leaves out in view."""
+    """Return the beginning of a text on one line, with what a cut leaves out in view."""
     line = " ".join(text[: 8 * characters].split())
     return line if len(line) <= characters and len(text) <= 8 * characters else f"{line[: characters - 1]}…"
 
 
 def difference_table(side: SideComparison) -> Table | None:
-    """What differs in the manifests; None where nothing does."""
+    """Return what differs in the manifests; None where nothing does."""
     if not side.differences:
         return None
     return Table(
@@ -269,10 +258,10 @@ def comparison_pages(result: CompareResult, source: str, conditions: Sequence[Ch
             sections=[
                 *(
                     Section(
-                        id=f"side-{place}",
-                        title=(name_of(side.candidate), " against ", base),
+                        f"side-{place}",
+                        (name_of(side.candidate), " against ", base),
+                        list(_side(side, result.chooser, place, rows=rows, characters=characters, lines=lines)),
                         link=(name_of(side.candidate),),
-                        blocks=list(_side(side, result.chooser, place, rows=rows, characters=characters, lines=lines)),
                     )
                     for place, side in enumerate(result.sides, 1)
                 ),
@@ -359,7 +348,7 @@ def _reproduce(result: CompareResult) -> Section:
     )
     lines = page.lines(result.manifests[baseline].lines.items())
     return Section(
-        id="reproduce",
+        "reproduce",
         title=("Reproduce",),
         blocks=[Paragraph(how), *page.notes(value_notes(result)), lines],
     )

@@ -63,7 +63,7 @@ def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> dict[
 
 
 def _row(pair: AnswerPair, label: str) -> ChangedRow | None:
-    """The change of a pair; None where one of its answers has no score."""
+    """Return the change of a pair; None where one of its answers has no score."""
     before, after = pair.a.results[label], pair.b.results[label]
     if before.score is None or after.score is None:
         return None
@@ -88,14 +88,7 @@ _PREFERRED = {"model_b": 1.0, "model_a": -1.0, "tie": 0.0, None: np.nan}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """How figures are drawn.
-
-    Attributes:
-        tie_margin: Of metrics as choosers.
-        resamples: Draws of the bootstrap.
-        seed: Of these draws.
-        changed: Rows that are told of those that changed most, in either direction.
-    """
+    """Tie margin of metrics as choosers, draws of the bootstrap and their seed, number of changed rows to show."""
 
     tie_margin: TieMargin
     resamples: int
@@ -104,7 +97,7 @@ class Drawing:
 
     @property
     def draws(self) -> Draws:
-        """How intervals are drawn."""
+        """The draws behind intervals."""
         return {"resamples": self.resamples, "seed": self.seed}
 
 
@@ -113,8 +106,6 @@ class GroupedStatistics:
     """Figures by the values of columns.
 
     Attributes:
-        columns: What is told apart, by the baseline's rows, else the candidate's.
-        groups: By the values, in the order of the files.
         outside: Pairs without one of the values.
         left_out: Groups that are too many to have figures; 0 where all have.
     """
@@ -130,12 +121,7 @@ class SideComparison:
     """A candidate beside the baseline.
 
     Attributes:
-        matching: Its rows and those of the baseline.
         chosen: Its pairs, with what the chooser says of them.
-        overall: Figures of all pairs.
-        groups: Figures of groups, for each grouping.
-        changed: Rows that gained and lost most, by label of the metric.
-        differences: In what the manifests differ.
         differing_metrics: Metrics of different definitions on both sides.
         orders: How far a judge means what it says in both orders; None for a chooser that is shown none.
     """
@@ -172,15 +158,7 @@ class SideComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareResult:
-    """All sides.
-
-    Attributes:
-        chooser: Its name, and what its choices depend on.
-        manifests: By name of the side, the baseline first.
-        sides: The candidates.
-        drawing: How figures were drawn.
-        notes: What is left out, in sentences.
-    """
+    """The candidates beside the baseline, manifests by side (the baseline's first), and notes on what is left out."""
 
     chooser: str
     identity: Mapping[str, Any]
@@ -198,7 +176,7 @@ def compare_side(  # noqa: PLR0913, PLR0917 - what is compared, and how
     groupings: Sequence[Grouping],
     drawing: Drawing,
 ) -> SideComparison:
-    """Computes all figures of a candidate."""
+    """Compute all figures of a candidate."""
     pairs = [pair for pair, _ in chosen]
     labels = [label for label in pairs[0].a.results if label in pairs[0].b.results]
     results = {label: [(pair.a.results[label], pair.b.results[label]) for pair in pairs] for label in labels}
@@ -245,7 +223,7 @@ def _grouped(chosen: Sequence[Chosen], rows: PairedRows, grouping: Grouping, dra
 
 
 def document_of(result: CompareResult) -> dict[str, Any]:
-    """All figures, as `write_json` takes them."""
+    """Return all figures, as `write_json` takes them."""
     return {
         "baseline": result.sides[0].baseline,
         "chooser": {"name": result.chooser, **result.identity},

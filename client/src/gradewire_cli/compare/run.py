@@ -53,12 +53,12 @@ output_options = option_group(
 
 
 def scores_beside(pairs: Path | None) -> Path | None:
-    """Where scores are kept beside --out, as `gradewire score --out` writes them: pairs.scores.jsonl."""
+    """Return where scores are kept beside --out, as `gradewire score --out` writes them: pairs.scores.jsonl."""
     return pairs.with_name(f"{pairs.stem}.scores.jsonl") if pairs else None
 
 
 def resume_hint(pairs: Path | None) -> str:
-    """The line that is printed where the user interrupts."""
+    """Return the line that is printed where the user interrupts."""
     if pairs is None:
         return "interrupted"
     return f"interrupted; what was done is in {pairs} and {scores_beside(pairs)}, go on with --resume"
@@ -69,7 +69,6 @@ class CompareJob:
     """One run of the command.
 
     Attributes:
-        options: Of the command.
         stored: Whether the files are outputs of `gradewire score`; else their answers are scored.
         comparison: The judge of --by that is shown both answers; None where that is a metric.
         journal: File of pairs while it runs; None where none is kept.
@@ -85,14 +84,7 @@ class CompareJob:
     journal: Journal | None = field(default=None, init=False)
 
     def run(self, transport: Transport | None) -> CompareResult:
-        """Scores the answers or reads their scores, has the pairs chosen, and computes all figures.
-
-        Args:
-            transport: From tests: takes the place of the connection.
-
-        Raises:
-            click.ClickException: A file, an option or the server is not as it has to be.
-        """
+        """Score the answers or read their scores, have the pairs chosen, and compute all figures."""
         pairs = self.options["out"]
         with Journal(pairs) if pairs else contextlib.nullcontext() as self.journal:
             if not (self.options["resume"] or self.options["overwrite"]):
@@ -133,7 +125,7 @@ class CompareJob:
         )
 
     def _check_groupings(self, collected: Collected) -> None:
-        """Refuses columns that no file has; raises InputError."""
+        """Refuse columns that no file has; raises InputError."""
         for column in self.source.options.grouped_by:
             if not any(row.grouping.get(column) for row in collected.rows):
                 way_out = ": gradewire score --keep-columns keeps columns beside the scores" if self.stored else ""
@@ -142,7 +134,7 @@ class CompareJob:
     async def _choose(
         self, collected: Collected, matchings: Sequence[Matching], transport: Transport | None
     ) -> tuple[Chooser, list[Chosen], Mapping[str, Any]]:
-        """The chooser, all pairs with their choices, and what is known of a server that scored."""
+        """Return the chooser, all pairs with their choices, and what is known of a server that scored."""
         if self.stored:
             chooser = self._chooser(_shared_labels(collected, matchings), collected)
             return chooser, await self._chosen(collected, matchings, chooser), {}
@@ -256,11 +248,7 @@ def _pairs(collected: Collected, matchings: Sequence[Matching]) -> list[AnswerPa
 
 
 def _shared_labels(collected: Collected, matchings: Sequence[Matching]) -> list[str]:
-    """Metrics of which all sides have results.
-
-    Raises:
-        InputError: There is none.
-    """
+    """Return the metrics of which all sides have results; raises InputError where there is none."""
     rows = [matchings[0].baseline.rows[0], *(matching.candidate.rows[0] for matching in matchings)]
     sides = [collected.results[row.index] for row in rows]
     shared = [label for label in sides[0] if all(label in side for side in sides)]

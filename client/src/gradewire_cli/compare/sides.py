@@ -25,11 +25,8 @@ class Collected:
     """All rows, about 2 KB each beside their texts.
 
     Attributes:
-        rows: In the order of the files; `row.index` numbers them over all files.
         lines: What reproduces each metric, by file and label; one file "" where all were scored by this run.
         results: By `row.index` and label.
-        notes: What people should know of the files, in sentences.
-        has_synthetic: Whether the rows carry synthetic answers.
     """
 
     rows: Sequence[Row]
@@ -39,11 +36,11 @@ class Collected:
     has_synthetic: bool = False
 
     def answer(self, row: Row) -> Answer:
-        """A row with its results."""
+        """Return a row with its results."""
         return Answer(row, self.results.get(row.index, {}))
 
     def lines_of(self, row: Row) -> Mapping[str, str]:
-        """What reproduces the metrics of a row, by label."""
+        """Return what reproduces the metrics of a row, by label."""
         return self.lines.get(row.file, self.lines.get("", {}))
 
 
@@ -54,11 +51,7 @@ MOST_SIDES = 100
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One model or run.
-
-    Attributes:
-        rows: Its answers, in the order of the files.
-    """
+    """A model or run, with its answers in the order of the files."""
 
     name: str
     rows: Sequence[Row]
@@ -70,7 +63,7 @@ class Side:
 
 
 def check_names(paths: Sequence[str], models: Sequence[str], names: Sequence[str]) -> None:
-    """Refuses options that do not fit the files, before these are read; raises click.UsageError."""
+    """Refuse options that do not fit the files, before these are read; raises click.UsageError."""
     if models and names:
         raise click.UsageError("--names says what files are called, and --models compares models: leave one out")
     if names and len(names) != len(paths):
@@ -85,14 +78,7 @@ def check_names(paths: Sequence[str], models: Sequence[str], names: Sequence[str
 def sides_of(
     rows: Sequence[Row], paths: Sequence[str], *, models: Sequence[str], names: Sequence[str], baseline: str | None
 ) -> tuple[list[Side], list[str]]:
-    """The sides, the baseline first, and what is left out, in sentences.
-
-    Args:
-        rows: Of all files.
-        paths: The files.
-        models: Those that are compared, of all files together; empty: files are, or of a single file all its models.
-        names: What the files are called; empty: by their names.
-        baseline: Name of the baseline; None: the first.
+    """Return the sides, the baseline first, and what is left out, in sentences.
 
     Raises:
         InputError: There are not two sides, or none of a name that an option gives.
@@ -165,10 +151,8 @@ class Matching:
     """The rows of a baseline and a candidate.
 
     Attributes:
-        baseline, candidate: The sides.
         rule: By what their rows were matched: `auto` is resolved.
         pairs: Rows of one question, in the order of the baseline.
-        only_baseline, only_candidate: Rows without a partner.
         repeated: Rows left out because an earlier one of their side answers the same question.
         other_references: Pairs whose rows have different references.
         other_questions: Pairs whose rows ask different questions: where --match id insists on ids.
@@ -185,7 +169,7 @@ class Matching:
     other_questions: int
 
     def notes(self) -> Iterator[str]:
-        """What is not compared, in sentences."""
+        """Yield what is not compared, in sentences."""
         one, other = self.baseline.name, self.candidate.name
         for name, rows, partner in ((one, self.only_baseline, other), (other, self.only_candidate, one)):
             if rows:
@@ -205,7 +189,7 @@ class Matching:
 
 
 def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates) -> Matching:
-    """Finds the rows of two sides that answer the same question.
+    """Find the rows of two sides that answer the same question.
 
     `auto` goes by ids; by questions (`question_id`, else question and image, else question and references) where ids
     join less than half of the rows and questions join more, for that two ids are alike may be chance; where rows have
@@ -243,7 +227,7 @@ def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates
 
 
 def _keys(rule: str, *, with_datasets: bool) -> Callable[[Row], Key | None]:
-    """What rows of one question have in common; None for a row that has nothing of the kind."""
+    """Return what rows of one question have in common; None for a row that has nothing of the kind."""
 
     def key(row: Row) -> Key | None:
         own = {
@@ -310,12 +294,12 @@ def _check_questions(matching: Matching) -> None:
 
 
 def _has_more_text(row: Row) -> bool:
-    """Whether a row says more than its number, so that chance alone would match it by that."""
+    """Tell whether a row says more than its number, so that chance alone would match it by that."""
     return row.has_id or len(row.item or {}) > 1
 
 
 def _differ(one: Row, other: Row, name: str) -> bool:
-    """Whether both rows have a field and it is not the same."""
+    """Tell whether both rows have a field and it is not the same."""
     values = [_field(row, name) for row in (one, other)]
     return None not in values and values[0] != values[1]
 

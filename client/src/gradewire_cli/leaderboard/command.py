@@ -20,14 +20,21 @@ from gradewire_cli.leaderboard.output import (
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
 from gradewire_cli.leaderboard.run import LeaderboardRun
 from gradewire_cli.leaderboard.verdicts import Verdicts, votes_of
-from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume
+from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume, column_lines, epilog
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.judge import judge_options
 from gradewire_cli.options.metrics import MetricOptions, read_prompt_file
 from gradewire_cli.pages.page import write_page
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
-from gradewire_cli.results.tables import FURTHER_TABLES, TableFiles, all_tables_option, show_tables, table_file_options
+from gradewire_cli.results.tables import (
+    FURTHER_TABLES,
+    all_tables_option,
+    show_tables,
+    table_file_options,
+    table_files,
+    write_tables,
+)
 from gradewire_cli.rows.input_file import input_file, input_options, named_columns
 from gradewire_cli.scoring.choosers import tie_margin_option
 from gradewire_cli.scoring.labelled_run import described_draws, draw_options
@@ -49,23 +56,7 @@ def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple
     return tuple(control for control in CONTROLS if control in given)
 
 
-@click.command(
-    "leaderboard",
-    epilog=f"""\b
-Columns of a file of pairs, by the first of these names that a row has:
-{chr(10).join(f"  {name:<15} {' '.join(usual)}" for name, usual in PAIR_COLUMNS.items())}
-
-A winner is model_a, model_b, tie, A, B, both_bad, "tie (bothbad)" or the name of the model; an answer is a text, or a
-conversation as a list of messages. Votes are a list of winners, one for each person, or counts.
-
-\b
-Examples:
-  gradewire leaderboard pairs.jsonl --reference human --html leaderboard.html
-  gradewire leaderboard arena.jsonl --control length,position --all-tables
-  gradewire leaderboard pairs.jsonl --human votes.jsonl --json leaderboard.json --latex leaderboard.tex
-
-{exit_codes(failed_rows="")}""",
-)
+@click.command("leaderboard", epilog=epilog("leaderboard", pair_columns=column_lines(PAIR_COLUMNS)))
 @input_options
 @connection_options
 @judge_options
@@ -115,12 +106,12 @@ def leaderboard_command(
     FILE are pairs that were judged, or answers of several models to the same questions, which are compared here. Pairs
     without a winner, because the two orders disagree or the verdict could not be read, count as ties and are counted.
     """
-    files = TableFiles.of(options)
+    files = table_files(options)
     rating = RatingOptions(**{field.name: options[field.name] for field in fields(RatingOptions)})
     run = _run(options, rating)
     read = run.source.named_paths | ({"--human": str(human)} if human else {})
     kept = [("--out", path) for path in files_of(options["out"])] if options["out"] is not None else []
-    check_outputs([*files.named, ("--html", html), *kept], read)
+    check_outputs([*files.items(), ("--html", html), *kept], read)
     with exit_on_interrupt(run.resume_hint), one_line_errors():
         verdicts = asyncio.run(run.verdicts(ctx.obj))
     people = _people(verdicts, human, run)
@@ -133,14 +124,14 @@ def leaderboard_command(
         show_tables([*shown, *further], every_note, aside)
     else:
         show_tables(shown, notes(found, rating, families=False), [*aside, FURTHER_TABLES])
-    files.write(_document(run, found, rating), [*shown, *further], written)
+    write_tables(files, _document(run, found, rating), [*shown, *further], written)
     if html is not None:
         pages = leaderboard_pages(found, rating, written, source=run.source.short_name, by=run.by)
         write_page(html, pages, without="pair", quiet=options["quiet"])
 
 
 def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
-    """Reads the options; raises click.UsageError where two exclude each other."""
+    """Read the options; raises click.UsageError where two exclude each other."""
     check_resume(options, options["out"])
     if options["max_pairs"] is not None and options["target_width"] is None:
         raise click.UsageError("--max-pairs stands beside --target-width: say how narrow the intervals shall be")
@@ -162,7 +153,7 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
 
 
 def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verdicts | None:
-    """The votes of the file of people, or of the pairs themselves; None without any."""
+    """Return the votes of the file of people, or of the pairs themselves; None without any."""
     if human is None:
         # Held against themselves, votes agree always.
         with_votes = [pair for pair in verdicts.pairs if pair.votes and not pair.by_votes]

@@ -28,13 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingOptions:
-    """What the options say of the ratings.
+    """Options of the ratings.
 
     Attributes:
         reference: The model that win rates are against; None for none.
         anchor: The model whose rating is 1000; None: the mean is.
-        controls: What is held fixed.
-        resamples: Draws of instructions.
         seed: Of draws, orders of matches, and coins.
     """
 
@@ -50,11 +48,7 @@ class Leaderboard:
     """A leaderboard.
 
     Attributes:
-        verdicts: What it is made of.
-        ratings: Of all pairs.
         families: Of the pairs of each family, without Elo.
-        position: How often the answer shown first wins.
-        length: How often the longer answer wins.
         people: Agreement with people; None where there are no votes on these pairs.
     """
 
@@ -67,7 +61,7 @@ class Leaderboard:
 
 
 def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts | None = None) -> Leaderboard:
-    """Computes all figures.
+    """Compute all figures.
 
     Raises:
         InputError: There is no pair, an option names no model, or a control cannot be told from the models.
@@ -183,7 +177,7 @@ def families(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
 
 
 def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
-    """What is to be known of the figures, in sentences."""
+    """Return what is to be known of the figures, in sentences."""
     lines = [f"{len(result.verdicts.pairs)} pairs on {result.ratings.instructions} instructions, {_scale(options)}"]
     if missing := result.verdicts.without_winner:
         listed = ", ".join(f"{status} {times}" for status, times in sorted(missing.items()))
@@ -303,8 +297,8 @@ def leaderboard_pages(
         ("people", "Agreement with people", "People", list(people(result))),
     )
     sections = [
-        Section(id="ratings", title=("Ratings",), blocks=head),
-        Section(id="wins", title=("Wins of each model against each other one",), link=("Wins",), blocks=[matrix]),
+        Section("ratings", ("Ratings",), head),
+        Section("wins", ("Wins of each model against each other one",), [matrix], link=("Wins",)),
         *(_tables(name, title, link, tables) for name, title, link, tables in further if tables),
     ]
     doubtful = questionable(result.verdicts.pairs, most=_QUESTIONABLE)
@@ -323,7 +317,7 @@ def leaderboard_pages(
 
 def _tables(name: str, title: str, link: str, tables: Sequence[Table]) -> Section:
     blocks = [ShownTable(f"t-{name}-{number_}", table) for number_, table in enumerate(tables, 1)]
-    return Section(id=name, title=(title,), link=(link,), blocks=blocks)
+    return Section(name, (title,), blocks, link=(link,))
 
 
 def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
@@ -367,9 +361,7 @@ def _questionable(pairs: Sequence[JudgedPair], most: int, characters: int) -> Se
     )
     cards: list[Block] = [_card(pair, characters) for pair in pairs[:most]]
     return Section(
-        id="pairs",
-        title=("Questionable pairs",),
-        blocks=[Paragraph((about,)), *(cards or [Paragraph(("None is shown.",))])],
+        "pairs", ("Questionable pairs",), [Paragraph((about,)), *(cards or [Paragraph(("None is shown.",))])]
     )
 
 

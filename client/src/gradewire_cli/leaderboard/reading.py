@@ -28,7 +28,7 @@ _ONE_HOT: Final[Mapping[str, Winner]] = {
 _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
 _CONTENT_DEPTH = 4
 NAME_CHARACTERS = 200
-"""Of a model's name, at most."""
+"""Bound on a model's name."""
 _MOST_VOTES = 1000
 # More than any answer has: what is above is no number of words.
 _MOST_WORDS = 1e9
@@ -41,7 +41,7 @@ EMPTY = "EMPTY_PREDICTION"
 
 @dataclass(frozen=True, slots=True)
 class JudgedOrder:
-    """What was said of a pair with one of its answers first; `winner` is None where that could not be read."""
+    """The verdict on a pair with one of its answers first; `winner` is None where that could not be read."""
 
     first: Literal["model_a", "model_b"]
     winner: Winner | None
@@ -52,18 +52,13 @@ class JudgedPair:
     """Two answers to one instruction.
 
     Attributes:
-        position: Where it stands, for people.
         instruction: Alike in pairs about the same instruction.
-        models: Names of the two, A first.
         winner: None where there is no verdict.
         status: OK, or why there is none.
         orders: Verdicts by order, where they are known.
         family: Of the instruction; "" without.
-        question: Text of the instruction; "" where it is not known.
-        answers: Texts; "" where they are not known.
         words: Of each answer; NaN where they are not known.
         probability_a: That A is better, as the judge says; NaN where it does not.
-        votes: Of people, where the row has them.
         by_votes: Whether the winner is what most of these say, for the row has no other.
         by: What said it; "" where that is not known.
         round: Number of the batch in which it was chosen to be judged; None for pairs of other origin.
@@ -103,7 +98,7 @@ class JudgedPair:
         return self.winner
 
     def turned(self) -> Self:
-        """The same pair with A and B in each other's place."""
+        """Return the same pair with A and B in each other's place."""
         return replace(
             self,
             models=self.models[::-1],
@@ -120,12 +115,12 @@ class JudgedPair:
 
 
 def user_turns(said: Any) -> str:
-    """What people said in a conversation, or the text itself; "" where nothing can be read."""
+    """Return what people said in a conversation, or the text itself; "" where nothing can be read."""
     return "\n".join(filter(None, _texts(said, "user")))
 
 
 def answer_at(said: Any, turn: int = 0) -> str:
-    """What the model said at a turn of a conversation, or the text itself; "" where nothing can be read.
+    """Return what the model said at a turn of a conversation, or the text itself; "" where nothing can be read.
 
     Turns count from 1; with 0, and where a conversation has no such turn, it is the last one.
     """
@@ -147,7 +142,7 @@ def _texts(said: Any, role: Literal["user", "assistant"]) -> list[str]:
 
 
 def _content(message: Any, depth: int = 0) -> str:
-    """The text of a message: a text, {"content": …}, or a list of parts."""
+    """Return the text of a message: a text, {"content": …}, or a list of parts."""
     if isinstance(message, str):
         return message
     if depth >= _CONTENT_DEPTH:
@@ -161,12 +156,12 @@ def _content(message: Any, depth: int = 0) -> str:
 
 
 def holds_pairs(columns: Container[str], names: Mapping[str, Sequence[str]]) -> bool:
-    """Whether rows with these columns are pairs, and no answers."""
+    """Tell whether rows with these columns are pairs, and no answers."""
     return all(any(column in columns for column in names[side]) for side in ("model_a", "model_b"))
 
 
 def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPair:
-    """Reads a row.
+    """Read a row.
 
     Args:
         record: The row.
@@ -224,7 +219,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
 
 
 def majority(votes: Sequence[Winner]) -> Winner:
-    """What more than half of the votes are for; a tie without such a majority."""
+    """Return what more than half of the votes are for; a tie without such a majority."""
     return next((winner for winner in set(votes) if 2 * votes.count(winner) > len(votes)), "tie")
 
 
@@ -243,7 +238,7 @@ def _text(value: Any) -> str:
 
 
 def _conversation(value: Any) -> Any:
-    """A list of messages or turns, which a cell may hold as text; any other text as it is."""
+    """Return a list of messages or turns, which a cell may hold as text; any other text as it is."""
     found = unpacked(value, brackets="[") if isinstance(value, str) else value
     is_one = isinstance(found, list) and found and all(isinstance(each, str | Mapping) for each in found)
     return found if is_one else value
@@ -297,7 +292,7 @@ def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
 
 
 def _orders(fields: Mapping[str, Any], winner: Winner | None) -> tuple[JudgedOrder, ...]:
-    """What a row says of the orders; where it knows none, A was the first and the verdict is that order's."""
+    """Return what a row says of the orders; where it knows none, A was the first and the verdict is that order's."""
     if "orders" not in fields:
         return (JudgedOrder("model_a", winner),) if winner is not None else ()
     given = fields["orders"]

@@ -50,8 +50,6 @@ class Answers:
 
     Attributes:
         rows: By instruction in the order of the files, then by model.
-        left_out: Rows that cannot be compared.
-        has_synthetic: Whether the rows carry synthetic answers.
     """
 
     rows: dict[str, dict[str, Row]] = field(default_factory=dict)
@@ -60,7 +58,7 @@ class Answers:
 
     @classmethod
     def read(cls, source: InputFile) -> Self:
-        """Reads files of answers; a row without a model is of the model that its file is called by.
+        """Read files of answers; a row without a model is of the model that its file is called by.
 
         Raises:
             InputError: A file cannot be used as a whole, or no two answers are to the same question.
@@ -100,28 +98,28 @@ class Answers:
         return sorted({model for rows in self.rows.values() for model in rows})
 
     def has(self, pair: JudgedPair) -> bool:
-        """Whether both answers of a pair are among them."""
+        """Tell whether both answers of a pair are among them."""
         return self.rows.get(pair.instruction, {}).keys() >= set(pair.models)
 
     def show_pictures(self, folder: Path) -> None:
-        """Tells answers apart by the pictures too that their rows name from this folder."""
+        """Tell answers apart by the pictures too that their rows name from this folder."""
         for rows in self.rows.values():
             rows.update(zip(rows, with_picture_digests(list(rows.values()), folder), strict=True))
 
     def pool(self, models: Sequence[str]) -> PairPool:
-        """All pairs of answers, with these models by number."""
+        """Return all pairs of answers, with these models by number."""
         numbers = {model: number for number, model in enumerate(models)}
         return PairPool(len(models), {key: [numbers[model] for model in rows] for key, rows in self.rows.items()})
 
     def pair(self, chosen: ChosenPair, models: Sequence[str], index: int) -> AnswerPair:
-        """The answers of a pair."""
+        """Return the answers of a pair."""
         rows = self.rows[chosen.instruction]
         a, b = models[chosen.first], models[chosen.second]
         return AnswerPair(index=index, model_a=a, model_b=b, a=Answer(rows[a]), b=Answer(rows[b]))
 
 
 def texts_digest(pair: AnswerPair) -> str:
-    """32 hex digits over what is compared: models, texts and pictures, but neither ids nor places in a file.
+    """Return 32 hex digits over what is compared: models, texts and pictures, but neither ids nor places in a file.
 
     A file more or less beside these leaves their pairs what they were.
     """
@@ -148,10 +146,8 @@ class PairJudging:
     """Judges pairs of answers that are not known yet.
 
     Attributes:
-        answers: What is compared.
         recorded: Pairs that were judged elsewhere; those of the same models and instruction are not judged again.
         engine: Has the pairs judged; made with `texts_digest`, and opened here.
-        options: Of the ratings.
         pairs: What this run and those before have judged, by instruction and models, in the order in which they first
             were.
         models: All of them, sorted: those with answers and those of pairs that are judged.
@@ -195,11 +191,11 @@ class PairJudging:
         self.pairs[pair.key] = pair
 
     def verdicts(self) -> Verdicts:
-        """Recorded pairs, then those that were judged here."""
+        """Return recorded pairs, then those that were judged here."""
         return Verdicts([*self.recorded.pairs, *self.pairs.values()], self.recorded.left_out)
 
     async def all_pairs(self, progress: Progress) -> None:
-        """Judges every pair; raises GradewireError as the chooser does."""
+        """Judge every pair; raises GradewireError as the chooser does."""
         await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
 
     async def until(self, width: float, most: int | None, progress: Progress) -> None:
@@ -213,9 +209,6 @@ class PairJudging:
             width: Of every model's interval (Bradley and Terry, 95 %), points.
             most: Pairs that are judged at most, over all runs; None for no bound.
             progress: Told how many pairs are judged.
-
-        Raises:
-            GradewireError: As the chooser does.
         """
         number = max((pair.round for pair in self.pairs.values() if pair.round is not None), default=-1)
         last = {key for key, pair in self.pairs.items() if pair.round == number}
@@ -229,7 +222,7 @@ class PairJudging:
             await self._judge(batch, number, progress)
 
     def _round(self, width: float, most: int | None, judged: list[JudgedPair]) -> list[ChosenPair]:
-        """What to judge next where these pairs are judged."""
+        """Return what to judge next where these pairs are judged."""
         pool = self.answers.pool(self.models)
         numbers = {model: number for number, model in enumerate(self.models)}
         verdicts = Verdicts([*self.recorded.pairs, *judged])
@@ -250,7 +243,7 @@ class PairJudging:
         )
 
     def _uncertain(self, verdicts: Verdicts, width: float) -> Iterator[str]:
-        """Models with answers whose interval is wider, or whose instructions are too few to say."""
+        """Yield models with answers whose interval is wider, or whose instructions are too few to say."""
         options, lines = self.options, {}
         if verdicts.pairs:
             anchor = options.anchor if options.anchor in verdicts.models else None
@@ -263,7 +256,7 @@ class PairJudging:
                 yield model
 
     async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, progress: Progress) -> None:
-        """Has the pairs judged that are not known yet."""
+        """Have the pairs judged that are not known yet."""
         elsewhere = {pair.key for pair in self.recorded.pairs}
         left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.pairs]
         asked = [self.answers.pair(each, self.models, place) for place, each in enumerate(left)]
@@ -288,13 +281,7 @@ class LeaderboardRun:
     """Files, and how the answers in them are judged.
 
     Attributes:
-        options: Of the command.
         source: All files; those of answers are read by its options.
-        names: Columns of pairs.
-        metrics: What chooses.
-        connection: Where it is asked.
-        rating: Options of the ratings.
-        notes: What is to be told of the run.
         by: What chose; "" where nothing was to be judged.
     """
 
@@ -308,12 +295,9 @@ class LeaderboardRun:
     by: str = ""
 
     def split(self) -> tuple[InputFile | None, InputFile | None]:
-        """The files of pairs and those of answers; None for none.
+        """Return the files of pairs and those of answers; None for none.
 
         A file whose first row that can be read has columns for two models is of pairs, and so is standard input.
-
-        Raises:
-            InputError: A file cannot be read.
         """
         pairs = [path for path in self.source.paths if path == STDIN or self._holds_pairs(path)]
         answers = [path for path in self.source.paths if path not in pairs]
@@ -325,18 +309,13 @@ class LeaderboardRun:
         return holds_pairs(next((each.fields for each in records if each.fields is not None), {}), self.names)
 
     def resume_hint(self) -> str:
-        """The line that is printed where the user interrupts."""
+        """Return the line that is printed where the user interrupts."""
         out = self.options["out"]
         there = out is not None and out.is_file()
         return f"interrupted; judged pairs are in {out}, go on with --resume" if there else "interrupted"
 
     async def verdicts(self, transport: Transport | None) -> Verdicts:
-        """All judged pairs, after those that were to be judged are.
-
-        Raises:
-            click.ClickException: A file, an option or the server is not as it has to be.
-            GradewireError: The server went away.
-        """
+        """Return all judged pairs, after those that were to be judged are."""
         out, (pairs, answers) = self.options["out"], self.split()
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:
@@ -354,7 +333,7 @@ class LeaderboardRun:
                 return await self._judged(found, recorded, PairEngine(chooser, journal, texts_digest))
 
     async def _chooser(self, client: AsyncClient, source: InputFile, answers: Answers) -> Chooser:
-        """What --by names."""
+        """Return what --by names."""
         text = str(self.metrics.metrics)
         if is_comparison(text):
             return await self._judge(client, text, source, answers)

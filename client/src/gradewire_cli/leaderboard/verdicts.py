@@ -26,19 +26,14 @@ _SCORES: Mapping[Winner | None, float] = {"model_a": 1.0, "model_b": 0.0, "tie":
 
 @dataclass(slots=True)
 class Verdicts:
-    """Judged pairs in the order of their files.
-
-    Attributes:
-        pairs: Those that count.
-        left_out: Rows that are none.
-    """
+    """Judged pairs in the order of their files, and the rows that are none."""
 
     pairs: list[JudgedPair] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
 
     @classmethod
     def read(cls, records: Iterable[Record], names: Mapping[str, Sequence[str]]) -> Self:
-        """Reads records; rows that are no pairs are counted by their reason."""
+        """Read records; rows that are no pairs are counted by their reason."""
         found = cls()
         for record in records:
             try:
@@ -69,7 +64,7 @@ class Verdicts:
         return sum(pair.counted != pair.winner for pair in self.pairs)
 
     def both_orders(self) -> tuple[int, int]:
-        """Pairs whose two orders were both read, and those of them in which both have the same winner."""
+        """Return pairs whose two orders were both read, and those of them in which both have the same winner."""
         read = [
             {order.winner for order in pair.orders}
             for pair in self.pairs
@@ -78,11 +73,11 @@ class Verdicts:
         return len(read), sum(len(winners) == 1 for winners in read)
 
     def matches(self, models: Sequence[str] | None = None, numbers: Mapping[str, int] | None = None) -> Matches:
-        """One match a pair; `models` and `numbers` of instructions, where others share them."""
+        """Return one match a pair; `models` and `numbers` of instructions, where others share them."""
         return _matches([(pair, pair.counted, 0, 1.0) for pair in self.pairs], models or self.models, numbers)
 
     def ordered(self) -> Matches:
-        """One match for each order in which a pair was shown, as far as they are known, else one for the pair.
+        """Return one match for each order in which a pair was shown, as far as they are known, else one for the pair.
 
         Instructions have the numbers that they have in `matches`.
         """
@@ -95,12 +90,12 @@ class Verdicts:
         return _matches(rows, self.models, None)
 
     def of_family(self, family: str) -> Verdicts:
-        """The pairs of one family."""
+        """Return the pairs of one family."""
         return Verdicts([pair for pair in self.pairs if pair.family == family])
 
 
 def instruction_numbers(*verdicts: Verdicts) -> dict[str, int]:
-    """A number for each instruction that any of these are about."""
+    """Return a number for each instruction that any of these are about."""
     found: dict[str, int] = {}
     for pair in (pair for each in verdicts for pair in each.pairs):
         found.setdefault(pair.instruction, len(found))
@@ -108,7 +103,7 @@ def instruction_numbers(*verdicts: Verdicts) -> dict[str, int]:
 
 
 def questionable(pairs: Iterable[JudgedPair], *, most: int) -> list[JudgedPair]:
-    """Pairs on which the judge disagrees with itself, then those it is least sure of: probability near one half."""
+    """Return pairs on which the judge disagrees with itself, then those it is least sure of: probability near 0.5."""
 
     def doubt(pair: JudgedPair) -> tuple[int, float]:
         apart = abs(pair.probability_a - 0.5)
@@ -148,15 +143,12 @@ _Turn = tuple[tuple[str, frozenset[str]], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanAgreement:
-    """How far the judge says what people say.
+    """The agreement of the judge with people.
 
     Attributes:
-        pairs: Pairs that both know.
-        unmatched: Pairs that only people know.
         without_words: Pairs that do not say how many words both answers have; with one such, the baseline that takes
             the longer answer is left out, for it would be of other pairs.
         strata: Share of the majority votes that the judge reproduces, beside the baselines.
-        systems: Correlation of the ratings.
     """
 
     pairs: int
@@ -167,7 +159,7 @@ class HumanAgreement:
 
 
 def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
-    """The pairs of people, each turn of a conversation once; the winner is the majority of the votes of all rows.
+    """Return the pairs of people, each turn of a conversation once; the winner has the majority of all rows' votes.
 
     A row without votes is one vote, its winner.
     """
@@ -188,7 +180,7 @@ def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
 
 
 def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed: int) -> HumanAgreement | None:
-    """Holds the judge against people on the pairs that both know; None where there is none.
+    """Hold the judge against people on the pairs that both know; None where there is none.
 
     A pair on which the judge has no verdict is a tie of the judge's.
     """
@@ -231,6 +223,6 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
 
 
 def _name(by: str) -> str:
-    """What judged, as the table calls it."""
+    """Return what judged, as the table calls it."""
     found = _METRIC.match(by)
     return found[0] if found and found[0] not in {LENGTH, RANDOM} else _JUDGE

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import click
 from typing_extensions import override
 
+from gradewire_cli.problems import exit_codes
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -72,9 +74,16 @@ def help_text(name: str) -> str:
     return text
 
 
-def epilog(command: str, **blocks: str) -> str:
-    """Return the end of a command's --help, with the names of columns and these blocks in their places."""
-    return help_text(command).format(columns=help_text("columns"), **blocks)
+def epilog(command: str, *, failed_rows: str = "", condition: str = "", **blocks: str) -> str:
+    """Return the end of a command's --help, with columns, exit codes (as `exit_codes`) and these blocks in it."""
+    codes = exit_codes(failed_rows=failed_rows, condition=condition)
+    return help_text(command).format(columns=help_text("columns"), exit_codes=codes, **blocks)
+
+
+def column_lines(usual: Mapping[str, Sequence[str]]) -> str:
+    """Return a line for each field with the columns in which it may stand."""
+    width = max(map(len, usual)) + 1
+    return "\n".join(f"  {name:<{width}} {' '.join(columns)}" for name, columns in usual.items())
 
 
 @functools.cache
@@ -122,11 +131,7 @@ def read_groupings(given: Sequence[str], option: str = "--by") -> tuple[Grouping
 
 
 def groupings_of(options: Mapping[str, Any]) -> tuple[Grouping, ...]:
-    """Read `grouping_options`; empty without --by, and for commands that do not have it.
-
-    Raises:
-        click.UsageError: As `read_groupings`; or there is a baseline of nothing.
-    """
+    """Read `grouping_options`; empty without --by, and for commands that do not have it."""
     if "grouped_by" not in options:
         return ()
     groupings = read_groupings(options["grouped_by"])

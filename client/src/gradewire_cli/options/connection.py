@@ -45,14 +45,11 @@ class ConnectionOptions:
 
     Attributes:
         server: HOST:PORT; None scores in this process.
-        token: Bearer token for the server.
-        tls: How to encrypt; None: no encryption.
         cache_dir: Store of the engine in this process; None: its default.
         deadline_s: Of one batch of rows, seconds.
         models_dir: Built models of the engine in this process; None: its default.
         judge_server: Where the engine in this process asks its judge; None: as its settings say.
         wait_s: How long the server may take until it answers for the first time, seconds.
-        engine_threads: Encoder runs at a time of the engine in this process; None: as its settings say.
     """
 
     server: str | None
@@ -66,11 +63,7 @@ class ConnectionOptions:
     engine_threads: int | None = None
 
     def client(self, transport: Transport | None = None) -> AsyncClient:
-        """Return a client for these options; `transport`, from tests, takes the place of either connection.
-
-        Raises:
-            GradewireError: The engine is not installed, or an option is wrong.
-        """
+        """Return a client for these options; `transport`, from tests, takes the place of either connection."""
         if transport is not None:
             return AsyncClient(deadline_s=self.deadline_s, transport=transport)
         if self.server is not None:
@@ -91,9 +84,6 @@ class ConnectionOptions:
         """Yield a client as `client` makes it, closed at the end, of a server that has answered.
 
         A wrong address shows after `wait_s`; a server that goes away later is waited for until `deadline_s`.
-
-        Raises:
-            GradewireError: As `client`; or the server does not answer.
         """
         async with self.client(transport) as client:
             if self.server is not None or transport is not None:
@@ -180,23 +170,14 @@ def _tls_arguments(tls: Tls) -> list[str]:
 
 
 def server_of(options: Mapping[str, Any]) -> Endpoint:
-    """Read `server` and the options of `credential_options`.
-
-    Raises:
-        click.UsageError: Options that exclude each other, or an address without a port.
-        InputError: The token has characters that no header holds.
-    """
+    """Read `server` and the options of `credential_options`; raises click.ClickException."""
     _check_address(options["server"])
     with one_line_errors():
         return Endpoint(options["server"], options["token"], tls_of(options))
 
 
 def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
-    """Read the options of `connection_options`; --embedded wins over the variable, not over the flag.
-
-    Raises:
-        click.UsageError: Options that exclude each other, or an address without a port.
-    """
+    """Read the options of `connection_options`; --embedded wins over the variable, not over the flag."""
     server: str | None = options["server"]
     if options["embedded"] and server is not None:
         source = click.get_current_context().get_parameter_source("server")

@@ -80,11 +80,9 @@ class JudgeServer:
     """The server behind which the judge is asked.
 
     Attributes:
-        url: Base URL.
         model: Name of the model there; "" where it has one alone.
         key_variable: Environment variable with the API key; "" for none.
         reasoning_tokens: Tokens that the model may think before each answer; None: as the settings say.
-        backend: Kind of server, one of BACKENDS.
     """
 
     url: str
@@ -163,12 +161,7 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
 
 @dataclass(frozen=True, slots=True)
 class JudgePrices:
-    """Prices of a million tokens, in any currency; None: not known.
-
-    Attributes:
-        read: Price of tokens that the judge reads.
-        written: Price of tokens that it writes.
-    """
+    """Prices of a million tokens that judges read and write, in any currency; None: not known."""
 
     read: float | None = None
     written: float | None = None
@@ -185,14 +178,7 @@ class JudgePrices:
         return (read * self.read + written * self.written) / _MILLION
 
     def text(self, read: int, written: int, *, at_most: bool = False, estimated: bool = False) -> str:
-        """Return the price of these tokens, for people; where it is not known, the flags that are missing.
-
-        Args:
-            read: Tokens that the judge reads.
-            written: Tokens that it writes.
-            at_most: Both are bounds.
-            estimated: One of them is estimated, so that the price is no bound.
-        """
+        """Return the price for people, "at most" where both numbers are bounds; where unknown, the missing flags."""
         price = self.price(read, written)
         if price is None:
             given = (self.read, self.written)

@@ -40,12 +40,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_prompt_file(path: Path) -> GivenPrompt:
-    """Read a prompt file.
-
-    Raises:
-        InputError: It cannot be read.
-        InvalidRequest: It is no prompt file.
-    """
+    """Read a prompt file; raises InputError where it cannot be read, InvalidRequest where it is none."""
     return GivenPrompt(path, read_prompt_text(read_bytes(path), str(path)))
 
 
@@ -124,15 +119,8 @@ class MetricOptions:
     Attributes:
         metrics: Names and lines separated by commas, `all` among them; or one metric.
         usual: Whether nobody named them, so that `correctness` is left out where the encoder has no fit for it.
-        preset: For smile where `metrics` names none.
-        synthetic: For smile where `metrics` does not say.
-        model: Encoder of metrics that do not say their own.
         reference_set: Name of prepared references, for synthetic = prepared and for prepared corpora.
-        judge: Judge of metrics that do not say their own.
-        prompts: Prompt files of the command line.
         retries: How often rows are sent again when the server says that this may help.
-        risk: Of an auto that says neither risk nor budget.
-        judge_budget: Likewise.
     """
 
     metrics: str | Metric
@@ -154,12 +142,7 @@ class MetricOptions:
 
 
 def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
-    """Read the options of `metric_options` and `judge_options`.
-
-    Raises:
-        click.UsageError: --synthetic prepared without --reference-set, or --risk beside --judge-budget.
-        InputError: A --prompt is no prompt file.
-    """
+    """Read the options of `metric_options` and `judge_options`; raises click.ClickException."""
     named = options["reference_set"] or "reference_set=" in options["metrics"]
     if options["synthetic"] == "prepared" and not named:
         raise click.UsageError("--synthetic prepared needs --reference-set: the name that `gradewire prepare` prints")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -55,6 +57,9 @@ _AMOUNTS: Final = (
     (1, 1000, 100),
     (0, 0, 0),
 )
+_TEXTS: Final[dict[str, str]] = tomllib.loads(
+    (resources.files(__package__) / "agreement.toml").read_text(encoding="utf-8")
+)
 _CASE_TITLES: Final[dict[tuple[Direction, Basis], str]] = {
     ("high", "verdict"): "called right, labelled wrong",
     ("low", "verdict"): "called wrong, labelled right",
@@ -62,23 +67,6 @@ _CASE_TITLES: Final[dict[tuple[Direction, Basis], str]] = {
     ("low", "rank"): "ranked far too low",
 }
 _CHARTS: Final = ("pearson", "kendall", "auc")
-_COLUMNS: Final = (
-    "Failed rows have no score: they are counted and enter no figure. A dash stands where a statistic is not defined. "
-    "Intervals are 95 % percentile intervals over draws of whole questions."
-)
-_HOW_TO_READ_CURVES: Final = (
-    "Rows labelled right are drawn solid in blue, those labelled wrong hatched in orange. A score is not a probability "
-    "unless it was calibrated: the dashed diagonal shows where one would lie."
-)
-_NO_ROC: Final = "No ROC curve: it needs labels in [0, 1], and both right and wrong rows with a score."
-_NO_CALIBRATION: Final = "No calibration curve: it needs labels in [0, 1] and rows with a score."
-_CASES: Final = (
-    "Answers whose verdict is not the label's side: called right and labelled wrong (“too high”), or called wrong and "
-    "labelled right (“too low”). Where a metric gives no verdict, answers whose rank is far off: their places by score "
-    "and by label are a quarter of the rows apart or more. Each answer says which of the two it is. Each metric shows "
-    "up to {most} in each direction, those first whose rank by score is furthest from the rank of their label; rows "
-    "equally bad are spread evenly over the file. Answers on which several metrics disagree with people come first."
-)
 
 
 def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
@@ -88,11 +76,6 @@ def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
     says so; then fewer cells and differences. Longer texts are cut, with their length beside them; names at 80
     characters; the first 40 metrics are shown. Pictures that stand in the rows or in `report.folder` are a part of the
     page, up to 6 MB of them beside the rest; to others there are links.
-
-    Args:
-        path: File to write; one that is there is replaced.
-        report: What to show.
-        quiet: Do not print the size.
 
     Returns:
         Its size, bytes.
@@ -112,33 +95,28 @@ def render(report: ReportInput, folder: Path = Path()) -> bytes:
 def _pages(report: ReportInput, folder: Path) -> Iterator[Page]:
     report = bounded(report)
     overview, curves = _overview(report), _curves(report)
-    failed = failures(report)
-    for answers, values, differences in _AMOUNTS:
+    found = failures(report)
+    failed = FailureList(found) if found else Paragraph((_TEXTS["no_failed"],))
+    for answers, values, lines in _AMOUNTS:
         album = Album(report.folder, folder)
         cells, shown = cell_table(report.agreement, most_values=values), cases(report, album, most=answers)
-        compared = comparison_table(report.agreement, most=differences)
+        compared = comparison_table(report.agreement, most=lines)
+        differences = [
+            Section(
+                "differences", ("Paired differences",), [ShownTable("t-differences", compared)], link=("Differences",)
+            )
+        ]
         yield Page(
             title=f"Agreement with human labels: {visible(report.source)}",
             heading=("Agreement with human labels",),
             lead=(ShownText(visible(report.source)), f", {report.created}: {_size(report)}"),
             sections=[
                 overview,
-                Section(
-                    id="cells",
-                    title=("By data set, model and group",),
-                    link=("By cell",),
-                    blocks=[_cells(report, cells)],
-                ),
-                *([_differences(compared)] if compared.rows or compared.note else []),
+                Section("cells", ("By data set, model and group",), [_cells(report, cells)], link=("By cell",)),
+                *(differences if compared.rows or compared.note else []),
                 curves,
                 _disagreements(report, shown),
-                Section(
-                    id="failed",
-                    title=("Failed rows",),
-                    blocks=[
-                        FailureList(failed) if failed else Paragraph(("None: every metric scored every labelled row.",))
-                    ],
-                ),
+                Section("failed", ("Failed rows",), [failed]),
                 _reproduce(report),
             ],
             embedded_characters=album.embedded_characters,
@@ -159,17 +137,14 @@ def _overview(report: ReportInput) -> Section:
     ]
     drawn = [chart for chart in charts if chart is not None]
     explained = Terms("explained", explanations(report.agreement))
-    return Section(
-        id="overview",
-        title=("Overview",),
-        blocks=[
-            Terms("facts", _facts(report)),
-            *page.notes(report.notes),
-            *([Charts(drawn)] if drawn else []),
-            ShownTable("t-overview", overview_table(report.agreement)),
-            Details("What the columns mean", [explained, Paragraph((_COLUMNS,))]),
-        ],
-    )
+    blocks: list[Block] = [
+        Terms("facts", _facts(report)),
+        *page.notes(report.notes),
+        *([Charts(drawn)] if drawn else []),
+        ShownTable("t-overview", overview_table(report.agreement)),
+        Details("What the columns mean", [explained, Paragraph((_TEXTS["columns"],))]),
+    ]
+    return Section("overview", ("Overview",), blocks)
 
 
 def _facts(report: ReportInput) -> list[tuple[str, str]]:
@@ -216,15 +191,6 @@ def _sorted(names: set[str]) -> list[str]:
     return sorted(names - {""}, key=lambda name: (name.casefold(), name))
 
 
-def _differences(compared: Table) -> Section:
-    return Section(
-        id="differences",
-        title=("Paired differences",),
-        link=("Differences",),
-        blocks=[ShownTable("t-differences", compared)],
-    )
-
-
 def _curves(report: ReportInput) -> Section:
     judged = report.judged
     blocks: list[Block] = []
@@ -237,17 +203,13 @@ def _curves(report: ReportInput) -> Section:
             Charts(
                 [
                     distribution_chart(metric, found.distribution) or Paragraph(("No row has a score.",), "note"),
-                    roc or Paragraph((_NO_ROC,), "note"),
-                    calibration or Paragraph((_NO_CALIBRATION,), "note"),
+                    roc or Paragraph((_TEXTS["no_roc"],), "note"),
+                    calibration or Paragraph((_TEXTS["no_calibration"],), "note"),
                 ]
             )
         )
-    return Section(
-        id="curves",
-        title=("Scores, ROC and calibration",),
-        link=("Curves",),
-        blocks=[Paragraph((_HOW_TO_READ_CURVES,)), *blocks],
-    )
+    blocks.insert(0, Paragraph((_TEXTS["curves"],)))
+    return Section("curves", ("Scores, ROC and calibration",), blocks, link=("Curves",))
 
 
 def _disagreements(report: ReportInput, shown: Cases) -> Section:
@@ -255,15 +217,9 @@ def _disagreements(report: ReportInput, shown: Cases) -> Section:
         Selection(kind, CELL_KINDS[kind], _sorted({getattr(case.row, kind) for case in shown.cases}))
         for kind in _kinds(report)
     ]
-    return Section(
-        id="cases",
-        title=("The worst disagreements",),
-        link=("Disagreements",),
-        blocks=[
-            Paragraph((_CASES.format(most=shown.most),)),
-            CaseList(shown, list(report.judged.scores), _CASE_TITLES, boxes),
-        ],
-    )
+    listed = CaseList(shown, list(report.judged.scores), _CASE_TITLES, boxes)
+    blocks: list[Block] = [Paragraph((_TEXTS["cases"].format(most=shown.most),)), listed]
+    return Section("cases", ("The worst disagreements",), blocks, link=("Disagreements",))
 
 
 def _reproduce(report: ReportInput) -> Section:
@@ -282,4 +238,4 @@ def _reproduce(report: ReportInput) -> Section:
         f" takes it as it is. Seed of the bootstrap: {report.agreement.seed}.",
     )
     lines = page.lines((metric, known.get(metric, "")) for metric in report.judged.scores)
-    return Section(id="reproduce", title=("Reproduce",), blocks=[Paragraph(how), lines])
+    return Section("reproduce", ("Reproduce",), [Paragraph(how), lines])

@@ -30,17 +30,11 @@ class ReportRow:
 
     Attributes:
         id: As the output of the run calls it.
-        question: "" where there is none.
         references: All of them, in the order the metrics saw.
-        prediction: Raw text.
-        label: What the scores are held against.
         picture: What the question is about, as the row names it: a path, an http(s) URL, a data URI, any other name; ""
             without one.
         labels: Label of each annotator where there are several; None for one who gave none.
-        dataset: "" where there is none, as model and group.
-        model: Model under test.
         group: Any further name by which rows are told apart.
-        results: By label of the metric, each as `MetricScore.to_dict` writes it.
     """
 
     id: str
@@ -63,13 +57,8 @@ class ReportInput:
     Attributes:
         source: What was scored, as the headline says it.
         created: Date for the headline; the report reads no clock.
-        rows: One per row of `judged`, in the same order.
         judged: The columns that `agreement` was computed from.
-        agreement: Statistics and intervals.
-        unlabelled: Rows left out because they have no label.
-        unreadable: Rows left out because their label cannot be read.
         annotators: Agreement of the annotators with one another; None where there are not several.
-        notes: Further sentences for the headline.
         folder: Folder of the file of rows, in which pictures are looked up that rows name by a path; None: nowhere.
     """
 

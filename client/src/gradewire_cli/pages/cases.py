@@ -43,7 +43,6 @@ class Disagreements:
         by_verdict: bool[shown]: whether verdict and label differ; else the rank of the score is far off.
         score_ranks: float[shown]: place of the row among the scored ones by score, 0 the lowest, 1 the highest.
         label_ranks: float[shown]: the same by label; rows of one label share the middle of their places.
-        totals: How many there are, by what they are read from; without a basis that no row of the metric has.
     """
 
     rows: NDArray[np.intp]
@@ -136,11 +135,9 @@ def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Why an answer is shown.
+    """A reason for which an answer is shown.
 
     Attributes:
-        metric: Its number.
-        direction: Whether the metric is above people or below.
         place: From the worst, from 1.
         by: Whether its verdict is not the label's side, or the rank of its score is far off.
         ranks: Where it stands by score and by label; "" where verdict and label differ.
@@ -198,7 +195,6 @@ class Cases:
     """All answers shown, those that most metrics place badly first.
 
     Attributes:
-        cases: Each answer once.
         totals: How many rows disagree, by metric, direction and what that is read from.
         most: Answers shown of each.
     """

@@ -95,12 +95,9 @@ class Chart:
     """A drawing.
 
     Attributes:
-        title: Its name for a screen reader.
         summary: What it shows, in words; "" without any.
-        caption: Text below it; "" without any.
         marks: What is drawn, the first below the others.
         width: In units of the drawing.
-        height: As `width`.
         key: Style and name of each curve where there are several.
     """
 

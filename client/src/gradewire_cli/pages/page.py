@@ -35,11 +35,7 @@ MAX_BYTES: Final = 1_900_000
 
 
 def template_of(name: str) -> jinja2.Template:
-    """Return a template by its name, which escapes whatever is put into it.
-
-    Raises:
-        InputError: jinja2 is not installed.
-    """
+    """Return a template by its name, which escapes whatever is put into it."""
     try:
         import jinja2  # noqa: PLC0415 - optional
     except ImportError as error:
@@ -223,14 +219,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class CaseList:
-    """Answers on which metrics and people disagree, with boxes that choose among them.
-
-    Attributes:
-        shown: The answers.
-        metrics: Labels of the metrics.
-        disagreements: Names of the kinds of disagreement, by direction and basis.
-        selections: Boxes for what the rows have.
-    """
+    """Answers on which metrics and people disagree, with boxes that choose among them."""
 
     shown: Cases
     metrics: Sequence[str]
@@ -248,7 +237,7 @@ class FailureList:
 Block = Paragraph | Heading | Terms | Details | ShownTable | Charts | Card | CaseList | FailureList
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Section:
     """A part of a page; `link` names it in the list of sections, else its title does."""
 
@@ -263,11 +252,6 @@ class Page:
     """A page.
 
     Attributes:
-        title: For the browser's window.
-        heading: The headline.
-        lead: A line below it.
-        first: Blocks in front of the first section.
-        sections: The parts.
         embedded_characters: Those of pictures, which do not count to the size.
     """
 
@@ -291,12 +275,6 @@ def lines(entries: Iterable[tuple[str, str]], *, most: int = 2000) -> Terms:
 
 def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", quiet: bool = True) -> int:
     """Write the first of these pages that is small enough: one file that loads nothing.
-
-    Args:
-        path: File to write; one that is there is replaced.
-        pages: The same page with less and less on it.
-        without: What the last of them does not show, for the error.
-        quiet: Do not print the size.
 
     Returns:
         Its size, bytes.

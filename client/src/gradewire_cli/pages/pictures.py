@@ -36,7 +36,6 @@ class ShownPicture:
     """A picture as the page has it.
 
     Attributes:
-        name: What the row calls it.
         source: The picture itself as a data URI; "" where it is not shown.
         link: Address of the picture, http, https or relative to the page; "" without one.
         note: Why it is not shown; "" where it is, or where the name says all.

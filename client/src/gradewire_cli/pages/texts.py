@@ -37,8 +37,6 @@ class FoundWindow:
     """A stretch of the raw text, half open.
 
     Attributes:
-        start: Its first character.
-        end: One beyond its last.
         exact: Its bare words are the window's; otherwise some differ, as inflected forms do from lemmas.
     """
 
@@ -48,15 +46,7 @@ class FoundWindow:
 
 
 def find_window(text: str, window: str) -> FoundWindow | None:
-    """Look for the stretch of `text` that normalises to `window`.
-
-    Args:
-        text: Raw, in normal form NFC.
-        window: Normalised words joined by single spaces.
-
-    Returns:
-        The first exact stretch, else the one most like it, or None where nothing is like it.
-    """
+    """Return the first stretch of an NFC text that normalises to `window`, else the likest; None without any."""
     words, spans = _bare_words(text)
     wanted = window.split()
     if not words or not wanted or len(wanted) > len(words):
@@ -108,8 +98,6 @@ class ShownText:
 
     Attributes:
         before: Up to the marked stretch; the whole text where nothing is marked.
-        marked: The marked stretch, or "".
-        after: What follows it.
         cut: Says what is left out; "" where all is shown.
     """
 

@@ -19,7 +19,6 @@ class People:
     """Names that tables have for whoever labelled the rows.
 
     Attributes:
-        name: human, or the label of an evaluator.
         possessive: Before "accuracy".
         accuracy_title: Title of the table of their accuracies.
         judge: Before "them", a clause.

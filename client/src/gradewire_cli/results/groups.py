@@ -30,11 +30,7 @@ COMPARED_GROUPS = 1000
 
 @dataclass(slots=True)
 class GroupTally(MetricTally):
-    """One metric on the rows of one group.
-
-    Attributes:
-        parts: Sum and number of each part of the results that is a fraction.
-    """
+    """One metric on the rows of one group, with sum and number of each part of results that is a fraction."""
 
     parts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
@@ -63,10 +59,8 @@ class GroupColumn:
     """The groups of one grouping.
 
     Attributes:
-        grouping: The columns.
         numbers: Number of each group by its values, in the order in which they come first.
         groups: Group of each row; -1 for a row without one of the values.
-        tallies: By group and label.
     """
 
     grouping: Grouping
@@ -98,9 +92,7 @@ class GroupedScores:
     """All groupings of a run; about 12 bytes a row, 8 a score and 150 a question.
 
     Attributes:
-        columns: One for each grouping.
         scores: By label, one a row; NaN where the row has none.
-        questions: Number of each row's question.
         datasets: Data set of each question, by number.
     """
 
@@ -137,8 +129,6 @@ class MetricLine:
     """One metric on one group.
 
     Attributes:
-        group: The values of the group.
-        tally: Counts and means.
         statistics: Intervals and the difference from the baseline; None of too many groups, and where numpy is not
             installed.
     """
@@ -153,9 +143,7 @@ class Breakdown:
     """One grouping: every metric on every group, the baseline's groups first, the others by name.
 
     Attributes:
-        columns: The columns of the grouping.
         outside: Rows without one of the values: they are in no line.
-        lines: By label of the metric.
         unknown_baseline: What was to be compared with and is no group; None where it is one.
         requested: Whether --by names the columns; types of official files are grouped anyway.
     """
@@ -226,9 +214,6 @@ def check_comparable(source: InputFile) -> None:
     """Refuse --by before anything is scored where its intervals cannot be computed.
 
     The types of official files, for which nobody asked, have no intervals then.
-
-    Raises:
-        MissingExtra: numpy is not installed.
     """
     if source.groupings_requested:
         try:

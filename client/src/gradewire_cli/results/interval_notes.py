@@ -32,9 +32,7 @@ class NamedEstimate(NamedTuple):
 
     Attributes:
         metric: Metric, pair of metrics or evaluator that it is of.
-        statistic: As the output calls it.
         cell: The rows: a cell, a model, all rows.
-        estimate: The estimate.
     """
 
     metric: str

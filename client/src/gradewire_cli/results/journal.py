@@ -149,9 +149,6 @@ def only_run(
         lock: File that says who writes there; gone at the end.
         way_out: What to do beside waiting.
         make: Makes the folder of `lock`, which a run that ends may remove.
-
-    Raises:
-        InputError: Another run writes there, or the file cannot be made.
     """
     if sys.platform == "win32":
         if make is not None:
@@ -247,11 +244,7 @@ def _sync_folder(folder: Path) -> None:
 
 @dataclass(slots=True)
 class Journal:
-    """A file that lines are added to; use it with `with`, which keeps other runs away.
-
-    Attributes:
-        path: The file.
-    """
+    """A file that lines are added to; use it with `with`, which keeps other runs away."""
 
     path: Path
     _stream: FileIO | None = None
@@ -270,11 +263,7 @@ class Journal:
         self._held.close()
 
     def begin(self, at: int = 0) -> None:
-        """Open the file to add lines behind its first `at` bytes; the others are cut off.
-
-        Raises:
-            InputError: It cannot be written.
-        """
+        """Open the file to add lines behind its first `at` bytes; the others are cut off."""
         with named_errors(self.path):
             self._stream = self.path.open("ab", buffering=0)
             self._end = at

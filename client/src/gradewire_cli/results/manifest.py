@@ -32,7 +32,6 @@ class InputDigest:
     """A file that a run read or wrote.
 
     Attributes:
-        path: As it was named.
         bytes: Its size; None where it could be read only once (standard input, a pipe) or is not on this machine.
         sha256: 64 hex digits over its bytes; "" where `bytes` is None.
     """
@@ -50,7 +49,6 @@ class Versions:
         gradewire: Of the client that ran the command.
         server: Of the engine or server that scored; "" where nobody asked.
         protocol: Package of the wire format, for instance gradewire.v1.
-        python: Of the client.
     """
 
     gradewire: str
@@ -64,12 +62,9 @@ class RunCounts:
     """Rows by their outcome, those of earlier runs that were kept included.
 
     Attributes:
-        rows: In the output.
-        scored_now: Of these, scored by this run; None: all.
+        scored_now: Rows that this run scored; None: all.
         failed: Rows with at least one result that is a failure; an empty prediction is none.
         unscored: Rows that lack at least one score.
-        statuses: Rows by label of the metric and status.
-        warnings: Rows by label of the metric and warning.
     """
 
     rows: int
@@ -85,8 +80,6 @@ class Cost:
     """Tokens and price of the judges of this run.
 
     Attributes:
-        read_tokens: Tokens that they read.
-        written_tokens: Tokens that they wrote.
         unknown_rows: Rows whose tokens the judge's server does not tell.
         read_price: Of a million tokens that are read, in the user's currency; None: not given.
         written_price: Of a million tokens that are written; None: not given.
@@ -106,8 +99,7 @@ class RunTimes:
     """When a run was done and what it took.
 
     Attributes:
-        began_at: UTC, ISO 8601, to the second.
-        wall_s: From there to the end, seconds.
+        wall_s: From `began_at` (UTC, ISO 8601) to the end, seconds.
         cpu_s: CPU seconds of the command's process and of those of its children that have ended; a server is not in it.
     """
 
@@ -121,12 +113,10 @@ class Machine:
     """The machine on which the command ran; a server may be elsewhere.
 
     Attributes:
-        processor: Its name, as the system has it.
         cores: Logical ones that the process may use.
         memory_bytes: Of the machine; None where the system does not say.
         system: Kernel and architecture.
         load_before: Mean number of runnable processes in the minute before the run; None where the system does not say.
-        load_after: The same at its end.
     """
 
     processor: str
@@ -143,19 +133,13 @@ class RunManifest:
 
     Attributes:
         command: Of gradewire, for instance "score" or "bench load".
-        versions: Of client, server and protocol.
-        place: Where the scoring was done, for people.
         metrics: The line that reproduces each metric, by label: with all parameters, and digests of models and prompts.
         models: What those lines name with a digest, as NAME@DIGEST: encoders, graders, judges.
         prompts: The same of prompts.
-        inputs: Files that were read.
         output: The output as the run left it; None where it is no single file on this machine, or of a command whose
             outputs are not compared.
         parameters: Further options that change what comes out, by name; values as JSON has them.
-        counts: Of rows.
         cost: What judges took; None where none was asked, or none that is paid for.
-        times: When and how long.
-        machine: Where the command ran.
         reproduce: A command line that gives the same again, without secrets; "" where there is none.
         notes: What people should know of the input, in sentences.
         results: Statistics of the command itself; values as JSON has them.

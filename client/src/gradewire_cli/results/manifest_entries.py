@@ -190,11 +190,7 @@ def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
 
 
 def output_digest(path: Path | None) -> InputDigest | None:
-    """Return digest of an output that is whole; None where it is no file that can be read again.
-
-    Raises:
-        InputError: It cannot be read.
-    """
+    """Return digest of an output that is whole; None where it is no file that can be read again."""
     if path is None:
         return None
     (found,) = digests_of([path])

@@ -32,15 +32,7 @@ def rows_per_second(rate: float) -> str:
 def progress(
     label: str, total: int | None, *, quiet: bool, rows_on_stdout: bool = False, already: int = 0
 ) -> Iterator[Progress]:
-    """Show how far a run is, on stderr: a bar on a terminal, else a line every `LINE_INTERVAL_S`.
-
-    Args:
-        label: What is done.
-        total: Rows in all; None where nobody knows.
-        quiet: Show nothing.
-        rows_on_stdout: Rows are printed as they are done; on the same terminal they would tear a bar apart.
-        already: Rows that were done before; they do not count into the rate.
-    """
+    """Show how far a run is, on stderr: a bar on a terminal, else a line every `LINE_INTERVAL_S`."""
     if quiet or (rows_on_stdout and sys.stderr.isatty() and sys.stdout.isatty()):
         yield _Silent()
     elif sys.stderr.isatty():

@@ -25,7 +25,7 @@ from gradewire_cli.rows.row import Row, result_key
 from gradewire_proto.wire_rules import current, split_pin
 
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
-"""That say which corpus weights are counted over: of cider, of bertscore."""
+"""Parameters of cider and bertscore that name the corpus over which weights are counted."""
 _NAMING: Final = ("line", "decided_by")
 """Fields of a result that begin with a metric's name."""
 # Output files from before results said `correct` have these metrics, whose score is itself a verdict.
@@ -197,12 +197,7 @@ def count_results(path: Path) -> int:
 
 
 def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
-    """Tell whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too.
-
-    Args:
-        label: The metric's label; NAME, NAME:PRESET or a line.
-        result: The result as an output row has it.
-    """
+    """Tell whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too."""
     if result["score"] is None:
         return None
     if "correct" in result:
@@ -225,7 +220,6 @@ class ResultsFile:
     """An output file under construction; close it, or use it with `with`.
 
     Attributes:
-        path: The file.
         resumed_rows: Rows that were there and are not scored again: at the beginning, then in FILE.resume.
     """
 
@@ -255,11 +249,7 @@ class ResultsFile:
         self._journal.__exit__(*error)
 
     def create(self) -> None:
-        """Begin an empty file in place of what is there.
-
-        Raises:
-            InputError: It cannot be written.
-        """
+        """Begin an empty file in place of what is there; raises InputError."""
         self._journal.begin()
         with named_errors(self.path):
             self.aside_path.unlink(missing_ok=True)
@@ -288,12 +278,6 @@ class ResultsFile:
         input_rows: int | None = None,
     ) -> Iterable[Row]:
         """Find the rows that are done; changes nothing where it refuses.
-
-        Args:
-            rows: Rows of the input from the first; read as far as the file agrees with them.
-            lines: What this run computes, by label.
-            keep: Told of every row that stays at the beginning, with its result.
-            input_rows: Rows of the input; None where nobody knows.
 
         Returns:
             The rows that were read and are not done: at most one, unless the file has finished rows and the first of
@@ -414,11 +398,7 @@ class ResultsFile:
         return with_lines(json.loads(self._aside_stream.readline()), self._lines)
 
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Append rows and flush them.
-
-        Raises:
-            InputError: The file cannot be written, for instance because the disk is full.
-        """
+        """Append rows and flush them; raises InputError where the disk does not take them."""
         listed = list(rows)
         self._journal.write(encode_rows(listed, first=not self._has_first))
         self._has_first = self._has_first or bool(listed)

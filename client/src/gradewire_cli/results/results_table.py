@@ -52,10 +52,6 @@ def part_of(path: Path) -> Path:
 def write_table(path: Path, rows: Path) -> None:
     """Make the table of an output file, all or nothing; when it returns the table outlasts a power cut.
 
-    Args:
-        path: The table; its name says which form.
-        rows: The output file; read twice, and left as it is.
-
     Raises:
         InputError: The table cannot be written.
     """
@@ -73,15 +69,7 @@ def write_table(path: Path, rows: Path) -> None:
 
 
 def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> list[set[str]]:
-    """Refuse a table that was not made of these rows by these metrics, as far as a table tells.
-
-    Args:
-        path: A whole table.
-        rows: All rows of the input.
-        lines: What this run computes, by label.
-
-    Returns:
-        The statuses of each row.
+    """Return the statuses of each row of a table that was made of these rows by these metrics, as far as it tells.
 
     Raises:
         InputError: Says what differs.

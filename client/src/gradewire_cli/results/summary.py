@@ -38,7 +38,6 @@ class Summary:
     Attributes:
         failed_rows: Rows with at least one result that is a failure; an empty prediction is none.
         unscored_rows: Rows that lack at least one score.
-        metrics: By label.
         texts: Texts by where they were found, of the rows scored in this run; those of a judge are in its tally.
         seconds: Seconds by stage, of the same rows; shared work is counted in full for each row.
         prices: Of the judges' tokens; None where they cost nothing that is known of.
@@ -119,12 +118,8 @@ class RunFacts:
 
     Attributes:
         command: What gives the same scores again; empty where there are none.
-        location: Where the scoring was done.
         server_version: Version of gradewire there; "" where nobody asked.
-        scored_rows: Rows of this run.
-        wall_s: Seconds that this run took.
         notes: What people should know of the input's cells, in sentences.
-        by: Statistics by the values of columns.
     """
 
     command: str

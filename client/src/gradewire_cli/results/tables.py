@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, Self, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -75,12 +75,10 @@ class Value:
     """A cell with a number: as it was computed, and as people read it.
 
     Attributes:
-        text: The number, rounded; a dash where it is not defined.
         value: The number as it was computed; NaN where it is not defined.
         low: Lower bound of its 95 % interval; NaN without one.
         high: Upper bound; NaN without an interval.
         p_value: Of a difference; NaN without one.
-        bounds: Both bounds, rounded; empty without an interval.
         remarks: Texts that belong to the number: its p value, the cells of a mean.
     """
 
@@ -111,13 +109,11 @@ class Table:
     """A table of values and texts.
 
     Attributes:
-        title: The caption.
         columns: Heads; a line break in them is one in the terminal.
         rows: Cells; the first of each name the row, and stand again wherever the table is cut.
         heads: Number of cells that name a row.
         explained: Meaning of columns, by head; pages show it.
         filters: Values of each row that the selection boxes of a page choose by; empty without such boxes.
-        note: A sentence on what is left out.
     """
 
     title: str
@@ -402,40 +398,24 @@ def _written(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter.isspace() else "?" for letter in text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableFiles:
-    """The files of `table_file_options`: JSON with all values, and the tables in three forms."""
+def table_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
+    """Return the files of `table_file_options`, by option."""
+    names = {"--json": "json_path", "--markdown": "markdown", "--csv": "csv_path", "--latex": "latex"}
+    return {option: options[name] for option, name in names.items()}
 
-    json: Path | None
-    markdown: Path | None
-    csv: Path | None
-    latex: Path | None
 
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
-        """Read the options; others are not looked at."""
-        return cls(
-            json=options["json_path"],
-            markdown=options["markdown"],
-            csv=options["csv_path"],
-            latex=options["latex"],
-        )
-
-    @property
-    def named(self) -> list[tuple[str, Path | None]]:
-        """Option and file of each, as `check_outputs` takes them."""
-        return [("--json", self.json), ("--markdown", self.markdown), ("--csv", self.csv), ("--latex", self.latex)]
-
-    def write(self, document: Mapping[str, Any], tables: Sequence[Table], notes: Sequence[str]) -> None:
-        """Write what was asked for; raises InputError where that cannot be."""
-        if self.json is not None:
-            write_json(self.json, document)
-        if self.markdown is not None:
-            write_text(self.markdown, to_markdown(tables, notes))
-        if self.csv is not None:
-            write_text(self.csv, to_tidy_csv(tables))
-        if self.latex is not None:
-            write_text(self.latex, to_latex(tables, notes))
+def write_tables(
+    files: Mapping[str, Path | None], document: Mapping[str, Any], tables: Sequence[Table], notes: Sequence[str]
+) -> None:
+    """Write the files of `table_files`: JSON with all values, and the tables in three forms; raises InputError."""
+    if (path := files["--json"]) is not None:
+        write_json(path, document)
+    if (path := files["--markdown"]) is not None:
+        write_text(path, to_markdown(tables, notes))
+    if (path := files["--csv"]) is not None:
+        write_text(path, to_tidy_csv(tables))
+    if (path := files["--latex"]) is not None:
+        write_text(path, to_latex(tables, notes))
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:

@@ -41,14 +41,7 @@ def asks_judge(label: str) -> bool:
 
 @dataclass(slots=True)
 class PaidTokens:
-    """Tokens that a run used.
-
-    Attributes:
-        rows: Whose tokens are known.
-        unknown_rows: Whose tokens the judge's server does not tell.
-        read: By the judge.
-        written: By it.
-    """
+    """Tokens that judges read and wrote in this run, and the rows whose tokens their server does not tell."""
 
     rows: int = 0
     unknown_rows: int = 0
@@ -176,13 +169,7 @@ class _DecidedRow(NamedTuple):
 
 @dataclass(slots=True)
 class CascadeTally:
-    """`auto` over the rows so far.
-
-    Attributes:
-        decided: Rows by who decided and why.
-        judge_calls: Rows that the judge was asked about.
-        failed: Of these, rows that it did not grade.
-    """
+    """`auto` over the rows so far; `failed` are those of `judge_calls` that the judge did not grade."""
 
     decided: Counter[tuple[str, str]] = field(default_factory=Counter)
     judge_calls: int = 0
@@ -279,12 +266,7 @@ class MetricTally:
     """One metric over the rows so far.
 
     Attributes:
-        line: What reproduces it.
-        scores: Scores of the rows that have one.
-        verdicts: Number of rows by verdict, those without one left out.
-        certain: The same without verdicts that are not to be trusted (UNCERTAIN).
-        statuses: Number of rows by status.
-        warnings: Number of rows by warning.
+        certain: Number of rows by verdict, without verdicts that are not to be trusted (UNCERTAIN).
         examples: First message of each status, with the row's id.
         judge: What its judge did; None for a metric that asks none.
         cascade: Who decided; None for all metrics but auto.

@@ -52,12 +52,7 @@ _TRUTH: Final = frozenset({"True", "False", "TRUE", "FALSE"})
 
 @dataclass(slots=True)
 class LeftOut:
-    """Counts of what was left out.
-
-    Attributes:
-        counts: By reason.
-        first: Place of the first of each reason.
-    """
+    """Counts of what was left out by reason, with the place of the first of each."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
@@ -110,14 +105,7 @@ def read_label_map(text: str) -> dict[str, float]:
 
 
 def read_labels(own: Any, listed: Any, words: Mapping[str, float] = NO_WORDS) -> HumanLabel:
-    """Read the labels of a row.
-
-    Args:
-        own: Cell of the label: a number, a truth value, a word such as yes or incorrect, a text of these, or a list of
-            these.
-        listed: Cell of the annotators' labels, a list or its text; None without one.
-        words: What further words mean, and numbers that mean others; in small letters.
-    """
+    """Read the labels of a row."""
     read = []
     for cell in (own, listed):
         try:

@@ -93,11 +93,7 @@ def protocols(system: Any) -> tuple[str, ...]:
 
 
 def local_path(path_or_url: str) -> Path | None:
-    """Return the path of a file or folder on this machine, given by its path or URL; None on another file system.
-
-    Raises:
-        InputError: As `file_system`.
-    """
+    """Return the path of a file or folder on this machine, given by its path or URL; None on another file system."""
     if not is_url(path_or_url):
         return Path(path_or_url)
     system, path = file_system(path_or_url)

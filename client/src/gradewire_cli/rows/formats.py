@@ -149,12 +149,6 @@ def _object_record(index: int, place: str, value: object) -> Record:
 def csv_records(path: str, stream: BinaryIO, known: Container[str], delimiter: str = "") -> Iterator[Record]:
     """Yield rows of a file with a header line.
 
-    Args:
-        path: For messages.
-        stream: Bytes that should be UTF-8; a row that is not has a problem.
-        known: Names of columns that help to tell the delimiter.
-        delimiter: "": the one that finds most of the known columns in the header.
-
     Raises:
         InputError: The header cannot be read, or names a column twice.
     """
@@ -307,7 +301,6 @@ class Reading:
     """Rules by which files are read.
 
     Attributes:
-        format: None: by each file's suffix, JSONL on standard input.
         encoding: "": UTF-8, or UTF-16 where a file says so.
         delimiter: Of CSV; "": by the header.
         columns: Names of columns that help to tell the delimiter, beside the usual ones.
@@ -371,11 +364,7 @@ def read_file(path: str, reading: Reading) -> Iterator[Record]:
 
 
 def count_rows(path: str, reading: Reading) -> int:
-    """Return the number of rows of a file, which must not be standard input.
-
-    Raises:
-        InputError: The file is not there, or not of the format as a whole.
-    """
+    """Return the number of rows of a file, which must not be standard input."""
     format_ = format_of(path, reading.format)
     if format_ == "jsonl":
         with open_bytes(path, reading.encoding) as stream:

@@ -45,11 +45,7 @@ ALL_COLUMNS = "all"
 
 
 def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
-    """Read `official_options`; None where FILE is rows by itself, and for commands without these options.
-
-    Raises:
-        click.UsageError: Options do not go together.
-    """
+    """Read `official_options`; None where FILE is rows by itself, and for commands without these options."""
     name, questions, annotations = options.get("official"), options.get("questions"), options.get("annotations")
     filter_ = options.get("sample_filter") or ""
     with_filters = [log.name for log in _LOGS.values() if log.has_filters]
@@ -213,16 +209,7 @@ class InputFile:
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
     def open_file(self, number: int, rows_before: int, path_or_url: str) -> RowSource:
-        """Return rows of one of the files, as `open` gives them.
-
-        Args:
-            number: Of the file, from 0.
-            rows_before: Rows of the files before it.
-            path_or_url: Where the file is, for instance from the root on; rows have the name that `paths` gives it.
-
-        Raises:
-            InputError: The file cannot be used as a whole.
-        """
+        """Return rows of one of the files, as `open` gives them."""
         name = self.display_paths[number]
         records = read_file(path_or_url, self.reading)
         if len(self.paths) > 1:
@@ -232,11 +219,7 @@ class InputFile:
         return open_rows(name, records, replace(self.options, file=name), only_texts=only_texts, hint=way_out)
 
     def count_file(self, number: int) -> int:
-        """Return rows of one of the files, those that --where leaves out included; it must not be standard input.
-
-        Raises:
-            InputError: The file is not there, or not of its format as a whole.
-        """
+        """Return rows of one of the files, those that --where leaves out included; it must not be standard input."""
         return count_rows(self.paths[number], self.reading)
 
     def records(self) -> Iterator[Record]:
@@ -300,11 +283,7 @@ input_options = option_group(click.argument("files", metavar="FILE...", nargs=-1
 
 
 def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:
-    """Read the NAME=COLUMN pairs of an option, the last of a name; any name where `fields` names none.
-
-    Raises:
-        click.UsageError: It is no such pair.
-    """
+    """Read the NAME=COLUMN pairs of an option, the last of a name; any name where `fields` names none."""
     named = {}
     for pair in pairs:
         name, equals, column = pair.partition("=")
@@ -316,15 +295,7 @@ def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = (
 
 
 def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("references", "prediction")) -> InputFile:
-    """Read the options of `input_options`, and `where` (COLUMN=VALUE,VALUE) of those commands that have it.
-
-    Args:
-        options: Values of the command's options by name; others are not looked at.
-        needed: Fields without which the file makes no sense.
-
-    Raises:
-        click.ClickException: An option cannot be understood.
-    """
+    """Read the options of `input_options`, and `where` (COLUMN=VALUE,VALUE) of those commands that have it."""
     mapping = named_columns("--map", options["columns"], ALIASES)
     allowed: dict[str, frozenset[str]] = {}
     for pair in options.get("where", ()):

@@ -30,26 +30,19 @@ class Row:
     """A row, ready to be sent.
 
     Attributes:
-        index: Row number in the file, from 0.
-        position: As in `Record`.
         id: The file's id, else the row number.
         has_id: Whether it is the file's.
         item: What `Client.score` takes; None for a row that cannot be read.
         problem: Why it cannot be read, else "".
         digest: 32 hex digits over everything that a score or an output row depends on, but for its picture.
-        human: What people said of it.
-        dataset: Data set; "" without.
-        model: Model under test; "" without.
         group: Any further label to tell rows apart by; "" without.
         flags: What is said against using the row, for instance that its answer changes over time.
         picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
         picture_digest: 32 hex digits over the picture's bytes; "" where no metric shows it or it cannot be sent.
         kept_columns: Columns of the file that the output has too, by name.
         grouping: Values of the columns by which rows are told apart, by name as --by has it.
-        file: As in `Record`.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
             image and question, else over question and references; "" without any of these but references.
-        question_id: The id itself, as the file has it; "" without.
     """
 
     index: int
@@ -85,17 +78,12 @@ class RowOptions:
     Attributes:
         columns: Column of a field, from --map; the field has no other names then. That of `labels` may name several
             columns, one per annotator, separated by commas.
-        where: Allowed values by column, from --where; other rows are skipped.
-        needed: Fields without which the file makes no sense.
         reference_separator: Between the references of one cell; "" for none.
-        missing: Further words of cells that hold nothing.
         label_map: What words or grades in place of labels mean.
         kept_columns: Columns that the output has too; None for all.
         grouped_by: Fields of a row, or columns, by which rows are told apart.
-        grouping_option: The option that names them.
         grouping_needed: Whether every file has to have them.
         any_file: One of several files may lack columns that are kept or needed.
-        file: The file that is read, as `display_names` calls it.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -315,11 +303,9 @@ class RowSource:
     """Rows of a checked file.
 
     Attributes:
-        rows: Read lazily.
         has_synthetic: Whether all of the first rows carry synthetic answers.
         notes: What people should know of the first rows before they trust a score, in sentences.
         late_notes: The same of the rows behind them, filled while `rows` are read.
-        columns: Those of the first rows.
     """
 
     rows: Iterator[Row]
@@ -333,13 +319,6 @@ def open_rows(
     path: str, records: Iterable[Record], options: RowOptions, *, only_texts: bool, hint: str = OTHER_FORMAT
 ) -> RowSource:
     """Check columns and labels on the first rows, and give all rows.
-
-    Args:
-        path: For messages.
-        records: All rows.
-        options: Which columns and rows are taken.
-        only_texts: The format has nothing but texts.
-        hint: What may help where no row can be read.
 
     Raises:
         InputError: A column that is needed, or named by an option, is in none of the first rows; or none of their

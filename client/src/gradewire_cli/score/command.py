@@ -24,7 +24,7 @@ from gradewire_cli.options.common import (
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
 from gradewire_cli.options.judge import JudgePrices, price_options, prices_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt, one_line_errors, silence_stdout
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, silence_stdout
 from gradewire_cli.results.groups import GroupColumn, GroupedScores, breakdowns, check_comparable
 from gradewire_cli.results.journal import check_outputs, files_of, refuse_existing
 from gradewire_cli.results.manifest import RunManifest
@@ -82,7 +82,6 @@ class Output:
         path: What the user named; None for standard output.
         rows: Where rows are written as JSONL: the path, or beside it where that is a table.
         printed_table: Whether standard output gets a table for people.
-        summary: File for the summary.
         manifest: File for the manifest; None where rows go to standard output and nobody asked for one.
     """
 
@@ -96,11 +95,7 @@ class Output:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Read `output_options`.
-
-        Raises:
-            click.ClickException: Two exclude each other, or an output cannot be of its format.
-        """
+        """Read `output_options`; raises click.ClickException."""
         as_table = options["format_"] == "table"
         path: Path | None = None if str(options["out"]) == STDIN else options["out"]
         check_resume(options, path)
@@ -176,11 +171,7 @@ class ScoreJob:
         self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
 
     async def run(self, *, transport: Transport | None) -> None:
-        """Score the rows and tell the summary; `transport`, from tests, takes the place of the connection.
-
-        Raises:
-            click.ClickException: The file, an option or the server is not as it has to be.
-        """
+        """Score the rows and tell the summary; `transport`, from tests, takes the place of the connection."""
         opened = self.source.open()
         for note in opened.notes:
             click.echo(note, err=True)
@@ -347,11 +338,7 @@ def _table_line(identifier: str, cells: Iterable[str]) -> str:
 
 @click.command(
     "score",
-    epilog=epilog(
-        "score",
-        metrics=metrics_help(),
-        exit_codes=exit_codes(failed_rows="some rows have no score (see --fail-on)"),
-    ),
+    epilog=epilog("score", failed_rows="some rows have no score (see --fail-on)", metrics=metrics_help()),
 )
 @scoring_options
 @official_options

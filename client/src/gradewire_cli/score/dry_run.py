@@ -36,15 +36,10 @@ class _JudgeWork:
     """The questions that one metric would ask its judge.
 
     Attributes:
-        judge: Its name; "" for the default one.
         view: What it is shown of an item.
-        meter: Of its judge.
         elsewhere: Whether its judge runs behind a server of its own.
         bounded: Whether it is known here what the judge may write at most.
-        calls: Questions to the judge.
-        read: Tokens of their prompts.
         written: The most tokens that it may write, thoughts included; of one that is not `bounded`, without them.
-        rows: That it would be asked about.
         repeated: Rows whose questions another row asks already.
         without: Rows for which no judge is asked: a rule decides, or they cannot be judged.
     """
@@ -104,14 +99,7 @@ def _tokens(all_work: Sequence[_JudgeWork]) -> str:
 
 @dataclass(slots=True)
 class DryRun:
-    """Reckons a run.
-
-    Attributes:
-        source: The rows.
-        metrics: What would be computed.
-        prices: Of the judges' tokens.
-        connection: Where the run would be done.
-    """
+    """Reckons a run."""
 
     source: InputFile
     metrics: MetricOptions
@@ -121,12 +109,7 @@ class DryRun:
     _cascades: list[str] = field(default_factory=list, init=False)
 
     async def run(self, client: AsyncClient) -> None:
-        """Print it; ask the server for its list of models, and nothing else.
-
-        Raises:
-            InputError: The file cannot be used, or the server's part is not installed.
-            GradewireError: The server is not there, or a metric is not to be understood.
-        """
+        """Print it; ask the server for its list of models, and nothing else."""
         all_asked = await self._judge_work(client)
         if not all_asked:
             click.echo("no metric asks a judge: no calls, nothing to pay")

@@ -86,9 +86,7 @@ class MetricChooser:
     """Implements Chooser by the scores that the answers have.
 
     Attributes:
-        name: Label of the metric.
         line: What reproduces it; "" where nobody knows.
-        tie_margin: Of `preferences`.
         scorer: Scores answers that have none, each once; None where all have one.
     """
 
@@ -166,11 +164,7 @@ class JudgeChooser:
     """Implements Chooser by `AsyncClient.compare_stream`; made by `open`.
 
     Attributes:
-        name: What the caller wrote.
         line: What reproduces its verdicts, with the judge's digest.
-        client: Asks the judge.
-        by: The comparison.
-        options: Of each call.
         pictures: Folder of the pictures that rows name, which the judge is shown; None: it is shown none of them.
     """
 
@@ -186,13 +180,6 @@ class JudgeChooser:
         cls, client: AsyncClient, by: Compare, name: str, *, pictures: Path | None = None, **options: Any
     ) -> Self:
         """Ask the server what it would compare with, which no judge has to answer.
-
-        Args:
-            client: Of the server.
-            by: The comparison.
-            name: What tables call it.
-            pictures: Folder of the pictures that rows name.
-            **options: As `AsyncClient.compare` takes them.
 
         Raises:
             GradewireError: The server is away, or has no such judge.

@@ -35,9 +35,6 @@ class FileReferences:
 
     Attributes:
         entries: What `Client.prepare` takes.
-        positions: Where each was seen first.
-        problems: Of rows that cannot be read.
-        rows: Rows of the file.
         entry_of: Position in `entries` by row number.
         has_synthetic: Whether all of the first rows carry synthetic answers.
         notes: What people should know of the cells, in sentences.
@@ -82,9 +79,6 @@ async def with_file_corpus(
 
     A cider that names no corpus takes this one too: its default, the items of one request, would be a batch of rows
     here, and give the same row another score in another file. The rows of the file are read once more for it.
-
-    Returns:
-        What was chosen, with the name of the set where one was prepared.
 
     Raises:
         InputError: A metric asks for the corpus of a request over more rows than one request holds, or the file is

@@ -58,10 +58,7 @@ class EvaluatorLabels:
     A row counts where the evaluator has a score, and a verdict too if it gives verdicts at all.
 
     Attributes:
-        name: The metric as --against names it.
         label: The metric as its results are called; "" before the first row.
-        tally: Its results on all rows, counted.
-        left_out: Rows that do not count.
     """
 
     name: str
@@ -72,11 +69,7 @@ class EvaluatorLabels:
     _verdicts: array[float] = field(default_factory=lambda: array("d"))
 
     def take(self, output: Mapping[str, Any]) -> bool:
-        """Take in an output row; False where the row does not count.
-
-        Raises:
-            InputError: The output has no such metric.
-        """
+        """Take in an output row; False where the row does not count."""
         results = output["scores"]
         self.label = self.label or label_named(list(results), self.name, "--against")
         result = results[self.label]
@@ -115,16 +108,10 @@ class LabelledRows:
 
     Attributes:
         rule: How annotators' labels become one; None: the row's own label, else their mean.
-        without_flags: Rows with one of these flags are left out.
-        keeps_rows: Whether whole rows are kept, for those who show texts.
         against: The evaluator that stands in the place of people; None where people labelled the rows.
         tallies: Counts of the labelled rows by label of the metric.
-        unlabelled: Rows left out because they have no label.
-        unreadable: Rows left out because their label cannot be read.
-        first_unreadable: Where the first of these stands and what its label is; "" without any.
+        first_unreadable: Place and label of the first row whose label cannot be read; "" without any.
         flags: Labelled rows by flag, those left out included.
-        flagged_out: Rows left out for a flag.
-        kept: Rows with their output, when `keeps_rows`.
         server_version: Version of gradewire where they were scored; "" where scores were read.
     """
 
@@ -179,11 +166,7 @@ class LabelledRows:
         return not out
 
     def add(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Take in a row that `labelled` gave, and its output row.
-
-        Raises:
-            InputError: The output has no result of the evaluator that stands in the place of people.
-        """
+        """Take in a row that `labelled` gave, and its output row."""
         label_value, annotations = row.human.value, row.human.annotations
         own = ""
         if self.against is not None:
@@ -249,11 +232,7 @@ class LabelledRows:
         return np.frombuffer(bytes(self._certain[label]), dtype=np.bool_)
 
     def ratings(self) -> NDArray[np.float64]:
-        """Return float64[rows, annotators] of the rows to which several annotators could speak; NaN where one did not.
-
-        Raises:
-            InputError: A row has more labels than anyone has annotators.
-        """
+        """Return float64[rows, annotators] of the rows that several annotators could label; NaN where one did not."""
         try:
             return ratings_of([_numbers(row) for row in self._annotations if len(row) > 1])
         except ValueError as error:
@@ -322,10 +301,6 @@ def _numbers(annotations: Sequence[float | None]) -> list[float]:
 
 def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Join rows with the output of earlier runs, by row number; the metrics of several files stand side by side.
-
-    Args:
-        rows: Rows of the input, in order; some may be left out.
-        paths: Outputs of `gradewire score` on the same input, at least one.
 
     Raises:
         InputError: A file is not there, is no such output, ends too early, was made from other rows, or has a metric of

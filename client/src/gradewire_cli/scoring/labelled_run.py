@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 import click
 
-from gradewire.errors import InvalidRequest
-from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire_cli.options.common import OUTPUT_FILE, Command, option_group
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
@@ -19,7 +17,7 @@ from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
-from gradewire_cli.scoring.plan import ALL_METRICS, resolve_plan, scoring_options
+from gradewire_cli.scoring.plan import resolve_plan, scoring_options, single_metric, without_all
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_stats.annotators import LabelRule
 
@@ -80,9 +78,6 @@ class LabelledRun:
     Attributes:
         scores: Outputs of earlier runs in place of a run.
         labels: Rule for several annotators; None: the row's own label, else their mean.
-        without_flags: Rows with one of these flags are left out.
-        resamples: Draws of the bootstrap.
-        seed: Of these draws.
         against: Metric that stands in the place of people; "" where people labelled the rows.
     """
 
@@ -109,16 +104,7 @@ class LabelledRun:
         keeps_rows: bool = False,
         check: Callable[[Sequence[str]], object] = lambda _: None,
     ) -> LabelledRows:
-        """Score the labelled rows, or read their scores.
-
-        Args:
-            transport: From tests: takes the place of the connection.
-            keeps_rows: Whether whole rows are kept.
-            check: Given the labels of the metrics before any row is scored; what it raises ends the run.
-
-        Raises:
-            click.ClickException: The file, an option or the server is not as it has to be.
-        """
+        """Score the labelled rows, or read their scores, once `check` has seen the labels of the metrics."""
         rows = LabelledRows(
             rule=self.labels,
             without_flags=self.without_flags,
@@ -180,16 +166,7 @@ labelled_run_options = option_group(scoring_options, labelled_options(resamples=
 def labelled_run_of(
     options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: ConnectionOptions | None = None
 ) -> LabelledRun:
-    """Read FILE, how it is read, and `labelled_options`.
-
-    Args:
-        options: Values of the command's options by name; others are not looked at.
-        metrics: What is scored; None: as the options of `metric_options` and `judge_options` say.
-        connection: Where; None: as the options of `connection_options` say.
-
-    Raises:
-        click.ClickException: An option cannot be understood, or two exclude each other.
-    """
+    """Read FILE, how it is read, and `labelled_options`; metrics and connection by their options where not given."""
     against = options.get("against") or ""
     if against and options["labels"]:
         raise click.UsageError("--labels says how people's labels become one: leave it out with --against")
@@ -201,34 +178,21 @@ def labelled_run_of(
         source=input_file(options, needed=("references", "prediction", *([] if against else ["label"]))),
         metrics=metrics,
         connection=connection,
-        scores=options["scores"],
-        labels=options["labels"],
         without_flags=frozenset(options["without_flags"]),
-        resamples=options["resamples"],
-        seed=options["seed"],
-        quiet=options["quiet"],
         against=against,
+        **{name: options[name] for name in ("scores", "labels", "resamples", "seed", "quiet")},
     )
 
 
 def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
     """Add the metric that stands in the place of people; raises click.UsageError where it is no metric."""
-    written = metrics.metrics
-    if not isinstance(written, str):
-        raise TypeError(f"{written} is no option: --against stands beside --metrics")
-    others = ",".join(name for name in written.split(",") if name.strip() != ALL_METRICS)
-    try:
-        named = choose_metrics(against, MetricDefaults()).labels
-        asked = choose_metrics(others, MetricDefaults()).labels if others else ()
-    except InvalidRequest as error:
-        raise click.UsageError(f"--against {against}: {error}") from error
-    if len(named) != 1:
-        raise click.UsageError(f"--against {against}: name one metric")
-    if asked == named and others == written:
+    written = str(metrics.metrics)
+    named, asked = single_metric(against, written, "--against")
+    if asked == (named,) and written == without_all(written):
         raise click.UsageError(
             f"--against {against}: there is no other metric: --metrics names what is compared with it"
         )
-    return metrics if named[0] in asked else replace(metrics, metrics=f"{written},{against}")
+    return metrics if named in asked else replace(metrics, metrics=f"{written},{against}")
 
 
 def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
@@ -31,11 +31,8 @@ class Result:
     """The result of one metric for one answer.
 
     Attributes:
-        score: None where there is none.
         correct: Whether the answer counts as right; None where the metric gives no verdict.
         status: OK, or why there is no score.
-        warnings: Remarks beside a score that stands.
-        message: What went wrong; "" when OK.
     """
 
     score: float | None
@@ -94,10 +91,7 @@ class AnswerPair:
 
     Attributes:
         index: Number of the pair, from 0 over all pairs of the run.
-        model_a: Name of the baseline.
-        model_b: Name of the side that is compared with it.
         a: The baseline's answer, whose question and references stand for both.
-        b: The other one.
     """
 
     index: int
@@ -151,15 +145,7 @@ class Choice:
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Self:
         """Return the choice that stands in a line of a pair."""
-        names = ("probability_a", "probability_b", "probability_tie")
-        probabilities = {name: line.get(name) for name in names}
-        return cls(
-            winner=line["winner"],
-            status=line["status"],
-            message=line.get("message", ""),
-            orders=line.get("orders", ()),
-            **probabilities,
-        )
+        return cls(**{each.name: line[each.name] for each in fields(cls) if each.name in line})
 
 
 Chosen = tuple["AnswerPair", "Choice"]
@@ -202,7 +188,6 @@ class PairEngine:
     """A chooser with the file of what it has said.
 
     Attributes:
-        chooser: Asked for what the file does not know.
         journal: The file, a line for each pair; None keeps none.
         digest: Tells pairs apart; it stands in every line.
         take: Given the number, from 1, and the content of every line that stands: those of earlier runs, then new ones.
@@ -259,12 +244,6 @@ class PairEngine:
         done: Callable[[], object] = lambda: None,
     ) -> list[Chosen]:
         """Have every pair chosen; the chooser is asked for those alone that no earlier run has.
-
-        Args:
-            pairs: All of them.
-            anew: Asks for all.
-            told: What the lines of new pairs say beside.
-            done: Called whenever `judged` is another number.
 
         Raises:
             GradewireError: As `Chooser.choose`; what was written stands.
@@ -345,11 +324,7 @@ def line_of(pair: AnswerPair, choice: Choice, said: Mapping[str, Any]) -> dict[s
 
 
 def _read_pairs(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Yield the lines of a file of pairs with their numbers and ends; none where there is no file.
-
-    Raises:
-        InputError: A line is none of a pair, or the file cannot be read.
-    """
+    """Yield the lines of a file of pairs with their numbers and ends; none where there is no file."""
     if not path.exists():
         return
     with named_errors(path), path.open("rb") as stream:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire.errors import InvalidRequest
 from gradewire.metrics import METRIC_TYPES, Auto, Correctness, Smile, Synthetic
 from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import MetricChoice, MetricDefaults, choose_metrics, parse_metric_line
@@ -16,12 +17,7 @@ from gradewire.options import USUAL_METRICS, usual_metrics, without_metrics
 from gradewire_cli.options.common import option_group
 from gradewire_cli.options.connection import connection_options
 from gradewire_cli.options.judge import judge_options
-from gradewire_cli.options.metrics import (
-    MetricOptions,
-    cascade_options,
-    metric_options,
-    with_prompts,
-)
+from gradewire_cli.options.metrics import MetricOptions, cascade_options, metric_options, with_prompts
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.input_file import InputFile, input_options
 from gradewire_cli.scoring.corpus import over_a_file, with_file_corpus
@@ -53,7 +49,6 @@ class ScorePlan:
     Attributes:
         chosen: The metrics, with all defaults filled in, and the reference set.
         synthetic: Synthetic answers of a smile that does not say its own.
-        retries: How often rows are sent again when the server says that this may help.
         pictures: Folder that rows name their pictures from, where a metric shows them; None: none does.
         judge_elsewhere: Whether a judge that is asked runs behind a server of its own, which may be paid.
     """
@@ -112,9 +107,6 @@ def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[
     """Return the metrics by their labels, which go by what was written and not by what is filled in.
 
     Each has its prompt file; an auto that says neither risk nor budget has that of the options.
-
-    Raises:
-        InputError: A prompt file is for none of the metrics, or two are for the same; or there is no such auto.
     """
     labels = choose_metrics(written, MetricDefaults()).labels
     metrics = dict(zip(labels, with_prompts(written, options.prompts), strict=True))
@@ -232,6 +224,24 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return missing
 
 
+def without_all(metrics: str) -> str:
+    """Return what --metrics names beside `all`."""
+    return ",".join(name for name in metrics.split(",") if name.strip() != ALL_METRICS)
+
+
+def single_metric(line: str, metrics: str, option: str) -> tuple[str, tuple[str, ...]]:
+    """Return the label of the metric that an option names, and those of --metrics; raises click.UsageError."""
+    others = without_all(metrics)
+    try:
+        named = choose_metrics(line, MetricDefaults()).labels
+        asked = choose_metrics(others, MetricDefaults()).labels if others else ()
+    except InvalidRequest as error:
+        raise click.UsageError(f"{option} {line}: {error}") from error
+    if len(named) != 1:
+        raise click.UsageError(f"{option} {line}: name one metric")
+    return named[0], asked
+
+
 async def written_metrics(
     client: AsyncClient,
     options: MetricOptions,
@@ -244,17 +254,6 @@ async def written_metrics(
     A metric that is written beside `all`, with nothing more to say than its name, is not there twice. Says on standard
     error, unless `quiet`, which metrics of this client are left out, and why: the server cannot compute them, or no
     item has what they need. Smile is there even where its encoder is not: its rows say so.
-
-    Args:
-        client: Asked what the server has.
-        options: Those of the command.
-        items: Gives what is to be scored, as `Client.score` takes it; None where it can be read only once, as standard
-            input.
-        quiet: Say nothing.
-
-    Raises:
-        GradewireError: The server is not there, or a metric is not to be understood.
-        InputError: The items cannot be read at all.
     """
     if isinstance(options.metrics, Metric):
         return [options.metrics]

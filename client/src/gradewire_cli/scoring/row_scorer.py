@@ -67,10 +67,8 @@ class RowRetries:
     """Sends rows again that came back UNAVAILABLE with a time after which trying again may help, and counts.
 
     Attributes:
-        most: How often a row is sent again.
-        longest_pause_s: Longest wait before that; what asks for more is not waited for.
-        rows: Rows that were sent again.
-        scored: Those of them that no result says UNAVAILABLE of any more.
+        longest_pause_s: Longest wait before rows are sent again; what asks for more is not waited for.
+        scored: Rows that were sent again and have no result UNAVAILABLE any more.
     """
 
     most: int
@@ -85,13 +83,7 @@ class RowRetries:
         answers: list[Scores],
         score: Callable[[list[Mapping[str, Any]]], Awaitable[list[Scores]]],
     ) -> list[Scores]:
-        """Return the answers, with UNAVAILABLE results replaced by those of a later try; others are kept.
-
-        Args:
-            items: What was sent.
-            answers: What came back, one per item; changed in place.
-            score: Sends some items once more.
-        """
+        """Return the answers, with UNAVAILABLE results replaced by those of a later try; others are kept."""
         waiting = self._waiting(answers) if self.most else []
         first = len(waiting)
         self.rows += first
@@ -183,11 +175,7 @@ class RowScorer:
         deadline_s: float = BATCH_DEADLINE_S,
         known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None,
     ) -> Self:
-        """Ask the server about the metrics before any row is read; `deadline_s` is that of one request, seconds.
-
-        Raises:
-            GradewireError: The server is not there, or cannot compute what is asked.
-        """
+        """Ask the server about the metrics before any row is read; `deadline_s` is that of one request, seconds."""
         # A metric that counts over a request needs all rows in one.
         judged = plan.chosen.asks_judge and not counting_over_request(plan.chosen.specs)
         report = await client.score([], **plan.arguments())

@@ -30,7 +30,7 @@ def setup(address: str, batch: int = 2, processes: int = 2) -> LoadOptions:
         endpoint=Endpoint(address, token=TOKEN),
         metrics=choose_metrics("exact_match", MetricDefaults()),
         rows=MIX,
-        processes=processes,
+        client_processes=processes,
         batch=batch,
         deadline_s=30.0,
         seed=0,
@@ -135,6 +135,6 @@ def test_a_server_that_is_not_there_is_told_by_its_address() -> None:
     nowhere = replace(setup("127.0.0.1:1"), wait_s=0.3)
     with (
         pytest.raises(ServerUnreachable, match=r"127\.0\.0\.1:1 does not answer"),
-        LoadProcesses(replace(nowhere, processes=1)),
+        LoadProcesses(replace(nowhere, client_processes=1)),
     ):
         raise AssertionError("it says that it is connected")

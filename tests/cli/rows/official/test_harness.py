@@ -8,8 +8,14 @@ import pytest
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import Record
 from gradewire_cli.rows.input_file import official_files
-from gradewire_cli.rows.official.choices import choice_texts, letter_position, option_named, options_in
-from gradewire_cli.rows.official.harness import NoSuchFilterError, OfficialFiles
+from gradewire_cli.rows.official.harness import (
+    NoSuchFilterError,
+    OfficialFiles,
+    choice_texts,
+    letter_position,
+    option_named,
+    options_in,
+)
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,7 @@ class CallResult(NamedTuple):
     """The result of a call.
 
     Attributes:
-        code: Name of its gRPC status, or HANGING.
         hinted: Whether it says when to try again.
-        statuses: Number of its results by status; None without a reply.
     """
 
     code: str
@@ -84,7 +82,7 @@ class Objective:
     max_lag_s: float
 
     def __str__(self) -> str:
-        """For people."""
+        """Return the conditions for people."""
         return (
             f"p99 of scored calls at most {self.p99_s * 1e3:g} ms, at most {self.max_refused:.1%} refused and as many "
             f"failed, at least {self.min_in_time:.0%} scored in time"
@@ -96,14 +94,7 @@ class StepCounts:
     """Counts of the calls of one step.
 
     Attributes:
-        due: Calls that were due.
-        codes: Calls by gRPC code; HANGING and STOPPED are ours.
-        statuses: Results by status.
-        items: Items of calls that returned OK.
-        sent_items: Items of all calls.
         in_time: Calls whose results were all OK before the step was over and the SLO's time had passed as well.
-        hinted: Refused calls that said when to try again.
-        repeated: Items that had been sent before.
         latency_s: Latencies of calls whose results were all OK, from when they were due.
         lag_s: Delays of all calls between when they were due and when they left.
         stopped: Whether the user interrupted the step.
@@ -170,13 +161,7 @@ _STATUS_NAMES: Final = {number: name.removeprefix("STATUS_") for name, number in
 
 
 class LoadCaller:
-    """Calls of Scoring.Score without retries, over a few connections in turns.
-
-    Args:
-        endpoint: The server.
-        metrics: Metrics of every call.
-        deadline_s: Deadline of every call, from when it leaves.
-    """
+    """Calls of Scoring.Score without retries, over a few connections in turns."""
 
     def __init__(self, endpoint: Endpoint, metrics: Sequence[types_pb2.MetricSpec], deadline_s: float) -> None:
         self._endpoint = endpoint
@@ -188,11 +173,7 @@ class LoadCaller:
         self._calls: Iterator[grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = iter(())
 
     async def connect(self, within_s: float) -> list[grpc.aio.Channel]:
-        """Connect to every process of the server, and return the channels in their turns.
-
-        Raises:
-            ServerUnreachable: The server does not answer in time.
-        """
+        """Connect to every process of the server, and return the channels in their turns."""
         try:
             async with asyncio.timeout(within_s):
                 channels = await self._spread_channels()
@@ -275,9 +256,6 @@ async def open_loop(due_s: Iterable[float], send: Send) -> None:
     Args:
         due_s: Times at which calls are due, ascending, seconds on the clock of the running event loop.
         send: Makes the call that was due then; gets the due time even if it starts late.
-
-    Raises:
-        BaseExceptionGroup: A `send` raised; the others were cancelled.
     """
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as calls:
@@ -292,9 +270,6 @@ class Sender:
     """A sender of calls that counts them into `counts`.
 
     Attributes:
-        caller: Makes the calls.
-        items: An endless supply of items.
-        batch: Items of each call.
         in_time_until_s: The time by which a call has to be scored to count as in time, on the event loop's clock.
     """
 

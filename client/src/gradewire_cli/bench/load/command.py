@@ -18,7 +18,7 @@ from gradewire_cli.bench.load.content import MIXES, OwnRows
 from gradewire_cli.bench.load.output import document_of, load_manifest, load_notes, load_page, step_table
 from gradewire_cli.bench.load.processes import LoadOptions, LoadProcesses
 from gradewire_cli.bench.load.run import LoadResult, LoadRun, Step, read_usage
-from gradewire_cli.options.common import OUTPUT_FILE, FiniteRange, option_group
+from gradewire_cli.options.common import OUTPUT_FILE, FiniteRange, epilog, option_group
 from gradewire_cli.options.connection import (
     BATCH_DEADLINE_S,
     SERVER_VARIABLE,
@@ -27,7 +27,7 @@ from gradewire_cli.options.connection import (
     wait_option,
 )
 from gradewire_cli.pages.page import write_page
-from gradewire_cli.problems import InputError, exit_codes, one_line_errors, redacted
+from gradewire_cli.problems import InputError, one_line_errors, redacted
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest_entries import (
     RunClock,
@@ -37,7 +37,7 @@ from gradewire_cli.results.manifest_entries import (
     save_manifest,
 )
 from gradewire_cli.results.tables import show_tables, write_json
-from gradewire_cli.rows.input_file import ALIAS_HELP, column_options, input_file
+from gradewire_cli.rows.input_file import column_options, input_file
 from gradewire_proto.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -53,17 +53,15 @@ _LAG_SHARE: Final = 0.1
 _LEAST_LAG_S: Final = 0.005
 _SINGLE_STEP_S: Final = 30.0
 _SEEDS: Final = 1_000_000
+_KEPT: Final = ("files", "client_processes", "batch", "deadline_s", "wait_s", "seed", "metrics_url")
+"""Options that a run takes as they are."""
 _PARAMETERS: Final = (
     "mix", "batch", "deadline_s", "slo_s", "seed", "client_processes", "start_rate", "max_rate", "rate", "duration",
 )  # fmt: skip
 
 
 def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
-    """Read the options, and the rows of the files.
-
-    Raises:
-        click.ClickException: An option or a row cannot be used.
-    """
+    """Read the options, and the rows of the files; raises click.ClickException."""
     _check_together(options)
     if options["seed"] is None:
         # Answers of an earlier run's seed are known to its server, and would be measured as new ones.
@@ -77,20 +75,14 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
         endpoint=server_of(options),
         metrics=metrics,
         rows=_own_rows(options) if options["files"] else MIXES[options["mix"]],
-        files=options["files"],
-        processes=options["client_processes"],
-        batch=options["batch"],
-        deadline_s=options["deadline_s"],
-        wait_s=options["wait_s"],
-        seed=options["seed"],
         objective=Objective(p99_s=slo_s, max_lag_s=max(_LEAST_LAG_S, _LAG_SHARE * slo_s)),
         step_s=options["duration"] or (None if rate is None else _SINGLE_STEP_S),
         rate_per_s=rate,
         start_per_s=options["start_rate"],
         most_per_s=options["max_rate"] or math.inf,
-        metrics_url=options["metrics_url"],
         parameters={name: options[name] for name in _PARAMETERS if options[name] is not None and name not in left_out},
         outputs={**outputs, "--manifest": manifest_path_of(options["manifest"], *outputs.values())},
+        **{name: options[name] for name in _KEPT},
     )
 
 
@@ -206,36 +198,11 @@ _load_options = option_group(
 
 @click.command(
     "load",
-    epilog=f"""{ALIAS_HELP}
-\b
-Examples:
-  gradewire serve --port 50051 --http-port 9100            in another terminal
-  gradewire bench load --metrics-url http://127.0.0.1:9100/metrics --html load.html
-  gradewire bench load --server 10.0.0.7:50051 --mix verbose --metrics smile:fast --json verbose.json
-  gradewire bench load answers.jsonl --rate 200 --duration 60
-
-Calls leave on a schedule, whether or not earlier ones have returned, and latency counts from when a call was due, so a
-stall is seen by all calls that it kept waiting. If the client itself is late (p99 of its lag above a tenth of --slo-s),
-a step shows nothing about the server and is void: give more --client-processes, or run them on another machine.
-
-The knee is the highest rate at which the 99th percentile of scored calls is at most --slo-s, at most 0.1 % of the calls
-are refused and as many fail, and at least 99 % are scored before the step is over (and --slo-s has passed). It is found
-within 10 %. Then twice that rate is offered, and the server's promises under overload are checked.
-
-\b
-Mixes (answers to questions about pictures, made up; those that are not repeated are new to the server):
-  short     3 to 6 words
-  verbose   40 to 60 words
-  repeats   as short; half of them were sent before
-  judge     as short, for a metric that asks a judge (default: lave)
-
-{
-        exit_codes(
-            failed_rows="",
-            condition="a promise was not kept at twice the knee, or there is no result: no rate held, the client was "
-            "the bottleneck, or the server could not be reached any more",
-        )
-    }""",
+    epilog=epilog(
+        "bench-load",
+        condition="a promise was not kept at twice the knee, or there is no result: no rate held, the client was the "
+        "bottleneck, or the server could not be reached any more",
+    ),
 )
 @_load_options
 @click.pass_context

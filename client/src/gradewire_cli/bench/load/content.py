@@ -84,9 +84,6 @@ class OwnRows:
 
     The client processes share them out. A row counts as repeated if an earlier one has its content, and from the second
     round on.
-
-    Args:
-        items: The rows, at least one.
     """
 
     def __init__(self, items: Sequence[types_pb2.Item]) -> None:

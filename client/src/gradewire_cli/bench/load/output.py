@@ -74,7 +74,7 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     if _missing_rows(result, given):
         notes.append(_missing_rows_note(result, given))
     notes.append(
-        f"{given.batch} answers a call, deadline {given.deadline_s:g} s; {given.processes} client "
+        f"{given.batch} answers a call, deadline {given.deadline_s:g} s; {given.client_processes} client "
         f"processes with {CONNECTIONS} connections each to a process of the server; metrics "
         f"{', '.join(given.metrics.labels)}; seed {given.seed}"
     )
@@ -119,18 +119,15 @@ def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Seque
         found.append(Heading(("At twice the knee",)))
         found += [Paragraph((cut(str(check), _NOTE_CHARACTERS),), _CHECKS[check.holds]) for check in result.checks]
     chart = latency_chart(result)
+    plot = Charts([chart], "wide") if chart is not None else Paragraph(("Nothing was measured.",))
     return Page(
         title=f"Load on {source.before}",
         heading=("Load on ", source),
         lead=(f"{today()}: {len(result.steps)} steps",),
         sections=[
-            Section(id="found", title=("Found",), blocks=found),
-            Section(
-                id="plot",
-                title=("Latency by offered rate",),
-                blocks=[Charts([chart], "wide") if chart is not None else Paragraph(("Nothing was measured.",))],
-            ),
-            Section(id="steps", title=("Steps",), blocks=[ShownTable("t-steps", table)]),
+            Section("found", ("Found",), found),
+            Section("plot", ("Latency by offered rate",), [plot]),
+            Section("steps", ("Steps",), [ShownTable("t-steps", table)]),
         ],
     )
 

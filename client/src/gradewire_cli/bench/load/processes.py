@@ -41,20 +41,11 @@ class LoadOptions:
     """The settings of a run; pickled into the client processes.
 
     Attributes:
-        endpoint: The server.
-        metrics: Metrics of every call.
-        rows: The answers that are sent.
-        files: Files that the rows are of.
-        processes: Number of client processes.
-        batch: Items of a call.
         deadline_s: Deadline of a call, from when it leaves.
         wait_s: Seconds that connecting may take.
-        seed: Seed of all random choices.
-        objective: The conditions of keeping up.
         step_s: Duration of a step; None: 10 seconds, and longer, up to a minute, until a step has 500 calls.
         rate_per_s: Rate of the single step, calls per second; None for the search.
         start_per_s: First rate of the search; None: half of what a short closed loop gets done.
-        most_per_s: Highest rate of the search.
         metrics_url: The server's page of metrics; None: it is not read.
         parameters: Options that change the results, by name.
         outputs: File of each output option; None for nowhere.
@@ -64,7 +55,7 @@ class LoadOptions:
     metrics: MetricChoice
     rows: Mix | OwnRows
     files: Sequence[str] = ()
-    processes: int = 1
+    client_processes: int = 1
     batch: int
     deadline_s: float
     wait_s: float
@@ -99,7 +90,7 @@ class LoadProcesses:
     """Client processes, as a context manager."""
 
     def __init__(self, options: LoadOptions) -> None:
-        self._count = options.processes
+        self._count = options.client_processes
         context = multiprocessing.get_context("spawn")
         self._stop = context.Event()
         self._pools = [
@@ -107,11 +98,7 @@ class LoadProcesses:
         ]
 
     def __enter__(self) -> Self:
-        """Start them, and return when all have been connected.
-
-        Raises:
-            GradewireError: One cannot connect, or ended at once.
-        """
+        """Start them, and return when all have been connected."""
         try:
             self.probe(0.0)
         except BaseException:
@@ -180,7 +167,7 @@ class _Worker:
         # epoll waits in whole milliseconds, and every call would leave up to one too late.
         self.runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector()))
         self._options = options
-        self._items = options.rows.supply(options.seed, number, options.processes)
+        self._items = options.rows.supply(options.seed, number, options.client_processes)
         self._stop = stop
         self._caller: LoadCaller | None = None
         _Worker._current = self

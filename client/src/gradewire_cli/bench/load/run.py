@@ -30,12 +30,7 @@ _UNREADABLE: Final = (OSError, http.client.HTTPException, ValueError, LookupErro
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """The resources that the server uses, all its processes together; 0 if its page does not have them.
-
-    Attributes:
-        cpu_s: CPU seconds since it started.
-        resident_bytes: Its memory.
-    """
+    """The resources that the server uses, all its processes together; 0 if its page does not have them."""
 
     cpu_s: float
     resident_bytes: float
@@ -87,13 +82,9 @@ class Step:
     Attributes:
         rate_per_s: Offered calls per second.
         duration_s: Seconds over which calls were due.
-        counts: Counts of its calls.
-        objective: The conditions of keeping up.
-        batch: Items of a call.
         before: The server before the step; None if it was not read.
         after: The server after the step's last call.
         load: Runnable processes of this machine in the last minute, at the step's end.
-        over_knee: Whether it is the step at twice the knee.
     """
 
     rate_per_s: float
@@ -189,14 +180,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A promise at twice the knee.
-
-    Attributes:
-        name: The quantity.
-        measured: Its value, for people.
-        promised: Its bound, for people.
-        holds: Whether the promise was kept; None if it could not be measured.
-    """
+    """A promise at twice the knee, in words for people; `holds` is None if it could not be measured."""
 
     name: str
     measured: str
@@ -262,7 +246,6 @@ class Knee:
         client_limited: The client could not offer more, so the server's own knee is higher.
         at_most: The search ended at the highest rate that it may offer.
         lost: The server could not be reached any more, so that the search did not end.
-        stopped: The user interrupted the search.
     """
 
     rate_per_s: float | None
@@ -282,11 +265,6 @@ def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_p
 
     A rate that misses is tried once more, since a busy machine makes a good rate miss now and then; the second try
     counts. If the first rate misses, rates go down instead. A server that is lost in the second try ends the search.
-
-    Args:
-        measure: Puts a rate (calls per second) on the server for a step.
-        start_per_s: The first rate.
-        most_per_s: The highest rate.
     """
     low: float | None = None
     high: float | None = None
@@ -320,10 +298,7 @@ class LoadResult:
     """The results, as far as the run got.
 
     Attributes:
-        steps: Steps in their order.
         knee: None for a single step.
-        checks: Promises at twice the knee.
-        stopped: The user interrupted it.
         error: The reason why it ended early otherwise; "" if it did not.
         unread: The last reason why the server's page of metrics could not be read during the run; "" if it could.
         sent_items: Items of all calls, those of the probe among them.
@@ -360,14 +335,7 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """A run with client processes that are connected.
-
-    Attributes:
-        processes: The client.
-        options: The load that is offered.
-        on_step: Called after each step.
-        result: Takes the results as they come: whatever ends the run, they are there.
-    """
+    """A run with client processes that are connected; `result` takes what is measured as it comes."""
 
     processes: LoadProcesses
     options: LoadOptions

@@ -1,4 +1,4 @@
-"""Files that other programs wrote (`--from`), and the one reader of evaluation harnesses' logs."""
+"""Files that other programs wrote (`--from`): the reader of harnesses' logs, their fields, and choices by letter."""
 
 import itertools
 import os
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from gradewire._rows import is_of_numbers, unpacked_list
 from gradewire_cli.options.common import written_options
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.rows.files import STDIN, open_bytes
@@ -25,6 +26,13 @@ _MARKS: Final = (
     ("vlmevalkit", {"index", "prediction"}),
 )
 """Fields by which a row or a document of a harness is known, where those before it in the list do not fit."""
+_LETTER: Final = re.compile(r"\A\(?([A-Z])\)?[.:]?\Z")
+_OPTION: Final = re.compile(r"^[ \t]*\(?([A-Z])[).:][ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
+QUESTIONS: Final = ("question", "query", "problem", "question_text", "question_stem", "input", "instruction", "prompt")
+"""Names of a document's question; the first with a text counts, capitals do not matter."""
+REFERENCES: Final = ("answers", "answer", "references", "reference", "target", "targets", "label")
+"""Names of what a document says is right."""
+_CATEGORIES: Final = ("category", "question_type", "subdomain", "sub_category", "subject", "task_type")
 
 
 class NoSuchFilterError(InputError):
@@ -36,8 +44,6 @@ class OfficialFiles:
     """Files as one program writes them.
 
     Attributes:
-        name: Name that --from has for it.
-        records: Rows of a file.
         type_columns: Columns that all rows have, by which means are grouped.
         patterns: Names of the files with samples in the folder of a run; empty where names do not tell them.
         several: Whether FILE may be more than one.
@@ -118,11 +124,9 @@ class SampleLog:
     """A harness whose logs are objects of samples, one after the other.
 
     Attributes:
-        name: Name that --from has for it.
         file_name: Names of its logs, with the task as first group.
         lack: What an object lacks to be a sample, in words; "" for nothing.
         rows: Rows of a sample of the task with this name, which is "" where the file's name does not say it.
-        samples: The objects of a file.
         with_filters: Names the filter of each sample, where the log does not.
     """
 
@@ -135,10 +139,6 @@ class SampleLog:
 
     def read(self, path: str, filter_: str = "") -> Iterator[Record]:
         """Yield the rows of a log, numbered from 0; an object that is no sample is a row with a problem.
-
-        Args:
-            path: The log.
-            filter_: Only samples of this filter; "" for those of all.
 
         Raises:
             InputError: The file is not there, holds no samples of the harness, or none of the filter.
@@ -222,12 +222,6 @@ def stripped(value: Any) -> Any:
 def open_zip(path: str, *, kind: str, most_bytes: int, way_out: str) -> zipfile.ZipFile:
     """Open an archive, which the caller closes.
 
-    Args:
-        path: The archive.
-        kind: What it has to be, for messages.
-        most_bytes: Bytes to which all members together may unpack.
-        way_out: What to do where they would be more.
-
     Raises:
         InputError: It is not there, no archive, or claims to hold more.
     """
@@ -260,3 +254,80 @@ def looks_like(fields: Any, *, but: str = "") -> str:
 def listed(fields: Mapping[str, Any]) -> str:
     """Return names of fields, for people."""
     return ", ".join(map(printable, map(str, fields))) or "nothing"
+
+
+def letter_position(text: str) -> int | None:
+    """Return the place of the choice that a text names by its letter alone: "B", "(B)", "B."; None without one."""
+    found = _LETTER.match(text.strip())
+    return ord(found[1]) - ord("A") if found else None
+
+
+def choice_texts(offered: Sequence[str], choices: Any, prompt: str = "") -> list[str]:
+    """Return what a model could choose as texts: those of the document, else of the prompt, where it chose letters."""
+    texts = choices.get("text") if isinstance(choices, Mapping) else choices
+    if [letter_position(text) for text in offered] != list(range(len(offered))):
+        return list(offered)
+    if isinstance(texts, list) and len(texts) == len(offered):
+        return list(map(str, texts))
+    listed = options_in(prompt)
+    return listed if len(listed) == len(offered) else list(offered)
+
+
+def options_in(prompt: str) -> list[str]:
+    """Return the options that a prompt lists, a line each: "A. red", "(A) red", "A: red"; empty without A and B."""
+    options: list[str] = []
+    for letter, text in _OPTION.findall(prompt):
+        if ord(letter) - ord("A") == len(options):
+            options.append(text)
+        elif letter == "A":  # of few-shot prompts the last question counts
+            options = [text]
+    return options if len(options) > 1 else []
+
+
+def option_position(answer: str, options: Sequence[str]) -> int | None:
+    """Return the place of the option that an answer names by its letter and nothing else; None without one.
+
+    A small letter names one too, where it is no option itself.
+    """
+    place = letter_position(answer if answer in options else answer.upper())
+    return place if place is not None and place < len(options) else None
+
+
+def option_named(answer: Any, options: Sequence[str]) -> Any:
+    """Return the text of the option that an answer names, by its letter, or by both; any other answer as it is."""
+    if not isinstance(answer, str):
+        return answer
+    place = option_position(answer, options)
+    if place is not None:
+        return options[place]
+    both = _OPTION.fullmatch(answer.strip())
+    named = letter_position(both[1]) if both else None
+    is_option = both and named is not None and named < len(options) and both[2] == options[named]
+    return both[2] if both and is_option else answer
+
+
+def named_texts(target: Any) -> Any:
+    """Return the texts of a target that is a list as a text; one of numbers, and any other target, as it is."""
+    listed = unpacked_list(target) if isinstance(target, str) else None
+    return target if listed is None or is_of_numbers(listed) else listed
+
+
+def question_of(doc: Mapping[str, Any]) -> str:
+    """Return the question of a document; "" where none of its fields is one."""
+    return next((value for value in _values_of(doc, QUESTIONS) if isinstance(value, str) and value.strip()), "")
+
+
+def references_of(doc: Mapping[str, Any]) -> Any:
+    """Return what a document says is right, as it stands there; None without."""
+    return next((value for value in _values_of(doc, REFERENCES) if value not in (None, "", [])), None)
+
+
+def category_of(*objects: Any) -> str:
+    """Return the kind of question by which a data set groups its means; "" where no object says one."""
+    found = (each.get(name) for each in objects if isinstance(each, Mapping) for name in _CATEGORIES)
+    return next((value for value in found if isinstance(value, str) and value), "")
+
+
+def _values_of(doc: Mapping[str, Any], names: Sequence[str]) -> Iterator[Any]:
+    alike = {str(name).casefold(): value for name, value in reversed(list(doc.items()))}
+    return (alike[name] for name in names if name in alike)

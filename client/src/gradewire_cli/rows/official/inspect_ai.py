@@ -16,10 +16,10 @@ from typing import Any, BinaryIO, Final
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
-from gradewire_cli.rows.official.choices import letter_position
 from gradewire_cli.rows.official.harness import (
     OfficialFiles,
     columns_of,
+    letter_position,
     listed,
     looks_like,
     mapping,
@@ -118,8 +118,6 @@ class InspectLog:
     """Facts of a log that hold of all its samples.
 
     Attributes:
-        task: Its name.
-        model: Under test.
         epochs: How often each sample was asked.
         samples: Ids of the samples that were to be asked; empty where the log does not say.
     """
@@ -131,11 +129,7 @@ class InspectLog:
 
     @classmethod
     def of(cls, path: str, spec: Any) -> "InspectLog":
-        """Read the part that inspect calls eval; `path` is for messages.
-
-        Raises:
-            InputError: There is no such part.
-        """
+        """Read the part that inspect calls eval; `path` is for messages."""
         if not isinstance(spec, Mapping):
             raise InputError(f"{path} is no log of inspect: its eval is missing")
         epochs = mapping(spec.get("config")).get("epochs")
@@ -262,11 +256,7 @@ def _number(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """Texts of one sample, of which long ones and pictures stand beside it.
-
-    Attributes:
-        attached: These, by the name that stands in their place.
-    """
+    """Texts of one sample, of which long ones and pictures stand beside it."""
 
     attached: Mapping[str, Any]
 

@@ -9,22 +9,20 @@ from typing import Any, Final
 
 from gradewire._rows import unpacked_list
 from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.official.choices import (
+from gradewire_cli.rows.official.harness import (
+    OfficialFiles,
+    SampleLog,
+    answer_rows,
     choice_texts,
+    columns_of,
     letter_position,
+    listed,
+    mapping,
     named_texts,
     option_named,
     option_position,
     question_of,
     references_of,
-)
-from gradewire_cli.rows.official.harness import (
-    OfficialFiles,
-    SampleLog,
-    answer_rows,
-    columns_of,
-    listed,
-    mapping,
     row_id,
     stripped,
     without_answer,

@@ -7,22 +7,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.official.choices import (
+from gradewire_cli.rows.official.harness import (
+    OfficialFiles,
+    SampleLog,
+    answer_rows,
     category_of,
+    columns_of,
+    listed,
+    mapping,
     named_texts,
     option_named,
     option_position,
     options_in,
     question_of,
     references_of,
-)
-from gradewire_cli.rows.official.harness import (
-    OfficialFiles,
-    SampleLog,
-    answer_rows,
-    columns_of,
-    listed,
-    mapping,
     row_id,
     stripped,
     without_answer,

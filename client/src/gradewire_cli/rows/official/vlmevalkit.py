@@ -10,13 +10,16 @@ from gradewire._rows import is_missing
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import GZIP, open_bytes
 from gradewire_cli.rows.formats import Record, csv_records, json_records, printable
-from gradewire_cli.rows.official.choices import named_texts, option_named, option_position, references_of
 from gradewire_cli.rows.official.harness import (
     OfficialFiles,
     SampleLog,
     listed,
     mapping,
+    named_texts,
     open_zip,
+    option_named,
+    option_position,
+    references_of,
     row_id,
     without_answer,
 )

@@ -40,7 +40,6 @@ class VerdictRows:
     """Labelled rows with verdicts.
 
     Attributes:
-        run: Which rows are scored, and by what.
         labelled: Rows as they came, with what was left out.
         judged: The same as arrays, with verdicts from cuts where there is one.
         cuts: Score from which an answer counts as right, by metric; those with a verdict of their own have none.
@@ -85,7 +84,7 @@ class VerdictRows:
 
     @property
     def people(self) -> People:
-        """Who labelled the rows."""
+        """The names of whoever labelled the rows."""
         return self.labelled.people
 
     def result(
@@ -193,7 +192,7 @@ def _compute_knvqa(call: TableCall) -> TableResult:
 
 
 def _headline(table: KnvqaTable, people: People) -> list[Table]:
-    """Positive rate and accuracy; of a single model a line for each evaluator, as narrow as a terminal may be."""
+    """Return positive rate and accuracy; of a single model a narrow table with a line for each evaluator."""
     if len(table.models) > 1:
         return [_positive_rates(table, people), _by_model(table, "accuracy")]
     human = table.models[0]
