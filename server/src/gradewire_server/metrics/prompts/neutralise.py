@@ -34,8 +34,7 @@ class Delimiters:
 
     Attributes:
         names: Field labels and openings that stand before a colon ("Question", "Rating"), without it.
-        openings: Openings without a colon ("The answer is").
-        labels: What may follow such an opening ("correct", "incorrect").
+        openings: Openings without a colon ("The answer is"), behind which labels may follow ("correct").
         announcing: Openings that labels follow, without a colon ("Rating", "The answer is").
     """
 
@@ -70,14 +69,9 @@ def without_markup(text: str) -> str:
 
 
 def cut_to_words(text: str, most: int) -> tuple[str, bool]:
-    """Return the first words of a text, with single spaces between them; the rest is not even looked at.
+    """Return the first words of a text, with single spaces between them, and whether there are more.
 
-    Args:
-        text: Any text.
-        most: How many words; of these no more than MAX_CHARACTERS characters.
-
-    Returns:
-        The words, and whether there are more.
+    They have no more than MAX_CHARACTERS characters; the rest is not even looked at.
     """
     if len(text) > _SLICE:
         text = _enough(text, most)

@@ -20,7 +20,6 @@ class Windows:
     Attributes:
         by_length: Texts by window length in words, each in order of first position. A reference longer than the
             prediction looks at the one window that is the whole of it, so lengths are at most `words`.
-        words: How many words the windows are taken from, at most MAX_WORDS.
         truncated: The prediction has more words or more distinct windows than are looked at.
     """
 
@@ -77,14 +76,13 @@ class SmileTexts:
     """The texts of an item that SMILE embeds or compares.
 
     Attributes:
-        prediction: y, raw.
         words: N(y).
         sentences: One per reference: the reference itself or its synthetic answer, raw.
         keywords: N(r), one per reference.
         windows: The distinct windows of N(y); none for windows in context alone.
         held: Indices of the references whose N(r) is itself one of the windows. No window can come closer to a text
             than the text itself, so their keyword similarity is 1 without asking the encoder.
-        open_references: Indices of the references whose keyword similarity the encoder has to say, ascending.
+        open_references: Indices of those whose keyword similarity the encoder has to say, ascending.
         rows_of: Window length to the positions in `open_references` of the references that look at such windows.
     """
 
@@ -132,11 +130,7 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
 def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
     """Return the same for windows in context alone: none is cut, and references are their own sentences.
 
-    Args:
-        prediction: Not blank.
-        references: Not blank.
-        end: Characters of the prediction that are looked at, not blank together.
-        most_words: Words in them in which windows are looked for; `truncated` says that there are more.
+    Of the prediction `end` characters are looked at; `truncated` says that these have more than `most_words`.
     """
     words = normalise(prediction[:end])
     keywords = tuple(map(normalise, references))

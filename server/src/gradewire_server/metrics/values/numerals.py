@@ -46,12 +46,10 @@ _YEARS: Final = range(1000, 2100)
 
 @dataclass(frozen=True, slots=True)
 class Numeral:
-    """A number without unit.
+    """A number without unit, at least 0, and the index of the token behind it.
 
     Attributes:
-        value: At least 0.
         place: What its last significant digit counts; 0 where it is exact.
-        end: Index of the token behind it.
         words: Whether it is written in words.
         fraction: Whether it is a part of a whole: "3/4", "two thirds", "1 in 5".
     """

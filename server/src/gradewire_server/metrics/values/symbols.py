@@ -33,12 +33,7 @@ _GREEK: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Locant:
-    """A chemical name, taken apart.
-
-    Attributes:
-        stem: The name without what tells isomers apart, in small letters: "butanol".
-        marks: What does, in order: ("2",) of "2-butanol" and "butan-2-ol".
-    """
+    """A chemical name in small letters, and its locants: "butanol" and ("2",) of "2-butanol" and "butan-2-ol"."""
 
     stem: str
     marks: tuple[str, ...]
@@ -127,11 +122,9 @@ _THOUSANDS: Final = re.compile(r"\d{1,3}(?:\.\d{3})+")
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A sign that is told from others by its digits or its charge.
+    """A sign that is told from others by its digits or its charge; its key is all of it, without "_".
 
-    Attributes:
-        stem: What it has in common with others: "\u03bb" of "\u03bb1", "phone" of telephone numbers, "version".
-        key: All of it, without "_".
+    The stem is what it has in common with others: "\u03bb" of "\u03bb1", "phone" of telephone numbers, "version".
     """
 
     stem: str
