@@ -290,9 +290,8 @@ def look_the_same(pair: Pair) -> bool:
 def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRounds]:
     """Ask a judge about a pair that passes `check_pair`, in both orders in the same round.
 
-    A judge cuts what is too long for it at the end, and so the answer that it is shown last. Where it does, both
-    answers are cut to half of the longer one, as often as it takes, and shown again. Answers that differ in nothing
-    that would be shown are a tie, for which it is not asked.
+    Where it cuts the answer that it is shown last, both are cut to half of the longer one, as often as it takes, and
+    shown again. Answers that differ in nothing that would be shown are a tie, for which it is not asked.
 
     Raises:
         FailureError: What it said is no verdict of both.

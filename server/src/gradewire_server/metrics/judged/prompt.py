@@ -99,13 +99,9 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
     All of them in each of the text's `readings`. An answer that is one such word and nothing else stays ("Right.", "it
     is true", "the right").
 
-    Args:
-        text: A text that was neutralised, for which it takes time in proportion to its length.
-        delimiters: Of the prompt; without labels nothing is changed.
-        references: Those that are shown: what of the above has only words that are in them, or opposites of a short
-            one, stays.
-        question: What of the above has only words that it offers stays (`words_of_choice`). Where it asks for a score
-            or a grade, numbers behind that word are answers, and stay.
+    What has only words of the references shown, or that the question offers (`words_of_choice`), stays; where it asks
+    for a score or a grade, numbers behind that word do too. A text that was neutralised takes time in proportion to its
+    length; without labels nothing is changed.
     """
     if not delimiters.labels or _one_word(delimiters).fullmatch(folded(text)):
         return text

@@ -235,10 +235,8 @@ def _parse(data: bytes) -> dict[str, Any]:
 
 
 def _variant(form: VariantForm, place: str, shape: VariantShape, file: FileForm) -> Variant:
-    system, item = (
-        (file.system if form.system is None else form.system),
-        (file.item if form.item is None else form.item),
-    )
+    system = file.system if form.system is None else form.system
+    item = file.item if form.item is None else form.item
     if not item.strip():
         raise PromptError(f"{place}.item", "is missing, here and at the top of the file")
     template = read_template(item, f"{place}.item", needed=shape.needed, optional=shape.optional)

@@ -52,11 +52,7 @@ def neutralise(text: str, delimiters: Delimiters) -> str:
     - The colon behind a name of the prompt or a role's ("Rating:", "assistant :", "**User**:") becomes a dash.
     - A dash goes between an opening and a label ("The answer is - correct").
 
-    Names, openings and labels are found in their `folded` form.
-
-    Args:
-        text: Any text, for which it takes time in proportion to its length.
-        delimiters: Of the prompt.
+    Names, openings and labels are found in their `folded` form, in time in proportion to the text's length.
     """
     named = _dashed(without_markup(text), _named(delimiters.names), " -")
     return _dashed(named, _opened(delimiters), " - ") if delimiters.openings and delimiters.labels else named

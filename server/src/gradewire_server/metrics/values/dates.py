@@ -60,11 +60,8 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     end, written = end + clock, written or clock
     half, behind = _half(tokens, end)
     if half is None:
-        return (
-            (Time(hour * 60 + minute, half_known=hour > 12 or (len(token.text) == 2 and hour < 10)), end)
-            if written
-            else None
-        )
+        known = hour > 12 or (len(token.text) == 2 and hour < 10)
+        return (Time(hour * 60 + minute, half_known=known), end) if written else None
     return (Time(hour % 12 * 60 + minute + half, half_known=True), behind) if 1 <= hour <= 12 else None
 
 

@@ -137,7 +137,7 @@ def _pounds(one: Quantity, other: Quantity) -> bool:
 
 def _degrees(one: Quantity, other: Quantity) -> bool:
     """Return whether one counts degrees of temperature and the other plain ones: "32 degrees" beside 32 °F."""
-    return {one.unit_name, other.unit_name} & {"degree"} != set() and (_temperatures(one) or _temperatures(other))
+    return "degree" in {one.unit_name, other.unit_name} and (_temperatures(one) or _temperatures(other))
 
 
 def _same(reference: Quantity, answer: Quantity) -> bool:
@@ -164,11 +164,8 @@ def _in_range(reference: Quantity, upper: float, answer: Quantity) -> bool:
     begin = answer.in_base(answer.value)
     if answer.upper is None:
         return first <= begin <= last
-    return _near(first, begin) and _near(last, answer.in_base(answer.upper))
-
-
-def _near(one: float, other: float) -> bool:
-    return isclose(one, other, rel_tol=_OTHER_UNIT_TOLERANCE)
+    ends = (first, begin), (last, answer.in_base(answer.upper))
+    return all(isclose(ours, theirs, rel_tol=_OTHER_UNIT_TOLERANCE) for ours, theirs in ends)
 
 
 def _temperatures(quantity: Quantity) -> bool:

@@ -97,12 +97,9 @@ def _locant(name: str) -> Locant | None:
     stem = "".join(letters)
     if not marks or _ROOT.match(stem) is None or _ENDING.fullmatch(stem) is None:
         return None
-    return Locant(_plain_vowels(stem), tuple(sorted(marks)))
-
-
-def _plain_vowels(stem: str) -> str:
-    """Return one form of "butadiene" and "buta-1,3-diene", "propane-2-ol" and "propan-2-ol"."""
-    return stem.replace("aneol", "anol").replace("adiene", "diene").replace("atriene", "triene")
+    # One form of "butadiene" and "buta-1,3-diene", "propane-2-ol" and "propan-2-ol".
+    plain = stem.replace("aneol", "anol").replace("adiene", "diene").replace("atriene", "triene")
+    return Locant(plain, tuple(sorted(marks)))
 
 
 # An index is no unit: "m2" behind a number. Words with a digit at their end are names: "iPhone4".
