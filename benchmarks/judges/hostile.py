@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from gradewire import Client, ItemScores
 from gradewire_server.metrics.judged.prompt import PLACEHOLDER
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 
 QUESTION: Final = "Who wrote the first published program?"
 REFERENCES: Final = ("Ada Lovelace", "Lovelace")

@@ -14,7 +14,7 @@ from gradewire_proto.v1 import references_pb2
 from gradewire_proto.wire_rules import name_set
 from gradewire_server.domain.items import ReferenceEntry
 from gradewire_server.domain.judge import Generate, Generated
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 from gradewire_server.requests.prepare import plan_generation
 from gradewire_server.settings.limits import Limits
 

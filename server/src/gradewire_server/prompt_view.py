@@ -17,7 +17,7 @@ from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, fitted
 from gradewire_server.judges.remote.decision_forms import decision_question, without_demonstrations
 from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of, most_written, request_body
 from gradewire_server.judges.remote.server import Question
-from gradewire_server.metrics.prompts import PromptLibrary
+from gradewire_server.metrics.prompts.library import PromptLibrary
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.convert import read_row
 from gradewire_server.requests.parameters import read_parameters

@@ -32,7 +32,7 @@ from gradewire import (
     parse_metric_line,
 )
 from gradewire_cli.group import gradewire as gradewire_command
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 
 JUDGE = "smollm2-135m-instruct"
 METRICS = {

@@ -11,7 +11,7 @@ from tests.support.servers.llama_server import LlamaServer
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire import Client, Compare, Lave, Pair, Smile, Status
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 
 MODEL = "smollm2"
 # Of its own words: llama.cpp takes seconds for each of the packaged ones.

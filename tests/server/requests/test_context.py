@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from gradewire_server.app import run
 from gradewire_server.backends import open_handlers
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 from gradewire_server.requests.context import PromptDirectoryError, open_prompts
 from gradewire_server.settings.server import Settings
 

@@ -21,7 +21,8 @@ from gradewire_server.domain.needs import ask
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.metrics.judged.metric import Guard
 from gradewire_server.metrics.judged.references import ReferenceChoice
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptFile
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.prompt_file import PromptFile
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.errors import ModelReplacedError, NothingLoadedError
 from gradewire_server.requests.plan import Planner

@@ -18,7 +18,7 @@ from gradewire_proto.wire_rules import MAX_SPEC_BYTES, PARAMETER_BYTES, byte_cou
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.metric import ParameterError
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError
 from gradewire_server.requests.plan import Planner, check_strings

@@ -13,7 +13,7 @@ from tests.support.servers.wire import EXACT, Wire, error_of, item, request, wir
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import digest_entries, name_set
 from gradewire_server.domain.items import Failure, ReferenceEntry, Status
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 from gradewire_server.requests.prepare import plan_generation
 
 CIDER = types_pb2.MetricSpec(cider=types_pb2.CiderParameters(corpus=types_pb2.CORPUS_PREPARED))

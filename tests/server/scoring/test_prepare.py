@@ -14,7 +14,7 @@ from tests.support.engines.hash_engine import HashEngine
 
 from gradewire_server.domain.items import CacheHits, Failure, Item, ReferenceEntry, Status
 from gradewire_server.domain.judge import Generate, Generated
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 from gradewire_server.scoring import MetricRequest, PreparedChunk, Scorer
 from gradewire_server.scoring.prepare import ENTRIES_PER_CHUNK, ENTRIES_PER_WRITTEN_CHUNK, PATIENCE, SENTENCES_AT_ONCE
 from gradewire_server.scoring.synthetic import WritingSettings

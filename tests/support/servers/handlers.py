@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.support.engines.hash_engine import HashEngine
 
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers

@@ -225,8 +225,8 @@ class Metric(Protocol, Generic[P]):
     def parameters_type(self) -> type[P]:
         """Dataclass of its parameters; constructing it validates and raises ParameterError."""
 
-    def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
+    def score(self, item: Item, /, parameters: P, metadata: ModelMetadata) -> Program:
         """A program that grades the item; it checks the item itself (blank references, blank prediction)."""
 
-    def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:
+    def prepare(self, entry: ReferenceEntry, /, parameters: P) -> Preparation:
         """A program that asks for all that `score` will need of these references, so that the cache holds it."""

@@ -12,13 +12,15 @@ returns a MetricResult. `ask` makes one round typed and short:
 from collections.abc import Generator, Hashable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_server.domain.items import Failure, MetricResult
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
+
+T = TypeVar("T")
 
 
 class Tier(IntEnum):
@@ -224,6 +226,8 @@ Answer: TypeAlias = (
     | Generated
     | Failure
 )
+Rounds: TypeAlias = Generator[tuple[Need, ...], Any, T]
+"""A part of a metric: rounds of needs, and what they come to."""
 Program: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], MetricResult]
 """A metric at work on one item."""
 Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure | None]
@@ -231,22 +235,22 @@ Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure
 
 
 @overload
-def ask(need: Embed | EmbedRoughly, /) -> Generator[tuple[Need, ...], Any, Vectors | Failure]: ...
+def ask(need: Embed | EmbedRoughly, /) -> Rounds[Vectors | Failure]: ...
 @overload
-def ask(need: EmbedTokens, /) -> Generator[tuple[Need, ...], Any, tuple[TokenVectors, ...] | Failure]: ...
+def ask(need: EmbedTokens, /) -> Rounds[tuple[TokenVectors, ...] | Failure]: ...
 @overload
-def ask(need: Grade, /) -> Generator[tuple[Need, ...], Any, Grades | Failure]: ...
+def ask(need: Grade, /) -> Rounds[Grades | Failure]: ...
 @overload
-def ask(need: PreparedSynthetic, /) -> Generator[tuple[Need, ...], Any, PreparedAnswers | Failure]: ...
+def ask(need: PreparedSynthetic, /) -> Rounds[PreparedAnswers | Failure]: ...
 @overload
-def ask(need: CorpusStatistics, /) -> Generator[tuple[Need, ...], Any, DocumentFrequencies | Failure]: ...
+def ask(need: CorpusStatistics, /) -> Rounds[DocumentFrequencies | Failure]: ...
 @overload
-def ask(need: FindSynonyms, /) -> Generator[tuple[Need, ...], Any, Synonyms | Failure]: ...
+def ask(need: FindSynonyms, /) -> Rounds[Synonyms | Failure]: ...
 @overload
-def ask(need: Choose, /) -> Generator[tuple[Need, ...], Any, Choice | Failure]: ...
+def ask(need: Choose, /) -> Rounds[Choice | Failure]: ...
 @overload
-def ask(need: Generate, /) -> Generator[tuple[Need, ...], Any, Generated | Failure]: ...
-def ask(need: Need, /) -> Generator[tuple[Need, ...], Any, Any]:
+def ask(need: Generate, /) -> Rounds[Generated | Failure]: ...
+def ask(need: Need, /) -> Rounds[Any]:
     """One round with one need; returns its answer. For several at once: `answers = yield (need, need, …)`."""
     (answer,) = yield (need,)
     return answer

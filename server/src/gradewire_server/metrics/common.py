@@ -3,20 +3,29 @@
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import wraps
-from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status, quoted
+from gradewire_server.domain.items import (
+    Failure,
+    Item,
+    MetricResult,
+    Pair,
+    ReferenceEntry,
+    ResultWarning,
+    Status,
+    quoted,
+)
 from gradewire_server.domain.metric import ModelMetadata, ParameterError, Parameters, calibration_for
-from gradewire_server.domain.needs import Embed, Need, Preparation, Program, Tier, Vectors, ask
+from gradewire_server.domain.needs import Embed, Need, Preparation, Program, Rounds, Tier, Vectors, ask
 from gradewire_server.metrics.text.folding import BLANK_PATTERN, FILLERS
 
 T = TypeVar("T")
@@ -87,13 +96,7 @@ def check_item(item: Item) -> Failure | None:
 def check_question(
     question: str, *, why: str = "this metric compares answers together with it", where: str = "before answers"
 ) -> Failure | None:
-    """Return INVALID_INPUT where the question is blank or too long.
-
-    Args:
-        question: By default that of a metric that puts it before the answers.
-        why: Why it is needed, for the message.
-        where: Where it is used, likewise.
-    """
+    """Return INVALID_INPUT where the question is blank or too long; `why` and `where` say what it is for."""
     if is_blank(question):
         return Failure(Status.INVALID_INPUT, f"question: is blank; {why}")
     if len(question) > MAX_QUESTION_CHARACTERS:
@@ -122,7 +125,7 @@ def stop_at(failure: Failure | None) -> None:
         raise FailureError(failure)
 
 
-def expect(asked: Generator[tuple[Need, ...], Any, T | Failure]) -> Generator[tuple[Need, ...], Any, T]:
+def expect(asked: Rounds[T | Failure]) -> Rounds[T]:
     """Return what a need is answered with, or raise FailureError where that is a failure."""
     answer = yield from asked
     if isinstance(answer, Failure):
@@ -130,37 +133,41 @@ def expect(asked: Generator[tuple[Need, ...], Any, T | Failure]) -> Generator[tu
     return answer
 
 
-def scoring(run: Callable[A, Program]) -> Callable[A, Program]:
-    """Decorate a metric's `score`, so that what stops it becomes its result."""
+def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concatenate[T, Item, A], Program]:
+    """Decorate a metric's `score`: what stops it becomes its result, and it only sees items that pass `check_item`.
+
+    Pairs it sees unchecked: they may be compared without references.
+    """
 
     @wraps(run)
-    def program(*args: A.args, **kwargs: A.kwargs) -> Program:
+    def program(metric: T, item: Item, /, *args: A.args, **kwargs: A.kwargs) -> Program:
         try:
-            return (yield from run(*args, **kwargs))
+            stop_at(None if isinstance(item, Pair) else check_item(item))
+            return (yield from run(metric, item, *args, **kwargs))
         except FailureError as error:
             return error.result
 
     return program
 
 
-def preparing(run: Callable[A, Preparation]) -> Callable[A, Preparation]:
-    """Decorate a metric's `prepare`, so that it returns the failure that stops it."""
+def preparing(
+    run: Callable[Concatenate[T, ReferenceEntry, A], Preparation],
+) -> Callable[Concatenate[T, ReferenceEntry, A], Preparation]:
+    """Decorate a metric's `prepare`: it returns the failure that stops it, and only sees checked references."""
 
     @wraps(run)
-    def preparation(*args: A.args, **kwargs: A.kwargs) -> Preparation:
+    def preparation(metric: T, entry: ReferenceEntry, /, *args: A.args, **kwargs: A.kwargs) -> Preparation:
         try:
-            return (yield from run(*args, **kwargs))
+            stop_at(check_references(entry.references))
+            return (yield from run(metric, entry, *args, **kwargs))
         except FailureError as error:
             return error.failure
 
     return preparation
 
 
-def ask_together(*needs: Need) -> Generator[tuple[Need, ...], Any, Any]:
-    """Yield all needs as one round.
-
-    Returns:
-        Their answers in the same order (Any: a tuple of what `ask` returns for each).
+def ask_together(*needs: Need) -> Rounds[Any]:
+    """Yield all needs as one round; return their answers in the same order.
 
     Raises:
         FailureError: One of them is a failure.
@@ -222,10 +229,7 @@ def check_readable(metadata: ModelMetadata) -> None:
 class EncoderParameters(Parameters):
     """Parameters of a metric that compares vectors and has no others; base of those that have.
 
-    Attributes:
-        model: Plain name of the encoder.
-        threshold: Score from which the answer counts as right; None for no verdict.
-        calibration: Whose fit filled the threshold in.
+    `calibration` says whose fit filled the threshold in.
 
     Raises:
         ParameterError: A choice that does not exist, or a threshold that is not a finite number.
@@ -271,17 +275,11 @@ class TextMetric(NothingToPrepare, ABC, Generic[P]):
         """Ask for nothing."""
         del metadata
         yield from ()
-        stop_at(self.check(item, parameters))
         return self.grade(item, parameters)
-
-    def check(self, item: Item, parameters: P) -> Failure | None:
-        """Return why an item cannot be graded, or None."""
-        del parameters
-        return check_item(item)
 
     @abstractmethod
     def grade(self, item: Item, parameters: P) -> MetricResult:
-        """Grade an item that passes `check`; it may raise FailureError."""
+        """Grade an item that passes `check_item`; it may raise FailureError."""
 
 
 class MatchMetric(TextMetric[Parameters]):
@@ -292,10 +290,8 @@ class MatchMetric(TextMetric[Parameters]):
     @override
     def grade(self, item: Item, parameters: Parameters) -> MetricResult:
         del parameters
-        for index, matches in enumerate(self.matches(item)):
-            if matches:
-                return MetricResult(score=1.0, matched_reference=index, correct=True)
-        return MetricResult(score=0.0, correct=False)
+        found = next((index for index, matches in enumerate(self.matches(item)) if matches), None)
+        return MetricResult(float(found is not None), matched_reference=found, correct=found is not None)
 
     @abstractmethod
     def matches(self, item: Item) -> Iterable[bool]:

@@ -14,7 +14,7 @@ from gradewire_proto.descriptors import choices
 from gradewire_proto.v1 import types_pb2
 from gradewire_proto.wire_rules import join_line, with_digest
 from gradewire_server.domain.metric import Metric, Parameters
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptLibrary
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibrary
 from gradewire_server.requests.errors import InvalidRequestError
 
 

@@ -16,7 +16,7 @@ from gradewire_server.domain.items import Failure, Status, quoted, shortened
 from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.ports import ModelIndex, ModelStatus, Ports
-from gradewire_server.metrics.prompts import PromptLibrary
+from gradewire_server.metrics.prompts.library import PromptLibrary
 from gradewire_server.metrics.registry import COMPARISONS
 from gradewire_server.requests.errors import InvalidRequestError, ModelReplacedError, NothingLoadedError
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec

@@ -17,7 +17,7 @@ from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, ReferenceEntry, Status, quoted
 from gradewire_server.domain.metric import ParameterError
 from gradewire_server.metrics.common import check_references
-from gradewire_server.metrics.prompts import PromptError
+from gradewire_server.metrics.prompts.template import PromptError
 from gradewire_server.requests.admission import Work
 from gradewire_server.requests.context import RequestContext, read_prompt_ahead
 from gradewire_server.requests.convert import fill_hits, read_entry, read_in_turns, read_reference_set

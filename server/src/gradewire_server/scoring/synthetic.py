@@ -11,8 +11,8 @@ from gradewire_server.domain.items import Failure
 from gradewire_server.domain.judge import Generate
 from gradewire_server.domain.needs import Need, ask
 from gradewire_server.metrics.judged.prompt import demonstration_set, text_prompt
-from gradewire_server.metrics.prompts import PromptFile, Variant
 from gradewire_server.metrics.prompts.neutralise import cut_to_words, neutralise
+from gradewire_server.metrics.prompts.prompt_file import PromptFile, Variant
 from gradewire_server.metrics.text.normalise import bare_words, normalise
 from gradewire_server.metrics.text.words import MAX_WORDS, split_words
 

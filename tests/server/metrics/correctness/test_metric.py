@@ -26,7 +26,6 @@ from gradewire_server.metrics.correctness.metric import (
     Correctness,
     CorrectnessParameters,
     Graded,
-    Measured,
     _result,
     ask_grader,
     fit_of,
@@ -419,7 +418,7 @@ def test_what_is_no_number_is_no_score() -> None:
     spoilt = replace(fit, form=fit.form.model_copy(update={"base": math.nan}))
     inputs = table_of(VECTORS).run(gather_inputs(Item("1", "", ("dog",), "red cat"), MODEL))
     with pytest.raises(FailureError) as stopped:
-        _result(inputs, Measured.of(inputs), spoilt, 0.9)
+        _result(inputs, None, spoilt, 0.9)
     result = stopped.value.result
     assert (result.status, result.score, result.correct) == (Status.INTERNAL, None, None)
     assert "gradewire calibrate" in result.message

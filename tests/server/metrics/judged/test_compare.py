@@ -25,7 +25,7 @@ from gradewire_server.domain.items import (
 )
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.metrics.judged.compare import COMPARE, CompareParameters
+from gradewire_server.metrics.judged.compare import Compare, CompareParameters
 from gradewire_server.metrics.text.words import MAX_WORDS
 
 PAIR = Pair("1", "Who wrote it?", ("Ada",), "Ada wrote it.", rival="Bob")
@@ -57,7 +57,7 @@ def preferring_first(need: Choose) -> Choice:
 
 def compared(pair: Item = PAIR, *, script: Script | None = None, **parameters: Any) -> tuple[MetricResult, Table]:
     table = Table(judge=script or Script(on_choose=preferring_text("Ada")))
-    return table.run(COMPARE.score(pair, CompareParameters(**parameters), NO_MODEL)), table
+    return table.run(Compare().score(pair, CompareParameters(**parameters), NO_MODEL)), table
 
 
 def winner(result: MetricResult) -> Winner | None:
@@ -409,7 +409,7 @@ def test_a_prompt_of_another_metric_is_refused_and_nothing_is_prepared() -> None
         CompareParameters(prompt="lave/2")
     with pytest.raises(ParameterError, match="mode"):
         CompareParameters(mode="fast")  # type: ignore[arg-type]
-    assert Table().run(COMPARE.prepare(ReferenceEntry("q", ("a",)), CompareParameters())) is None
+    assert Table().run(Compare().prepare(ReferenceEntry("q", ("a",)), CompareParameters())) is None
 
 
 def test_a_prompt_file_needs_all_three_labels() -> None:

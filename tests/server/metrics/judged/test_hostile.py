@@ -14,7 +14,7 @@ from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
 from gradewire_server.metrics.judged.prompt import PLACEHOLDER
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 from gradewire_server.scoring import MetricRequest, Scorer
 
 # The prompt that is shipped, but all references are seen.

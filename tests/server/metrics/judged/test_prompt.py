@@ -3,6 +3,7 @@
 import re
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from unicodedata import category, normalize
 
 import pytest
@@ -26,8 +27,11 @@ from gradewire_server.metrics.judged.prompt import (
     words_of_choice,
 )
 from gradewire_server.metrics.judged.references import ReferenceChoice, View
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptFile, read_prompt
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, read_prompt
 from gradewire_server.metrics.prompts.neutralise import Delimiters, neutralise
+
+if TYPE_CHECKING:
+    from gradewire_server.metrics.prompts.prompt_file import PromptFile
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from gradewire_server.metrics.judged.references import (
     without_rare,
     write_references,
 )
-from gradewire_server.metrics.prompts import ReferenceForm
 from gradewire_server.metrics.prompts.neutralise import Delimiters
+from gradewire_server.metrics.prompts.prompt_file import ReferenceForm
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,18 @@ from gradewire_proto.wire_rules import MAX_PROMPT_BYTES
 from gradewire_server.domain.judge import Role
 from gradewire_server.metrics.judged.prompt import fixed_turns
 from gradewire_server.metrics.judged.references import View
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptError, PromptLibrary, ReferenceForm, read_prompt
 from gradewire_server.metrics.prompts import library as prompt_library
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibrary, read_prompt
 from gradewire_server.metrics.prompts.neutralise import Delimiters
-from gradewire_server.metrics.prompts.prompt_file import COMPARE, DEMONSTRATION_SETS, SHAPES, SYNTHETIC, PromptFile
+from gradewire_server.metrics.prompts.prompt_file import (
+    COMPARE,
+    DEMONSTRATION_SETS,
+    SHAPES,
+    SYNTHETIC,
+    PromptFile,
+    ReferenceForm,
+)
+from gradewire_server.metrics.prompts.template import PromptError
 
 METRICS = ("lave", "judge_grade", "judge_similarity", "judge_verdict", "compare", "synthetic")
 

@@ -39,19 +39,15 @@ _NO_COMPARATIVES: Final = frozenset({"rather", "more", "less", "few", "fewer", "
 def contradiction_features(
     best: FeatureText, answer: FeatureText, said: Collection[str], asked: Collection[str]
 ) -> dict[str, float]:
-    """Return what an answer has in the place of the best reference's words.
+    """Return what an answer has in the place of the words of SMILE's best reference.
 
-    Args:
-        best: SMILE's best reference.
-        answer: The prediction.
-        said: Its words, other forms among them.
-        asked: Words of the question.
+    `said` are the answer's words with other forms of them, `asked` those of the question.
 
     Returns:
         `swapped`: how much of the reference (share of its words, 0 to below 1) an answer's sentence has around another
-        word in the place of a new one; 0 where none is swapped. `opposite`: 1 where the answer has the opposite of a
-        word that the reference has, or negates what it does not, or compares the other way round; 0 else, and where two
-        of these make up for each other ("A is older than B", "B is younger than A").
+            word in the place of a new one; 0 where none is swapped. `opposite`: 1 where the answer has the opposite of
+            a word that the reference has, or negates what it does not, or compares the other way round; 0 else, and
+            where two of these make up for each other ("A is older than B", "B is younger than A").
     """
     reference = clause_words(best.raw)[:_MOST_WORDS]
     new = frozenset(word for word in reference if word not in asked and word not in FUNCTION_WORDS and word not in said)
@@ -136,11 +132,10 @@ def _compares_the_other_way(reference: Sequence[str], sentence: Sequence[str]) -
 def _negated_otherwise(
     references: Sequence[Sequence[str]], clauses: Sequence[Sequence[str]], asked: Collection[str]
 ) -> bool:
-    """Whether the clause with most of a reference negates what the reference's own does not, or the other way round.
+    """Return whether the clause with most of a reference negates what the reference does not, or the other way round.
 
     It has to have half of the words of the reference's longest clause: "No, it does not" has one negation of what is
-    said, the verdict before it is another matter. Behind a question with a negation either may repeat it and say the
-    same.
+    said. Behind a question with a negation either may repeat it and say the same.
     """
     reference = max(references, key=lambda words: len(_counted(words)), default=())[:_MOST_WORDS]
     counted = _counted(reference)

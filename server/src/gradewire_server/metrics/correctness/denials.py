@@ -77,10 +77,10 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
     """Return how the yes or no of an answer fits that of its references, of which the best one is the first.
 
     Returns:
-        `verdict`: 1 where both say the same, 0 where they do not, NaN where one of them says neither; behind a question
-        that asks for yes or no, a first clause with a negation says no. `verdict_conflict`: 1 where a reference that
-        begins with yes or no meets an answer that begins with the other one, and no other reference begins as it does.
-        Behind a question with a negation, or with "mind", yes and no may mean the same, and nothing is in conflict.
+        `verdict`: 1 where both say the same, 0 where they do not, NaN where one says neither; behind a question for yes
+            or no, a first clause with a negation says no. `verdict_conflict`: 1 where the best reference begins with
+            yes or no, the answer with the other one, and no other reference as it does. Behind a question with a
+            negation, or with "mind", nothing is in conflict.
     """
     best = references[0]
     ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
@@ -109,12 +109,11 @@ def _verdict_of_negation(text: str) -> bool | None:
 
 
 def denies(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> bool:
-    """Whether an answer denies what it has of its references, or says the opposite of the first one in its own words.
+    """Return whether an answer denies what it has of its references, or says the opposite of the first one.
 
-    Denied is a reference with "not" or the like shortly before it in all of the clauses that have most of it, and
-    nothing is denied where another reference is said without. "Not only" and the like is no negation, and where
-    question or references have one themselves nothing is denied. The opposite is what differs from the reference by
-    nothing but an antonym or by a negation that it lacks.
+    A reference is denied with "not" or the like shortly before it in all of the clauses that have most of it, unless
+    another one is said without; "not only" is no negation, and where question or references have a negation nothing is
+    denied. The opposite differs from the reference only by an antonym or a negation.
     """
     references = references[:_MOST_DENIED]
     if not _DENIALS.isdisjoint(clause_words(question.raw)) or _ASKS_FOR_WHAT_IS_NOT.search(plain(question.raw)):

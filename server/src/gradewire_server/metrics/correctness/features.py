@@ -1,17 +1,17 @@
 """The features of an item, from its texts and the terms of SMILE, and the numbers that tell its kind."""
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log1p, nan
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item
-from gradewire_server.domain.needs import Need
+from gradewire_server.domain.needs import Rounds
 from gradewire_server.metrics.correctness.contradictions import contradiction_features
 from gradewire_server.metrics.correctness.denials import denies, verdict_features
 from gradewire_server.metrics.correctness.hedges import alternatives
@@ -81,12 +81,11 @@ class Feature:
     """One feature, and what a fit has to keep to in reading it.
 
     Attributes:
-        name: In results and fits.
         monotone: 1: more of it never lowers the probability; -1: never raises it; 0: either.
-        width: Of the ramps at splits (`SoftTrees`), at least; narrower ones would let the last bits of vectors move a
+        width: Least width of the ramps at splits (`SoftTrees`); narrower ones would let the last bits of vectors move a
             probability. 0 for values that no rounding of vectors moves.
-        rules_out: Whether from 1 on it calls an answer wrong, whatever the trees say: answers that people labelled
-            hardly ever refuse, hedge or deny in front of the right words, so that no fit can learn it.
+        rules_out: Whether from 1 on it calls an answer wrong, whatever the trees say. People's labelled answers hardly
+            ever refuse, hedge or deny in front of the right words, so no fit can learn it.
     """
 
     name: str
@@ -108,15 +107,7 @@ def features_of(grader: str) -> tuple[Feature, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CorrectnessInputs:
-    """One item, looked at by SMILE (preset one_pass, references as they are).
-
-    Attributes:
-        item: Its question may be empty or blank.
-        truncated: Whether something of the prediction or of a reference was not read.
-        best: Index of the reference that gave it.
-        smile: SMILE's score, 0 to 1.
-        terms: Its terms, of the best reference.
-    """
+    """One item, its question perhaps blank, with index and terms of SMILE's best reference (preset one_pass)."""
 
     item: Item
     truncated: bool
@@ -125,12 +116,11 @@ class CorrectnessInputs:
     terms: SmileParts
 
 
-def gather_inputs(item: Item, model: str) -> Generator[tuple[Need, ...], Any, CorrectnessInputs]:
+def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
     """Ask for what SMILE asks for of a checked item, and read on where the encoder stopped.
 
-    Windows in context, for they judge as well here as windows embedded alone, and those are most of SMILE's cost.
-    Vectors of the question were tried and left out: answers behind it cost half of SMILE again, since they are a second
-    pass over the longest text, and the question alone costs a tenth (benchmarks/latency/correctness_cost.py).
+    Windows in context judge as well here as windows embedded alone, which are most of SMILE's cost. The question's
+    vectors were left out: answers behind it cost half of SMILE again (benchmarks/latency/correctness_cost.py).
     """
     parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_WEIGHT)
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
@@ -177,9 +167,7 @@ def _question_word(question: FeatureText) -> dict[str, float]:
 class Values:
     """How the values of an answer fit those of its references.
 
-    Attributes:
-        matches: By the position of a reference that has values.
-        closest: The position whose values fit best, the first of equals; None where no reference has any.
+    `matches` has the references with values by their position; `closest` fits best, the first of equals.
     """
 
     matches: dict[int, ValueMatch]
@@ -224,11 +212,7 @@ _NAMES: Final = tuple(feature.name for feature in FEATURES)
 
 
 def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
-    """Return all features, in the order of FEATURES.
-
-    Returns:
-        float64[len(FEATURES)]; NaN where one does not apply, as do those of the question where there is none.
-    """
+    """Return all features, float64[len(FEATURES)] in their order; NaN where one does not apply."""
     question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
     references = _read(inputs)
     values = Values.of(question, references, answer)

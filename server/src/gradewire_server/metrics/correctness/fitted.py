@@ -58,8 +58,7 @@ def _band(held_out: ConformalForm, confidence: float) -> Band:
 
     A verdict is trusted where the other one is ruled out and it is not: "wrong" below what nearly all right answers
     reach, "right" above what nearly all wrong ones stay under. The band holds its share of the wrong verdicts as well,
-    and always the probability of the verdict's edge, 1/2. Where the rows are too few for such a confidence, the band is
-    everything on that side.
+    and always 1/2. Where the rows are too few, it is everything on that side.
     """
     lower, upper = held_out.right.edge(1 - confidence), held_out.wrong.edge(1 - confidence)
     held, certain = _MISTAKEN_SLOPE * (confidence - _MISTAKEN_FROM), VERDICT
@@ -78,12 +77,7 @@ class FitError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ItemPosition:
-    """Where an item lies.
-
-    Attributes:
-        distance: From the fitted rows, 0 or more.
-        far: Share of it that is far, 0 to 1.
-    """
+    """The distance of an item from the fitted rows, 0 or more, and the share of it that is far, 0 to 1."""
 
     distance: float
     far: float
@@ -95,10 +89,8 @@ class CorrectnessFit:
 
     Attributes:
         identity: What `fit_id` makes of the stored text.
-        form: As it is stored.
-        columns: intp[used], which of the metric's features it reads.
+        columns: intp[used], which of the metric's features it reads; its trees are over these.
         rules: intp[rules], which of the metric's features rule an answer out from 1 on.
-        trees: Over the features that it reads.
     """
 
     identity: str
@@ -188,12 +180,9 @@ def read_form(text: str, kind: type[F], *, version: int) -> F:
 
 
 def read_fit(text: str, known: Sequence[Feature], *, version: int) -> CorrectnessFit:
-    """Read a stored fit and checks all that its use relies on.
+    """Read a stored fit (JSON, see docs/reference/correctness.md), and check all that its use relies on.
 
-    Args:
-        text: JSON, see docs/reference/correctness.md.
-        known: The metric's features in their order.
-        version: Of the metric.
+    `known` are the metric's features in their order.
 
     Raises:
         FitError: It is not of the form, is for another version of the metric, reads a feature that this version does

@@ -69,11 +69,10 @@ _NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].sp
 def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
     """Return how many other candidates an answer names beside a reference, without choosing; 0 to 8.
 
-    Counted are answers that are nothing but candidates: "Lyon or Paris", "Lyon/Paris/Nice", "Lyon? Paris? Nice?", "it
-    could be Lyon, or else Paris", "maybe Lyon, maybe Paris", "yes and no", and lists of five and more names or figures
-    with one right one. Not counted is what a sentence calls by two names ("It is called a goad or prod", "Persian (or
-    Farsi)", "a turlough, or turlach", "football/soccer", "newton or N", "5 km or 3.1 miles"), what a reference or the
-    question says itself, lists of which several are right, "ten or more", and what may be where that is asked for.
+    Counted are answers that are nothing but candidates: "Lyon or Paris", "Lyon? Paris? Nice?", "it could be Lyon, or
+    else Paris", "yes and no", and lists of five and more with one right one. Not counted are two names of one thing ("a
+    goad or prod", "Persian (or Farsi)", "5 km or 3.1 miles"), what a reference or the question says itself, lists of
+    which several are right, "ten or more", and what may be where that is asked for.
     """
     raw = answer.raw[: _MAX_HEDGED_CHARACTERS + 1].replace("\u2019", "'")
     if len(raw) > _MAX_HEDGED_CHARACTERS or any(

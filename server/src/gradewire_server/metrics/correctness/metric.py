@@ -1,12 +1,10 @@
 """Metric `correctness`: its parameters, its rounds of needs, and the probability as its result."""
 
 import math
-from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradewire_proto.parts import CorrectnessParts
 from gradewire_server.domain.items import (
@@ -19,20 +17,19 @@ from gradewire_server.domain.items import (
     shortened,
 )
 from gradewire_server.domain.metric import Calibration, MetricInfo, ModelMetadata, ParameterError, Parameters
-from gradewire_server.domain.needs import Grade, Need, Preparation, Program, ask
+from gradewire_server.domain.needs import Grade, Preparation, Program, Rounds, ask
 from gradewire_server.metrics.common import (
     FailureError,
-    check_item,
     check_readable,
-    check_references,
     cut_warning,
     embed_references,
     expect,
     preparing,
     scoring,
-    stop_at,
 )
 from gradewire_server.metrics.correctness.features import (
+    FEATURES,
+    GRADER,
     INPUT_KIND,
     CorrectnessInputs,
     features,
@@ -58,18 +55,13 @@ MAX_REFERENCES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """What a grader says of an item.
-
-    Attributes:
-        logit: The highest over the references that it was asked about.
-        truncated: Whether it read a text only in part.
-    """
+    """A grader's highest logit over the references that it was asked about; truncated: it read a text in part."""
 
     logit: float
     truncated: bool
 
 
-def ask_grader(inputs: CorrectnessInputs, grader: str) -> Generator[tuple[Need, ...], Any, Graded]:
+def ask_grader(inputs: CorrectnessInputs, grader: str) -> Rounds[Graded]:
     """Ask about the references that come closest to the answer, the one that the other features are of before all."""
     references = closest_references(inputs)
     grades = yield from expect(ask(Grade(grader, graded_texts(inputs.item, references))))
@@ -80,8 +72,7 @@ def ask_grader(inputs: CorrectnessInputs, grader: str) -> Generator[tuple[Need, 
 def closest_references(inputs: CorrectnessInputs) -> tuple[int, ...]:
     """Return indices of the best reference and of up to two others, by the share of their words that the answer has.
 
-    By words and not by vectors, whose last bits differ between batches: they would choose between two references that
-    are nearly as close, and the logits of these may differ much.
+    Not by vectors: their last bits differ between batches, and would choose between references that are as close.
     """
     references = inputs.item.references
     others = [index for index in range(len(references)) if index != inputs.best]
@@ -99,15 +90,7 @@ def _share(reference: str, said: set[str]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CorrectnessParameters(Parameters):
-    """Parameters of `correctness`.
-
-    Attributes:
-        model: Plain name of the encoder.
-        confidence: Of verdicts outside the band, 0.5 to below 1.
-        features_only: Whether only the features are asked for; needs no fit.
-        grader: Plain name of the grader whose logit is a feature; empty for none.
-        fit: Identity of the fit, or its first 8 digits and more; None (or "") becomes that of the model's fit.
-        calibration: Whose fit that was: the model's is used whether or not the request names it.
+    """Parameters of `correctness`, as types.proto describes them; `calibration` says whose fit `fit` is.
 
     Raises:
         ParameterError: A confidence out of range, or a fit that is not 8 to 64 hex digits.
@@ -160,18 +143,16 @@ class Correctness:
     @scoring
     def score(self, item: Item, parameters: CorrectnessParameters, metadata: ModelMetadata) -> Program:
         """Ask SMILE's rounds (preset one_pass), and one of the grader's where one is named."""
-        stop_at(check_item(item))
         fit = None if parameters.features_only else fit_of(metadata)
         if isinstance(fit, str):
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
         inputs = yield from gather_inputs(item, parameters.model)
         graded = (yield from ask_grader(inputs, parameters.grader)) if parameters.grader else None
-        return _result(inputs, Measured.of(inputs, graded), fit, parameters.confidence)
+        return _result(inputs, graded, fit, parameters.confidence)
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: CorrectnessParameters) -> Preparation:
         """Ask for every reference and its keywords, as SMILE does."""
-        stop_at(check_references(entry.references))
         keywords = tuple(normalise(reference).text for reference in entry.references)
         return (yield from embed_references(parameters.model, entry.references + keywords))
 
@@ -224,55 +205,26 @@ def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What a fit is asked about.
-
-    Attributes:
-        names: Of the features.
-        features: float64[features]; NaN where one does not apply.
-        input_kind: float64[len(INPUT_KIND)].
-        truncated: Whether the grader read an answer only in part.
-    """
-
-    names: tuple[str, ...]
-    features: NDArray[np.float64]
-    input_kind: NDArray[np.float64]
-    truncated: bool
-
-    @classmethod
-    def of(cls, inputs: CorrectnessInputs, graded: Graded | None = None) -> Self:
-        """Measure an item; with the grader's logit where it was asked."""
-        values = features(inputs)
-        names = tuple(feature.name for feature in features_of("graded" if graded else ""))
-        if graded is None:
-            return cls(names, values, input_kind(inputs), truncated=False)
-        return cls(names, np.append(values, graded.logit), input_kind(inputs), graded.truncated)
-
-    def reported(self) -> dict[str, float]:
-        """Return what stands in results: all numbers by their names, but for those that do not apply."""
-        values = (*self.features.tolist(), *self.input_kind.tolist())
-        return {
-            name: value for name, value in zip((*self.names, *INPUT_KIND), values, strict=True) if not math.isnan(value)
-        }
-
-
 def _result(
-    inputs: CorrectnessInputs, measured: Measured, fit: CorrectnessFit | None, confidence: float
+    inputs: CorrectnessInputs, graded: Graded | None, fit: CorrectnessFit | None, confidence: float
 ) -> MetricResult:
+    names, values, kind = [feature.name for feature in FEATURES], features(inputs), input_kind(inputs)
+    if graded is not None:
+        names, values = [*names, GRADER.name], np.append(values, graded.logit)
+    measured = zip((*names, *INPUT_KIND), (*values.tolist(), *kind.tolist()), strict=True)
     parts = CorrectnessParts(
         smile=inputs.smile,
         sentence=inputs.terms.sentence,
         keyword=inputs.terms.keyword,
         exact=inputs.terms.exact,
         best_window=inputs.terms.best_window,
-        features=measured.reported(),
+        features={name: value for name, value in measured if not math.isnan(value)},
     )
-    warnings = cut_warning(inputs.truncated, measured.truncated)
+    warnings = cut_warning(inputs.truncated, graded is not None and graded.truncated)
     if fit is None:
         return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
-    position = fit.position_of(measured.input_kind)
-    probability = fit(measured.features, position)
+    position = fit.position_of(kind)
+    probability = fit(values, position)
     if not math.isfinite(probability):
         message = f"the encoder's fit {fit.identity} gives no probability here: {_REMEDY} again"
         raise FailureError(Failure(Status.INTERNAL, message))
@@ -280,7 +232,7 @@ def _result(
     reason = ""
     if band.holds(probability):
         reason = "band" if fit.band(confidence).holds(probability) else "unlike"
-    elif fit.overruled(measured.features, position):
+    elif fit.overruled(values, position):
         reason = "rule"
     return MetricResult(
         probability,

@@ -77,18 +77,13 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?!\w)|\n")
 
 
 def refusal_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """Return how an answer says that it has none.
-
-    Args:
-        question: May be blank.
-        references: The best one first.
-        answer: The prediction.
+    """Return how an answer says that it has none; the best reference is the first one.
 
     Returns:
         `refusals`: how many phrases of refusal or not knowing an answer has. `refused`: 1 where its beginning says that
-        the answer cannot be known, found or given before it has a word of the best reference, and nothing behind takes
-        that back; else 0. What it then has of the reference is named, not said, unless the clause repeats the question
-        or comes to a result. An item one of whose references says so itself cannot be refused.
+            the answer cannot be known, found or given before it has a word of the best reference, and nothing behind
+            takes that back; else 0. What it then has of the reference is named, not said, unless the clause repeats the
+            question or comes to a result. An item one of whose references says so itself cannot be refused.
     """
     said = plain(answer.raw)
     phrases = len(_REFUSAL.findall(said)) if _holds_one(_IN_EACH_REFUSAL, said) else 0

@@ -61,14 +61,7 @@ class _Form(BaseModel):
 
 
 class FeatureForm(_Form):
-    """A feature.
-
-    Attributes:
-        name: As in the metric.
-        monotone: 1: more of it never lowers the probability; -1: never raises it; 0: either.
-        width: Of the ramps at its splits; 0: hard splits.
-        rules_out: Told for who evaluates a fit elsewhere; a server goes by the metric's own rules.
-    """
+    """A feature; its ramps are hard splits at width 0, and servers go by the metric's own `rules_out`."""
 
     name: str
     monotone: Literal[-1, 0, 1]
@@ -89,10 +82,8 @@ class TreesForm(_Form):
     Attributes:
         roots: intp[trees], positions.
         feature: intp[nodes], which feature splits the node; -1 for a leaf.
-        threshold: float64[nodes], finite.
         missing_left: bool[nodes], where an item without the feature goes.
-        left: intp[nodes], position of the left child; -1 for a leaf.
-        right: intp[nodes], the same of the right child.
+        left: intp[nodes], position of the left child, as `right` is of the right one; -1 for a leaf.
         value: float64[nodes], log-odds that a leaf adds; of other nodes it says nothing.
     """
 
@@ -129,13 +120,10 @@ class MapForm(_Form):
 
 
 class RanksForm(_Form):
-    """Some order statistics of held-out probabilities of one class.
+    """Some order statistics of held-out probabilities of one class, which has `count` rows.
 
-    Attributes:
-        count: Rows of the class.
-        ranks: Strictly ascending, 1 to count; of right answers counted from the lowest probability up, of wrong ones
-            from the highest down.
-        values: The probabilities at these ranks.
+    `ranks` ascend strictly, 1 to count: of right answers from the lowest probability up, of wrong ones from the highest
+    down.
     """
 
     columns_alike = ("ranks", "values")
@@ -162,13 +150,7 @@ class RanksForm(_Form):
 
 
 class ConformalForm(_Form):
-    """What the band of uncertain probabilities follows from.
-
-    Attributes:
-        right: Probabilities of right answers.
-        wrong: Of wrong ones.
-        mistaken: Certainty, max(P, 1 - P), of wrong verdicts, from the highest down.
-    """
+    """Probabilities of right and wrong answers; `mistaken`: certainty, max(P, 1 - P), of wrong verdicts."""
 
     right: RanksForm
     wrong: RanksForm
@@ -184,14 +166,7 @@ class ConformalForm(_Form):
 
 
 class LinearForm(_Form):
-    """Log-odds that are linear in the features, one entry each, in the order of `features`.
-
-    Attributes:
-        weight: Log-odds per unit.
-        low: Values below it count as it.
-        high: Values above it count as it.
-        missing: What an absent feature counts as.
-    """
+    """Log-odds per unit of each feature, which is clipped to low and high, and counts as `missing` where absent."""
 
     columns_alike = ("weight", "low", "high", "missing")
 
@@ -220,13 +195,10 @@ class DistanceBandForm(_Form):
 
 
 class DistanceForm(_Form):
-    """How far an item is from the fitted rows.
+    """How far an item is from the fitted rows: from its `nearest` ones, in units of `scale`.
 
     Attributes:
         shape: Names of the numbers that say what kind of item it is.
-        scale: Unit of each.
-        rows: Some of the fitted rows, in these units.
-        nearest: How many of them count, the closest ones.
         near: Distance up to which an item is near.
         far: Distance from which it is far.
     """

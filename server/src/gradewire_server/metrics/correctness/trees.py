@@ -41,13 +41,10 @@ class _Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftTrees:
-    """Trees laid out level by level.
+    """Trees laid out level by level, from the roots down.
 
     Attributes:
-        levels: From the roots down.
-        feature: intp[splits]; as in `TreesForm`, level by level.
-        threshold: float64[splits].
-        missing_left: bool[splits].
+        feature: intp[splits]; as in `TreesForm`, level by level, like float64 `threshold` and bool `missing_left`.
         ramps: intp[ramps], which splits are no steps.
         scale: float64[ramps], 1 / width of these.
     """

@@ -125,12 +125,7 @@ def folded_words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FeatureText:
-    """A text as features read it.
-
-    Attributes:
-        raw: Its beginning, at most MAX_CHARACTERS of it.
-        words: Folded.
-    """
+    """A text as features read it: its beginning, at most MAX_CHARACTERS, and the folded words of that."""
 
     raw: str
     words: tuple[str, ...]
@@ -194,12 +189,7 @@ def share(found: Iterable[bool]) -> float:
 
 
 def found_forms(references: Sequence[FeatureText], answer: FeatureText) -> frozenset[str]:
-    """Return the words of an answer, and those of its references that it has in another form.
-
-    Args:
-        references: Each bounded, as is their number.
-        answer: The prediction.
-    """
+    """Return the words of an answer, and those of its references that it has in another form."""
     said = answer.distinct
     more: set[str] = set()
     missing = {
@@ -268,19 +258,13 @@ def _initials_of_names(answer: FeatureText) -> Iterator[str]:
 def spelling_features(
     candidates: Sequence[FeatureText], best: FeatureText, answer: FeatureText, asked: Collection[str]
 ) -> dict[str, float]:
-    """Return near-equal spellings of the references that come closest word by word.
-
-    Args:
-        candidates: Those references, the closest first; at least one.
-        best: SMILE's best reference.
-        answer: The prediction.
-        asked: Words of the question, which prove little.
+    """Return near-equal spellings of SMILE's best reference and of the candidates, the closest first; 0 to 1 each.
 
     Returns:
         `spelling_least`: of the best reference's words that prove something, the lowest similarity (by insertions and
-        deletions) to the closest word of the answer; NaN where no word does. `spelling_begin`: weighed mean of the
-        Jaro-Winkler similarities, of the better one of best and closest reference. `spelling_within`: of the candidate
-        that is closest to a stretch of the answer. 0 to 1 each.
+            deletions) to the closest word of the answer; NaN where no word does. `spelling_begin`: weighed mean of the
+            Jaro-Winkler similarities, of the better one of best and closest reference. `spelling_within`: of the
+            candidate that is closest to a stretch of the answer.
     """
     words = list(dict.fromkeys(word[:_MAX_LETTERS] for word in answer.words))[:_MAX_ANSWER_WORDS]
     texts = dict.fromkeys(" ".join(each.words)[:_MAX_REFERENCE_LETTERS] for each in (best, *candidates))
@@ -345,16 +329,12 @@ def missing_features(
 ) -> dict[str, float]:
     """Return what of the best reference an answer has, by the place of a word; NaN where it has no such word.
 
-    Args:
-        best: SMILE's best reference.
-        parts: Its parts between commas and "and".
-        said: Words of the answer, other forms among them.
-        asked: Words of the question.
+    `parts` are the reference's, `said` the answer's words with other forms, `asked` the question's.
 
     Returns:
         `head_recall`: whether the head of the reference's phrase is there. `modifier_recall`: share of its other new
-        words. `name_recall`: share of its new words that no dictionary has, names mostly. `member_recall`: share of
-        the parts of a list that are there as a whole.
+            words. `name_recall`: share of its new words that no dictionary has, names mostly. `member_recall`: share of
+            the parts of a list that are there as a whole.
     """
     core = core_of(best)
     new = [word for word in dict.fromkeys(core.content) if word not in asked]

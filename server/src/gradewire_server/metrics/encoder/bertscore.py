@@ -4,9 +4,9 @@ Source: Zhang et al. 2020, "BERTScore", equations of section 3 (recall, precisio
 rescaling), as the package bert-score 0.3.13 computes them: the tokens around a text weigh nothing, and may be matched.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,9 @@ from gradewire_server.domain.needs import (
     CorpusStatistics,
     DocumentFrequencies,
     EmbedTokens,
-    Need,
     Preparation,
     Program,
+    Rounds,
     Terms,
     Tier,
     TokenVectors,
@@ -32,9 +32,7 @@ from gradewire_server.metrics.common import (
     FailureError,
     Measure,
     ask_together,
-    check_item,
     check_question,
-    check_references,
     cut_warning,
     expect,
     first_of_the_highest,
@@ -53,17 +51,13 @@ _COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
 def match(
     prediction: TokenVectors, references: Sequence[TokenVectors], corpus: DocumentFrequencies | None, question_end: int
 ) -> NDArray[np.float64]:
-    """Compare a prediction with each reference.
+    """Compare a prediction, a token of which weighs more than 0, with each reference; these may weigh nothing.
 
-    Args:
-        prediction: Of a hidden layer; a token of it weighs more than 0.
-        references: Likewise, at least one; they may weigh nothing.
-        corpus: Weighs tokens by how rare they are; None weighs all alike.
-        question_end: As in `weights`.
+    `corpus` weighs tokens by how rare they are, None all alike; `question_end` as in `weights`.
 
     Returns:
         float64[references, 3]: precision, recall and F1, -1 to 1 each. F1 is 0 where one of the others is not above 0:
-        they have no harmonic mean. -inf in the row of a reference that weighs nothing, for it has no recall.
+            they have no harmonic mean. -inf in the row of a reference that weighs nothing, for it has no recall.
     """
     values = np.full((len(references), 3), -np.inf)
     weighed = [weights(reference, corpus, question_end) for reference in references]
@@ -90,11 +84,8 @@ def behind_question(question: str, answer: str) -> str:
 def weights(text: TokenVectors, corpus: DocumentFrequencies | None, question_end: int) -> NDArray[np.float64]:
     """Return the weight of each token, 0 or more.
 
-    Args:
-        text: Whose tokens.
-        corpus: See `match`.
-        question_end: Where the question before the answer ends, in characters: of a text that was cut before its answer
-            begins no token weighs anything. 0 where there is no question.
+    None has any where the text was cut before its answer begins: `question_end` is where the question before it ends,
+    in characters, 0 without one.
     """
     counted = text.ids >= 0
     if not (counted & (text.offsets[:, 1] > question_end)).any():
@@ -119,15 +110,7 @@ def _unit(tokens: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class BertscoreParameters(EncoderParameters):
-    """Parameters of `bertscore`.
-
-    Attributes:
-        measure: What becomes the score.
-        layer: Hidden layer whose vectors are compared, 1 for the first; None becomes the model's own choice.
-        idf: Which references the weights of rare tokens are counted over.
-        rescale: Whether to stretch values so that unrelated texts come near 0.
-        with_question: Whether the question stands before both answers.
-    """
+    """Parameters of `bertscore`, as types.proto describes them; `layer` None becomes the model's own choice."""
 
     measure: Measure = Measure.F1
     layer: int | None = None
@@ -172,7 +155,7 @@ class Bertscore:
     @scoring
     def score(self, item: Item, parameters: BertscoreParameters, metadata: ModelMetadata) -> Program:
         """One round, or more where the references are long: token vectors, and the corpus where there are weights."""
-        stop_at(check_item(item) or _check_question(item.question, parameters))
+        stop_at(_check_question(item.question, parameters))
         values, truncated, corpus = yield from _compare(item, parameters)
         if parameters.rescale:
             baselines = {layer.number: layer.baseline for layer in metadata.token_layers}
@@ -192,25 +175,22 @@ class Bertscore:
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: BertscoreParameters) -> Preparation:
         """Ask for the references' token vectors."""
-        stop_at(check_references(entry.references) or _check_question(entry.question, parameters))
+        stop_at(_check_question(entry.question, parameters))
         for texts in _chunks(_sides(entry.question, entry.references, parameters)):
             yield from expect(ask(_tokens(texts, Tier.REFERENCE, parameters)))
         return None
 
 
-def _compare(
-    item: Item, parameters: BertscoreParameters
-) -> Generator[tuple[Need, ...], Any, tuple[NDArray[np.float64], bool, str]]:
+def _compare(item: Item, parameters: BertscoreParameters) -> Rounds[tuple[NDArray[np.float64], bool, str]]:
     """Return the values of `match`, whether a text was cut, and the name of the corpus."""
     (text,) = _sides(item.question, (item.prediction,), parameters)
     first, *further = _chunks(_sides(item.question, item.references, parameters))
     # Over the very texts that are compared: in bare references a question's words would be the rarest of all.
     counted = CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model, with_question=parameters.with_question)
     statistics = () if parameters.idf is Corpus.NONE else (counted,)
-    answers = yield from ask_together(
+    (prediction,), references, *corpora = yield from ask_together(
         _tokens((text,), Tier.PREDICTION, parameters), _tokens(first, Tier.REFERENCE, parameters), *statistics
     )
-    (prediction,), references, *corpora = answers
     corpus: DocumentFrequencies | None = corpora[0] if corpora else None
     question_end = len(item.question) if parameters.with_question else 0
     stop_at(_check_corpus(corpus) or _check_prediction(prediction, corpus, question_end))

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from gradewire_proto.parts import GraderParts
-from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry
+from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, Parameters
-from gradewire_server.domain.needs import Grade, GradedTexts, Preparation, Program, ask
+from gradewire_server.domain.needs import Grade, GradedTexts, Program, ask
 from gradewire_server.metrics.common import (
-    check_item,
-    check_references,
+    NothingToPrepare,
     cut_warning,
     expect,
     first_of_the_highest,
     is_blank,
     scoring,
-    stop_at,
 )
 
 MAX_CHARACTERS: Final = 32_768
@@ -41,16 +39,12 @@ def is_shortened(item: Item, references: Sequence[int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GraderParameters(Parameters):
-    """Parameters of `grader`.
-
-    Attributes:
-        model: Plain name of the grader.
-    """
+    """Parameters of `grader`: its plain name."""
 
     model: str = ""
 
 
-class Grader:
+class Grader(NothingToPrepare):
     """Logistic function of the best reference's logit; equal ones: the lowest reference index."""
 
     info = MetricInfo(
@@ -69,7 +63,6 @@ class Grader:
     @scoring
     def score(self, item: Item, parameters: GraderParameters, metadata: ModelMetadata) -> Program:
         """Ask one round: the answer beside each reference. The question may be empty."""
-        stop_at(check_item(item))
         references = range(len(item.references))
         grades = yield from expect(ask(Grade(parameters.model, graded_texts(item, references))))
         best = first_of_the_highest(grades.logits)
@@ -83,12 +76,6 @@ class Grader:
             parts=GraderParts(logit=logit, pieces=int(grades.pieces[best]), truncated=truncated),
             correct=score >= _RIGHT,
         )
-
-    def prepare(self, entry: ReferenceEntry, parameters: GraderParameters) -> Preparation:
-        """Check the references: nothing of them can be computed without an answer."""
-        del parameters
-        yield from ()
-        return check_references(entry.references)
 
 
 def _logistic(logit: float) -> float:

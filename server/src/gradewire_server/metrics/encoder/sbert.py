@@ -6,8 +6,6 @@ from gradewire_server.domain.needs import Preparation, Program, Vectors
 from gradewire_server.metrics.common import (
     EncoderParameters,
     ask_together,
-    check_item,
-    check_references,
     cut_warning,
     embed_references,
     first_of_the_highest,
@@ -15,17 +13,13 @@ from gradewire_server.metrics.common import (
     preparing,
     scoring,
     sentence_needs,
-    stop_at,
 )
 
 
 def closest_reference(prediction: Vectors, references: Vectors, threshold: float | None) -> MetricResult:
-    """Return the largest cosine; of equal ones the lowest reference index.
+    """Return the largest cosine of one prediction with a vector for each reference; of equal ones the lowest index.
 
-    Args:
-        prediction: One vector.
-        references: One a reference.
-        threshold: Cosine from which the answer counts as right; None for no verdict.
+    `threshold` None gives no verdict.
     """
     cosines = (references.values @ prediction.values[0]).clip(-1.0, 1.0)
     best = first_of_the_highest(cosines)
@@ -55,13 +49,11 @@ class Sbert:
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
         """Ask one round: the prediction and its references."""
         del metadata
-        stop_at(check_item(item))
-        answers = yield from ask_together(*sentence_needs(parameters.model, item.prediction, item.references))
-        prediction, references = answers
+        needs = sentence_needs(parameters.model, item.prediction, item.references)
+        prediction, references = yield from ask_together(*needs)
         return closest_reference(prediction, references, parameters.threshold)
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
         """Ask for the references."""
-        stop_at(check_references(entry.references))
         return (yield from embed_references(parameters.model, entry.references))

@@ -1,20 +1,17 @@
 """Metric `sfve`: cosines of sentence vectors with the question before both answers, of a long one its end."""
 
-from collections.abc import Callable, Generator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
-from gradewire_server.domain.needs import Embed, Need, Preparation, Program, Tier, Vectors, ask
+from gradewire_server.domain.needs import Embed, Preparation, Program, Rounds, Tier, Vectors, ask
 from gradewire_server.metrics.common import (
     MAX_QUESTION_CHARACTERS,
     EncoderParameters,
     FailureError,
     ask_together,
-    check_item,
     check_question,
-    check_references,
     embed_references,
     expect,
     is_cut,
@@ -31,18 +28,11 @@ _SHORTEST_ANSWER: Final = "a"
 _NO_ROOM: Final = Failure(Status.INVALID_INPUT, "question: leaves no room for an answer in what the encoder reads")
 
 
-def question_with_room(
-    model: str, question: str, with_question: Callable[[str, str], str]
-) -> Generator[tuple[Need, ...], Any, str]:
-    """As much of a question's end as leaves room for an answer, all of it where that does.
+def question_with_room(model: str, question: str) -> Rounds[str]:
+    """Return as much of a question's end as leaves room for an answer, all of it where that does; it is not blank.
 
     Cut inside the question, all texts are equal, whatever the answers are. What is kept takes half of what the encoder
     reads, or a little less: it is the longest of _SIZES, from the begin of a word on, that fits twice.
-
-    Args:
-        model: The encoder.
-        question: Not blank.
-        with_question: The text that is compared, of a question and an answer.
 
     Raises:
         FailureError: INVALID_INPUT, not even its last word leaves room.
@@ -61,7 +51,7 @@ def question_with_room(
     return ends[fitting]
 
 
-def _fits(model: str, text: str) -> Generator[tuple[Need, ...], Any, bool]:
+def _fits(model: str, text: str) -> Rounds[bool]:
     probe = yield from expect(ask(Embed(model, (text,), Tier.WINDOW)))
     return not probe.truncated.any()
 
@@ -90,11 +80,11 @@ class Sfve:
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
         """One round; more where a text was cut, to see whether anything of the answer was read, and to read it."""
         del metadata
-        stop_at(check_item(item) or _check_question(item.question))
+        stop_at(_check_question(item.question))
         model, question = parameters.model, _end_of(item.question)
         answers = yield from _compared(model, question, item)
         if is_cut(*answers):
-            kept = yield from question_with_room(model, question, with_question)
+            kept = yield from question_with_room(model, question)
             if kept != question:
                 question = kept
                 answers = yield from _compared(model, question, item)
@@ -104,12 +94,12 @@ class Sfve:
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
         """Ask for the references, each with the question, as `score` does."""
-        stop_at(check_references(entry.references) or _check_question(entry.question))
+        stop_at(_check_question(entry.question))
         model, question = parameters.model, _end_of(entry.question)
         vectors = yield from expect(ask(Embed(model, _texts(question, entry.references), Tier.REFERENCE)))
         if not is_cut(vectors):
             return None
-        kept = yield from question_with_room(model, question, with_question)
+        kept = yield from question_with_room(model, question)
         return None if kept == question else (yield from embed_references(model, _texts(kept, entry.references)))
 
 
@@ -122,7 +112,7 @@ def _end_of(question: str) -> str:
     return question if len(question) <= MAX_QUESTION_CHARACTERS else question.rstrip()[-MAX_QUESTION_CHARACTERS:]
 
 
-def _compared(model: str, question: str, item: Item) -> Generator[tuple[Need, ...], Any, tuple[Vectors, Vectors]]:
+def _compared(model: str, question: str, item: Item) -> Rounds[tuple[Vectors, Vectors]]:
     found: tuple[Vectors, Vectors] = yield from ask_together(
         *sentence_needs(model, with_question(question, item.prediction), _texts(question, item.references))
     )

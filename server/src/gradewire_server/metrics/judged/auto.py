@@ -23,12 +23,9 @@ _EXACT_MATCH: Final = ExactMatch()
 
 
 def is_sampled(item: Item, share: float, seed: int) -> bool:
-    """Return whether an answer is of the sample.
+    """Return whether an answer is of the sample, a `share` (0 to 1) of all; each seed draws an independent one.
 
-    Args:
-        item: Its question, references, prediction and captions count; its id and group do not.
-        share: Of all answers, 0 to 1.
-        seed: Another number draws another sample, independent of this one.
+    Its question, references, prediction and captions count; its id and group do not.
     """
     if share <= 0:
         return False
@@ -39,13 +36,7 @@ def is_sampled(item: Item, share: float, seed: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Cheap:
-    """What the metrics say that ask no judge.
-
-    Attributes:
-        by: Name of the one that decides.
-        result: Of it; OK.
-        confidence: In its verdict: EXACT, or that of the probability, 0.5 to 1.
-    """
+    """The OK result of the metric that decides without a judge, and how sure it is: EXACT, or 0.5 to 1."""
 
     by: str
     result: MetricResult

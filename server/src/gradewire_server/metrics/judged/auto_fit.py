@@ -24,7 +24,7 @@ from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT
 from gradewire_server.metrics.judged.lave import LAVE
 from gradewire_server.metrics.judged.metric import JudgedMetric, JudgeParameters
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptLibrary
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibrary
 
 DEFAULT_RISK: Final = 0.05
 VERSION: Final = 1
@@ -45,12 +45,7 @@ Confidence = Annotated[float, Field(ge=0.5, le=EXACT, allow_inf_nan=False)]
 
 
 class EntryForm(BaseModel):
-    """From which confidence on a verdict is accepted without the judge.
-
-    Attributes:
-        share: The risk, or the budget.
-        accepts_from: Least confidence; None: none is accepted.
-    """
+    """The least confidence from which a verdict is accepted without the judge (None: never), by risk or budget."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
@@ -63,12 +58,8 @@ class AutoFitForm(VersionedForm):
 
     Attributes:
         correctness_fit: Identity of the fit of `correctness` whose probabilities it was made on.
-        judge: Name of the judge metric.
-        judge_digest: Of the judge, its first 12 digits or more.
-        prompt_digest: Of the prompt that the judge was shown, likewise.
+        judge_digest: Of the judge, its first 12 digits or more; likewise of the prompt that it was shown.
         delta: The bounds of the risks hold with the probability 1 - delta each.
-        risks: Ascending.
-        budgets: Ascending.
         asked_below: Confidence below which the judge is worth asking; None: nowhere.
     """
 
@@ -121,20 +112,9 @@ JUDGED: Final[Mapping[AutoJudge, JudgedMetric[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class AutoParameters(Parameters):
-    """Parameters of `auto`.
+    """Parameters of `auto`, as types.proto describes them; `calibration` says whose fit `fit` is.
 
-    Attributes:
-        model: Plain name of the encoder of `correctness`.
-        judge: Which judge metric is asked.
-        judge_model: Plain name of the judge.
-        risk: Bound on the share of wrong verdicts among those accepted without the judge; None where a budget says.
-        judge_budget: Largest share of answers that the judge is asked about; None where the risk says.
-        sample: Share of answers that the judge is asked about whoever decides.
-        sample_seed: Draws the sample.
-        caption: Whether the judge is shown the item's captions.
-        fit: Identity of the fit, or its first 8 digits and more; None (or "") becomes that of the model's fit.
-        calibration: Whose fit that was.
-        prompts: Where the judge metric's prompt is looked up; no parameter.
+    `prompts` is no parameter: the judge metric's prompt is looked up there.
 
     Raises:
         ParameterError: A choice that does not exist, a share out of range, a risk beside a budget, a fit that is not 8
@@ -196,8 +176,9 @@ class AutoParameters(Parameters):
             raise ParameterError("model", found)
         fit, described = found
         check_identity(fit.identity, self.fit)
-        if self.risk is not None and fit.least_risk > self.risk:
-            raise ParameterError("risk", f"must be at least {fit.least_risk:g}, the least that was fitted for")
+        least = fit.form.risks[0].share
+        if self.risk is not None and least > self.risk:
+            raise ParameterError("risk", f"must be at least {least:g}, the least that was fitted for")
         return replace(self, fit=fit.identity, calibration=described)
 
     @override
@@ -208,11 +189,9 @@ class AutoParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Where cheap metrics decide, and where the judge does.
+    """The confidence from which a verdict is accepted without the judge (infinite: never), and below which it is asked.
 
-    Attributes:
-        accepts_from: Least confidence of a verdict that is accepted without the judge; infinite: none is.
-        asked_below: Confidence below which the judge decides what is not accepted; elsewhere it is refused.
+    Between the two a verdict is refused.
     """
 
     accepts_from: float
@@ -235,20 +214,10 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class AutoFit:
-    """A fit that was read.
-
-    Attributes:
-        identity: What `fit_id` makes of the stored text.
-        form: As stored.
-    """
+    """A fit that was read; its identity is what `fit_id` makes of the stored text."""
 
     identity: str
     form: AutoFitForm
-
-    @property
-    def least_risk(self) -> float:
-        """The least risk that something was fitted for."""
-        return self.form.risks[0].share
 
     def band(self, asked: AutoParameters) -> Band:
         """Return the band of the largest fitted risk, or budget, that is not above the one asked for."""
@@ -278,10 +247,7 @@ def read_auto_fit(text: str) -> AutoFit | str:
 def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, str] | str:
     """Return the model's fit for a judge metric and judge, and whose it is; or why there is none that can be used.
 
-    Args:
-        metadata: Of the encoder, with what was fitted for `correctness` and `auto`, and the judge; without one, a fit
-            for any judge is taken.
-        asked: What is asked for.
+    Without a judge in the encoder's metadata a fit for any judge is taken.
     """
     how = _REMEDY.format(line="auto" if asked.judge == "lave" else f"'auto?judge={asked.judge}'")
     judge, _, digest = metadata.judge.partition("@")

@@ -4,11 +4,11 @@ Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F: reference
 answer first, a tie where the judge says so.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from typing_extensions import override
 
@@ -19,15 +19,15 @@ from gradewire_server.domain.items import (
     MetricResult,
     OrderVerdict,
     Pair,
-    ReferenceEntry,
     Status,
     Winner,
 )
 from gradewire_server.domain.judge import Choice, JudgePrompt, Turn
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
-from gradewire_server.domain.needs import Need, Preparation, Program
+from gradewire_server.domain.needs import Program, Rounds
 from gradewire_server.metrics.common import (
     FailureError,
+    NothingToPrepare,
     check_question,
     check_references,
     has_letter_or_digit,
@@ -39,13 +39,11 @@ from gradewire_server.metrics.judged.prompt import CAPTION_SEPARATOR, judge_prom
 from gradewire_server.metrics.judged.references import (
     DEFAULT_SHARE,
     ReferenceChoice,
-    ShownReferences,
     choose_shown,
     count_references,
     without_rare,
     write_references,
 )
-from gradewire_server.metrics.prompts import Demonstration, PromptFile, Rendered, Step, Variant
 from gradewire_server.metrics.prompts.neutralise import (
     MAX_CHARACTERS,
     Delimiters,
@@ -53,7 +51,8 @@ from gradewire_server.metrics.prompts.neutralise import (
     neutralise,
     without_markup,
 )
-from gradewire_server.metrics.prompts.prompt_file import EXTRACT, PAIR_SETS
+from gradewire_server.metrics.prompts.prompt_file import EXTRACT, PAIR_SETS, Demonstration, PromptFile, Step, Variant
+from gradewire_server.metrics.prompts.template import Rendered
 from gradewire_server.metrics.text.words import MAX_WORDS
 
 
@@ -78,9 +77,7 @@ def winner_of(probabilities: tuple[float, float, float]) -> Winner:
 def decide(said: Sequence[Winner], decision: CompareDecision) -> Winner | None:
     """Return the winner of a pair; None where the orders contradict each other.
 
-    Args:
-        said: Winner in each order.
-        decision: BOTH: what both say. MAJORITY: a win beside a tie is a win too.
+    BOTH takes what both orders say; by MAJORITY a win beside a tie is a win too.
     """
     found = set(said)
     if len(found) == 1:
@@ -98,14 +95,7 @@ class CompareMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CompareParameters(PromptParameters):
-    """Parameters of `compare`.
-
-    Attributes:
-        mode: Whether a reason is asked for first.
-        decision: What both orders must say for an answer to win.
-        references: Whether the judge is shown the references.
-        image: Whether the judge is shown the images.
-    """
+    """Parameters of `compare`, as types.proto describes them."""
 
     metric: ClassVar[str] = "compare"
 
@@ -125,16 +115,9 @@ _FIRST, _SECOND, _TIE = 1.0, 0.0, 0.5
 
 @dataclass(slots=True)
 class Order:
-    """A pair with one of its answers first.
+    """A pair with one of its answers first, and what the judge said of it by name of the step.
 
-    Attributes:
-        first: Which one.
-        rendered: Its turn.
-        answers: What the judge said, by name of the step.
-        probabilities: Of answer A, answer B and a tie; None before they are read.
-        label_mass: Of the step that they were read from.
-        extracted: They were read from the reason alone.
-        unreadable: Why no verdict can be read.
+    `probabilities` are of answer A, answer B and a tie, and `extracted` where they were read from the reason alone.
     """
 
     first: Winner
@@ -174,20 +157,18 @@ class Order:
             self.probabilities, self.label_mass = (a, b, tie), answer.mass
 
 
-TIE_POINTS: Final = 0.5
-"""Score of a tie; a win of answer A has 1, one of answer B 0."""
+_POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: 0.5}
+"""Score of a pair by its winner."""
+_WINNER_LABELS: Final = {Winner.A: "answer A", Winner.B: "answer B", Winner.TIE: "a tie"}
 _LEAST_CHARACTERS: Final = 64
 """Of an answer that is cut for a judge: with less of it there is nothing to compare."""
 
 
 @dataclass(slots=True)
 class PairRounds(Exchange):
-    """A pair before a judge, in both orders.
+    """A pair before a judge in both orders, A first and then B first.
 
-    Attributes:
-        orders: A first, then B first.
-        characters: Of the longer answer, as it is shown but for what makes it harmless.
-        too_long: The judge cut an answer, or has no room for one.
+    `characters` are the longer answer's, as it is shown; `too_long`: the judge cut an answer, or has no room for one.
     """
 
     orders: tuple[Order, Order]
@@ -197,8 +178,7 @@ class PairRounds(Exchange):
     @property
     def alike(self) -> bool:
         """Return whether both answers are shown as the same text."""
-        a_first, b_first = self.orders
-        return a_first.rendered == b_first.rendered
+        return self.orders[0].rendered == self.orders[1].rendered
 
     def compared(self, winner: Winner | None = None) -> Compared:
         """Return what there is to say of it."""
@@ -208,7 +188,7 @@ class PairRounds(Exchange):
     def tied(self) -> MetricResult:
         """Return the result where both answers are shown alike."""
         compared = replace(self.compared(Winner.TIE), orders=(), decided_by="rule")
-        return MetricResult(TIE_POINTS, warnings=self.warnings, compared=compared)
+        return MetricResult(_POINTS[Winner.TIE], warnings=self.warnings, compared=compared)
 
     def failed(self, failure: Failure) -> MetricResult:
         """The result where there is no winner; what was read of an answer that cannot be read stands beside it."""
@@ -219,15 +199,10 @@ class PairRounds(Exchange):
 
 
 def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = MAX_CHARACTERS) -> PairRounds:
-    """Write a pair that passes `check_pair` into its variant's template.
+    """Write a pair that passes `check_pair` into its variant's template, at most so many characters of either answer.
 
     Either order has the same texts, and a pair whose answers have changed places has the same two orders: so its
     verdicts are found where those of the first one are kept.
-
-    Args:
-        pair: Question and caption are cut at MAX_CHARACTERS, either answer at the variant's number of words.
-        parameters: Say what is shown.
-        most_characters: Of either answer that are shown: neither is to be cut where the other is not.
     """
     file, variant = parameters.file, parameters.file.variants[parameters.variant]
     question, question_cut = cut_to_words(pair.question, MAX_CHARACTERS)
@@ -235,7 +210,11 @@ def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = 
     (a, a_cut), (b, b_cut) = (
         _cut(answer, variant.prediction_words, most_characters) for answer in (pair.prediction, pair.rival)
     )
-    shown = _shown_references(pair, file, " ".join(sorted((a, b)))) if parameters.references else None
+    shown = None
+    if parameters.references:
+        counted = without_rare(count_references(pair.references), DEFAULT_SHARE)
+        # Of more aliases than there is room for, those that are closest to what either answer says.
+        shown = choose_shown(counted, " ".join(sorted((a, b))), file.references, ReferenceChoice.ALL)
     known = shown.counted.texts if shown else ()
     neutral = tuple(neutralise(answer, variant.delimiters) for answer in (a, b))
     # What both answers say praises neither.
@@ -287,12 +266,6 @@ def _rendered(variant: Variant, fields: dict[str, str], answers: tuple[str, ...]
     return variant.item.render({**fields, "first": first, "second": second})
 
 
-def _shown_references(pair: Pair, file: PromptFile, said: str) -> ShownReferences:
-    """The references of a pair; of more aliases than there is room for those that are closest to what was said."""
-    counted = without_rare(count_references(pair.references), DEFAULT_SHARE)
-    return choose_shown(counted, said, file.references, ReferenceChoice.ALL)
-
-
 def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
     """INVALID_INPUT where something is missing that the judge is to be shown; EMPTY_PREDICTION where an answer is."""
     failure = check_question(pair.question, why="a judge compares answers to it", where="before two answers")
@@ -304,10 +277,8 @@ def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
         return failure
     for name, answer in (("answer_a", pair.prediction), ("answer_b", pair.rival)):
         if not has_letter_or_digit(answer):
-            return Failure(
-                Status.EMPTY_PREDICTION,
-                f"{name}: has no letter and no digit, so there is nothing to compare",
-            )
+            message = f"{name}: has no letter and no digit, so there is nothing to compare"
+            return Failure(Status.EMPTY_PREDICTION, message)
     return None
 
 
@@ -316,12 +287,11 @@ def look_the_same(pair: Pair) -> bool:
     return without_markup(pair.prediction) == without_markup(pair.rival)
 
 
-def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Generator[tuple[Need, ...], Any, PairRounds]:
+def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRounds]:
     """Ask a judge about a pair that passes `check_pair`, in both orders in the same round.
 
-    A judge cuts what is too long for it at the end, and so the answer that it is shown last. Where it does, both
-    answers are cut to half of the longer one, as often as it takes, and shown again. Answers that differ in nothing
-    that would be shown are a tie, for which it is not asked.
+    Where it cuts the answer that it is shown last, both are cut to half of the longer one, as often as it takes, and
+    shown again. Answers that differ in nothing that would be shown are a tie, for which it is not asked.
 
     Raises:
         FailureError: What it said is no verdict of both.
@@ -343,19 +313,10 @@ def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Generator[tupl
         return asked
 
 
-def _ask(
-    asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shortens: bool
-) -> Generator[tuple[Need, ...], Any, Failure | None]:
-    """Ask all steps of both orders, and make a last try at what cannot be read.
+def _ask(asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shortens: bool) -> Rounds[Failure | None]:
+    """Ask all steps of both orders, and make a last try at what cannot be read; return why there is no verdict of both.
 
-    Args:
-        asked: Takes what the judge says.
-        pair: The pair.
-        parameters: Say how it is asked.
-        shortens: Whether it is asked again where an answer is too long, so that going on is of no use.
-
-    Returns:
-        Why there is no verdict of both.
+    Where it `shortens`, an answer that is too long is asked about again, so that going on is of no use.
     """
     file, variant = parameters.file, parameters.file.variants[parameters.variant]
     fixed = fixed_turns(file, parameters.variant, caption=parameters.caption, image=parameters.image)
@@ -377,7 +338,7 @@ def _ask(
     return next((order.unreadable for order in asked.orders if order.unreadable), None)
 
 
-def _extract(asked: PairRounds, parameters: CompareParameters) -> Generator[tuple[Need, ...], Any, None]:
+def _extract(asked: PairRounds, parameters: CompareParameters) -> Rounds[None]:
     """Read the verdicts that cannot be read behind a reason from the reason alone."""
     file, variant = parameters.file, parameters.file.variants[EXTRACT]
     fixed = fixed_turns(file, EXTRACT, caption=False, image=False)
@@ -393,7 +354,7 @@ def _extract(asked: PairRounds, parameters: CompareParameters) -> Generator[tupl
 
 def _round(
     asked: PairRounds, model: str, step: Step, asking: Sequence[tuple[Order, JudgePrompt]], delimiters: Delimiters
-) -> Generator[tuple[Need, ...], Any, None]:
+) -> Rounds[None]:
     """Ask one step of some orders; raise FailureError where one fails otherwise than by what cannot be read."""
     if not asking:
         return
@@ -409,55 +370,31 @@ def _round(
         order.take(step, answer, delimiters)
 
 
-_POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: TIE_POINTS}
-_WINNER_LABELS: Final = {Winner.A: "answer A", Winner.B: "answer B", Winner.TIE: "a tie"}
-
-
-COMPARE_INFO: Final = MetricInfo(
-    name="compare",
-    version=1,
-    description="Which of two answers a language model prefers, asked with either answer first.",
-    citation="Bitton et al. 2023, VisIT-Bench, NeurIPS",
-    needs_judge=True,
-    advice="On short answers with references smile and correctness choose better and cost nothing; a small judge "
-    "prefers what it is shown first: docs/research/comparisons.md.",
-)
-"""Its public face."""
-
-
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(NothingToPrepare):
     """Asks a judge which answer of a pair is the better one; answers that look the same are a tie without one."""
 
-    info: MetricInfo = COMPARE_INFO
-    parameters_type: type[CompareParameters] = CompareParameters
+    info = MetricInfo(
+        name="compare",
+        version=1,
+        description="Which of two answers a language model prefers, asked with either answer first.",
+        citation="Bitton et al. 2023, VisIT-Bench, NeurIPS",
+        needs_judge=True,
+        advice="On short answers with references smile and correctness choose better and cost nothing; a small judge "
+        "prefers what it is shown first: docs/research/comparisons.md.",
+    )
+    parameters_type = CompareParameters
 
     @scoring
     def score(self, item: Item, parameters: CompareParameters, metadata: ModelMetadata) -> Program:
-        """Ask two needs in one round for each step of the prompt's variant.
-
-        Args:
-            item: A Pair.
-            parameters: Say how it is asked.
-            metadata: Not looked at.
-
-        Raises:
-            TypeError: The item is no pair.
-        """
+        """Ask two needs in one round for each step of the prompt's variant; TypeError for an item that is no pair."""
         del metadata
         if not isinstance(item, Pair):
             raise TypeError(f"two answers are compared, not an {type(item).__name__}")
         stop_at(check_pair(item, parameters))
         if look_the_same(item):
-            return MetricResult(score=TIE_POINTS, compared=Compared(Winner.TIE, decided_by="rule"))
+            return MetricResult(score=_POINTS[Winner.TIE], compared=Compared(Winner.TIE, decided_by="rule"))
         asked = yield from ask_both_orders(item, parameters)
         return asked.tied() if asked.alike else _decided(asked, parameters.decision)
-
-    def prepare(self, entry: ReferenceEntry, parameters: CompareParameters) -> Preparation:
-        """Ask for nothing; only checks the references."""
-        del parameters
-        yield from ()
-        return check_references(entry.references)
 
 
 def _decided(asked: PairRounds, decision: CompareDecision) -> MetricResult:
@@ -471,7 +408,3 @@ def _decided(asked: PairRounds, decision: CompareDecision) -> MetricResult:
         return asked.failed(Failure(Status.INCONSISTENT, f"the judge says {told}"))
     result = MetricResult(score=_POINTS[winner], warnings=asked.warnings)
     return replace(result, compared=asked.compared(winner))
-
-
-COMPARE: Final = Compare()
-"""The comparison as VisIT-Bench has it, reference-free unless told otherwise."""

@@ -22,11 +22,7 @@ class GradeStyle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JudgeGradeParameters(BinaryParameters):
-    """Parameters of `judge_grade`.
-
-    Attributes:
-        style: Whether key facts are written out first.
-    """
+    """Parameters of `judge_grade`; its style says whether key facts are written out first."""
 
     metric: ClassVar[str] = "judge_grade"
 

@@ -24,12 +24,7 @@ class VerdictStyle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdictParameters(BinaryParameters):
-    """Parameters of `judge_verdict`; the value is the probability of yes (expected), or 1 or 0 (most_probable).
-
-    Attributes:
-        style: What is written before the verdict.
-        image: Whether the judge is shown the item's images.
-    """
+    """Parameters of `judge_verdict`; the value is the probability of yes (expected), or 1 or 0 (most_probable)."""
 
     metric: ClassVar[str] = "judge_verdict"
 

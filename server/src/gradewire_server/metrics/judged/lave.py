@@ -47,14 +47,7 @@ class Demonstrations(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LaveParameters(BinaryParameters):
-    """Parameters of `lave`.
-
-    Attributes:
-        preset: Whose defaults were taken (`preset_values`).
-        mode: Whether a reason is asked for first.
-        demonstrations: Which ones are shown; auto: by the kind of question.
-        reference_filter: References rarer than this share of the most frequent one are left out, 0 to 1.
-        shots: How many demonstrations are shown, the first ones of their set; None: all.
+    """Parameters of `lave`, as types.proto describes them.
 
     Raises:
         ParameterError: As `JudgeParameters`; a share out of range, or demonstrations that the prompt does not have.

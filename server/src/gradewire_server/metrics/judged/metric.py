@@ -1,9 +1,9 @@
 """The base of all metrics that ask a judge: their parameters, rounds of needs, and the score of a verdict."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from typing_extensions import override
 
@@ -11,12 +11,12 @@ from gradewire_proto.parts import JudgeParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status, shortened
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
-from gradewire_server.domain.needs import Need, Preparation, Program
+from gradewire_server.domain.needs import Need, Preparation, Program, Rounds
 from gradewire_server.metrics.common import (
     FailureError,
     check_question,
-    check_references,
     cut_warning,
+    preparing,
     scoring,
     stop_at,
     take_choices,
@@ -37,8 +37,10 @@ from gradewire_server.metrics.judged.references import (
     rule_verdict,
     says_key,
 )
-from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptError, PromptFile, PromptLibrary, Step
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibrary
 from gradewire_server.metrics.prompts.neutralise import Delimiters, neutralise
+from gradewire_server.metrics.prompts.prompt_file import PromptFile, Step
+from gradewire_server.metrics.prompts.template import PromptError
 
 WITHSTANDS_BELOW: Final = 0.5
 """Score against the other key (of judge_grade: probability of yes) from which the judge is not believed.
@@ -79,14 +81,9 @@ ADVICE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PromptParameters(Parameters):
-    """Base of the parameters of all that shows a judge a prompt file.
+    """Base of the parameters of all that shows a judge a prompt file; `metric` is the name of the one whose they are.
 
-    Attributes:
-        metric: Whose parameters they are.
-        model: Plain name of the judge.
-        prompt: NAME/VERSION@DIGEST, or the text of a prompt file.
-        caption: Whether the judge is shown captions.
-        prompts: Where `prompt` is looked up; no parameter of the metric, for `prompt` says all by its digest or text.
+    `prompts` is no parameter: `prompt` (NAME/VERSION@DIGEST, or the text of a file) is looked up there.
 
     Raises:
         ParameterError: A choice that does not exist, or a prompt that does not, cannot be read, lacks the variant or
@@ -136,13 +133,7 @@ class PromptParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class JudgeParameters(PromptParameters):
-    """Base of a judge metric's parameters.
-
-    Attributes:
-        value: How the probabilities of labels become one value: the grade, rating, verdict or similarity.
-        references: Which of several aliases the judge is shown.
-        guard: What an answer that the judge calls right has to withstand.
-    """
+    """Base of a judge metric's parameters, as types.proto describes them."""
 
     value: LabelValue = LabelValue.EXPECTED
     references: ReferenceChoice = ReferenceChoice.AUTO
@@ -156,11 +147,7 @@ class JudgeParameters(PromptParameters):
 
 @dataclass(frozen=True, slots=True)
 class BinaryParameters(JudgeParameters):
-    """Base of the parameters of metrics in which a rule may grade answers to binary questions.
-
-    Attributes:
-        binary: Who grades them.
-    """
+    """Base of the parameters of metrics in which a rule may grade answers to binary questions."""
 
     binary: BinaryQuestions = BinaryQuestions.RULE
 
@@ -171,9 +158,7 @@ Answer = Choice | Generated | Failure
 """A judge's answer to one step."""
 
 
-def ask_step(
-    model: str, step: Step, prompts: Sequence[JudgePrompt]
-) -> Generator[tuple[Need, ...], Any, tuple[Answer, ...]]:
+def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[tuple[Answer, ...]]:
     """Ask a judge for one step of several prompts in one round; return its answers in their order."""
     needs: tuple[Need, ...] = tuple(
         Choose(model, prompt, step.labels) if step.labels else Generate(model, prompt, step.max_tokens, ("\n",))
@@ -205,14 +190,7 @@ def read_answer(step: Step, answer: Answer, delimiters: Delimiters) -> str | Fai
 
 @dataclass(slots=True)
 class Exchange:
-    """What a judge was shown, and what its answers took.
-
-    Attributes:
-        cut: Something was left out.
-        masked: Words of an answer were not shown.
-        prompt_tokens: Of all prompts; None where the judge does not tell.
-        generated_tokens: Of all answers; None where the judge does not tell.
-    """
+    """What a judge was shown, and what its answers took; token counts are None where the judge does not tell."""
 
     cut: bool
     masked: bool
@@ -258,9 +236,8 @@ class Chosen:
     def is_yes(self, how: LabelValue, correct_from: float) -> bool:
         """Return whether a verdict, 1 for yes and 0 for no, is yes in the way in which its value is taken.
 
-        Args:
-            how: As in `value`: a score of 1 and a verdict of no would contradict each other.
-            correct_from: Probability of yes from which the expected verdict is yes.
+        The expected verdict is yes from the probability `correct_from`; a score of 1 and a verdict of no would
+        contradict each other.
         """
         if how is LabelValue.MOST_PROBABLE:
             return self.value(how) == 1
@@ -269,13 +246,9 @@ class Chosen:
 
 @dataclass(slots=True)
 class Judged(Exchange):
-    """What a judge said of an item in all steps.
+    """A judge's choices and answers in all steps about an item, by name of the step.
 
-    Attributes:
-        demonstrations: Kind of those that were to be shown; "" for none.
-        matched_reference: The alias that was shown alone.
-        choices: By name of the step.
-        answers: Labels and texts by name of the step, as the judge sees them in the next one.
+    `demonstrations` is the kind of those that were to be shown, "" for none.
     """
 
     demonstrations: str
@@ -302,9 +275,7 @@ class Judged(Exchange):
         )
 
 
-def ask_judge(
-    model: str, file: PromptFile, variant_name: str, item: Item, view: View
-) -> Generator[tuple[Need, ...], Any, Judged]:
+def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view: View) -> Rounds[Judged]:
     """Ask a judge all steps of a variant about an item that passes `check_judged`, one after the other.
 
     Raises:
@@ -334,12 +305,10 @@ def ask_judge(
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How a judge's choice becomes the score.
+    """How a judge's choice becomes the score: `lowest` as 0, `highest` as 1.
 
     Attributes:
         step: Step of the prompt whose labels are the scale.
-        lowest: Value that becomes 0.
-        highest: Value that becomes 1.
         verdict: Step whose yes or no is the verdict; empty: the score decides.
         shown: Whether the parts name the value; it is left out where the score says the same.
     """
@@ -357,14 +326,9 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What a judge said, as numbers.
+    """A judge's value on the labels' own scale, its score from 0 to 1, and what follows from them.
 
-    Attributes:
-        value: On the labels' own scale.
-        score: 0 to 1.
-        yes_probability: Of a verdict; None where the score decides.
-        correct: Whether the answer is right by it.
-        other_key_score: Score against another question's key; None where it was not asked.
+    `yes_probability` is None where the score decides, `other_key_score` where that key was not asked about.
     """
 
     value: float
@@ -388,13 +352,7 @@ class _Verdict:
 
 @dataclass(frozen=True, slots=True)
 class JudgedMetric(Generic[P]):
-    """Asks a judge the steps of a prompt; answers to binary questions may be graded by a rule instead.
-
-    Attributes:
-        info: Its public face.
-        parameters_type: Its parameters.
-        scale: How what the judge says becomes score and verdict.
-    """
+    """Asks a judge the steps of a prompt; answers to binary questions may be graded by a rule instead."""
 
     info: MetricInfo
     parameters_type: type[P]
@@ -423,11 +381,12 @@ class JudgedMetric(Generic[P]):
         judged.count(other)
         return self._by_judge(judged, said.compare_with_key(self._verdict_of(other, parameters)))
 
+    @preparing
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:
         """Ask for nothing: a judge reads the references with each answer."""
         del parameters
         yield from ()
-        return check_references(entry.references) or check_question(entry.question)
+        return check_question(entry.question)
 
     def _by_rule(self, verdict: bool) -> MetricResult:  # noqa: FBT001 - the verdict is what it is about
         value = self.scale.highest if verdict else self.scale.lowest

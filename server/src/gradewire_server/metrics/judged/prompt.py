@@ -8,7 +8,7 @@ from typing import Final
 
 from gradewire_server.domain.items import Failure, Image, Item, Status
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
-from gradewire_server.metrics.common import check_item, check_question, has_letter_or_digit
+from gradewire_server.metrics.common import check_question, has_letter_or_digit
 from gradewire_server.metrics.judged.references import (
     CountedReferences,
     ReferenceChoice,
@@ -19,9 +19,9 @@ from gradewire_server.metrics.judged.references import (
     without_rare,
     write_references,
 )
-from gradewire_server.metrics.prompts import Demonstration, PromptFile, Rendered, Step, Variant
 from gradewire_server.metrics.prompts.neutralise import MAX_CHARACTERS, Delimiters, any_of, cut_to_words, neutralise
-from gradewire_server.metrics.prompts.prompt_file import DEMONSTRATION_SETS
+from gradewire_server.metrics.prompts.prompt_file import DEMONSTRATION_SETS, Demonstration, PromptFile, Step, Variant
+from gradewire_server.metrics.prompts.template import Rendered
 from gradewire_server.metrics.text.folding import READINGS, Reading, as_written, folded, with_marks, without_dress
 from gradewire_server.metrics.text.words import MAX_WORDS
 from gradewire_server.metrics.text.yes_no import leading_verdict
@@ -41,13 +41,10 @@ _OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(
 
 
 def words_of_choice(question: str, references: Iterable[str]) -> set[str]:
-    """Return words that are an answer here, although elsewhere an answer praises itself by them.
+    """Return words, `folded`, that are an answer here, although elsewhere an answer praises itself by them.
 
-    - The words beside an "or" of the question ("Left or right?"), and their opposites ("True, false or unknown?").
-    - The opposites of a reference of at most four words: "right" where it says "left", "true" where it says "false".
-
-    Returns:
-        Words of these as `folded` has them, others among them.
+    They are the words beside an "or" of the question ("Left or right?") with their opposites, and the opposites of a
+    reference of at most four words ("right" where it says "left").
     """
     offered = {word for sides in _OFFER.findall(folded(question)) for word in sides}
     said = (_CHOICE_WORD.findall(folded(reference)) for reference in references)
@@ -102,13 +99,9 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
     All of them in each of the text's `readings`. An answer that is one such word and nothing else stays ("Right.", "it
     is true", "the right").
 
-    Args:
-        text: A text that was neutralised, for which it takes time in proportion to its length.
-        delimiters: Of the prompt; without labels nothing is changed.
-        references: Those that are shown: what of the above has only words that are in them, or opposites of a short
-            one, stays.
-        question: What of the above has only words that it offers stays (`words_of_choice`). Where it asks for a score
-            or a grade, numbers behind that word are answers, and stay.
+    What has only words of the references shown, or that the question offers (`words_of_choice`), stays; where it asks
+    for a score or a grade, numbers behind that word do too. A text that was neutralised takes time in proportion to its
+    length; without labels nothing is changed.
     """
     if not delimiters.labels or _one_word(delimiters).fullmatch(folded(text)):
         return text
@@ -247,14 +240,7 @@ def demonstration_set(file: PromptFile, variant: Variant, kind: str, shots: int 
 
 @lru_cache(maxsize=256)
 def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> tuple[Turn, ...]:
-    """Return the turns before an item's: instructions, and demonstrations as pairs of turns.
-
-    Args:
-        file: Prompt file.
-        variant_name: One of its variants.
-        kind: As in `demonstration_set`.
-        view: What is shown of a demonstration, as of an item.
-    """
+    """Return the turns before an item's: instructions, and demonstrations as pairs of turns."""
     variant = file.variants[variant_name]
     shown = demonstration_set(file, variant, kind, view.shots)
     solved = file.demonstrations[shown][: view.shots] if shown else ()
@@ -291,10 +277,7 @@ def judge_prompt(
 def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) -> JudgePrompt:
     """Return the first step's prompt of a variant that is about a few texts alone (synthetic answers).
 
-    Args:
-        file: Prompt file.
-        variant_name: One of its variants.
-        fields: All that its template names; neutralised here, MAX_WORDS words of each are shown.
+    They are neutralised here, and MAX_WORDS words of each are shown.
     """
     variant = file.variants[variant_name]
     shown = {name: neutralise(cut_to_words(text, MAX_WORDS)[0], variant.delimiters) for name, text in fields.items()}
@@ -328,8 +311,8 @@ CAPTION_SEPARATOR: Final = " / "
 
 
 def check_judged(item: Item) -> Failure | None:
-    """As `check_item` and `check_question`; also EMPTY_PREDICTION for an answer without any letter or digit."""
-    failure = check_item(item) or check_question(item.question)
+    """As `check_question`; also EMPTY_PREDICTION for an answer without any letter or digit."""
+    failure = check_question(item.question)
     if failure is None and not has_letter_or_digit(item.prediction):
         return Failure(Status.EMPTY_PREDICTION, "prediction: has no letter and no digit, so there is nothing to judge")
     return failure
@@ -348,14 +331,9 @@ def kind_of_question(item: Item, counted: CountedReferences) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownItem:
-    """An item as a judge sees it.
+    """The turn of an item as a judge sees it; `masked` where words of the prediction are not shown (`without_praise`).
 
-    Attributes:
-        rendered: Its turn.
-        kind: See `kind_of_question`.
-        cut: Something of it is left out.
-        masked: Words of the prediction are not shown: see `without_praise`.
-        matched_reference: The alias that is shown alone; None where several, or votes, are shown.
+    `matched_reference` is the alias that is shown alone; None where several, or votes, are shown.
     """
 
     rendered: Rendered
@@ -368,11 +346,7 @@ class ShownItem:
 def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> ShownItem:
     """Write an item that passes `check_judged` into a variant's template.
 
-    Args:
-        item: Question and caption are cut at MAX_CHARACTERS, the prediction at the variant's number of words.
-        file: Says how references are written.
-        variant: Its template.
-        view: What is shown.
+    Question and caption are cut at MAX_CHARACTERS, the prediction at the variant's number of words.
     """
     counted = count_references(item.references)
     prediction, prediction_cut = cut_to_words(item.prediction, variant.prediction_words)

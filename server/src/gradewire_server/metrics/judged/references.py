@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Final
 
 from gradewire_server.domain.items import Item
-from gradewire_server.metrics.prompts import ReferenceForm, ReferenceOrder
 from gradewire_server.metrics.prompts.neutralise import MAX_CHARACTERS, Delimiters, cut_to_words, neutralise
+from gradewire_server.metrics.prompts.prompt_file import ReferenceForm, ReferenceOrder
 from gradewire_server.metrics.text.words import MAX_WORDS, split_words
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 
@@ -28,10 +28,9 @@ STOP_WORDS: Final = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Closeness:
-    """Aliases by how close they are to an answer.
+    """Places of aliases by how close they are to an answer, the closest first.
 
     Attributes:
-        places: All places of the aliases, the closest first.
         shared: Whether the closest one has a word in common with the answer; where none has, their order says nothing.
         share: The largest share of an alias that is in the answer, 0 to 1: of its words without articles and the like,
             or of runs of three letters of its words with letters beyond ASCII.
@@ -43,16 +42,11 @@ class Closeness:
 
 
 def closest(keys: Sequence[str], prediction: str) -> Closeness:
-    """Sort aliases by how close they are to an answer.
+    """Sort aliases, in lower case, by how close they are to an answer; their first 256 characters count.
 
     Closer is that of whose words, without articles and the like, a larger share is in the prediction; of equal ones
     that of all of whose words a larger share is, then that with the larger share of runs of three letters, counted in
-    words with letters beyond ASCII: they may have endings, or no blanks between them. Of scripts without blanks every
-    letter is a word.
-
-    Args:
-        keys: In lower case; their first 256 characters count.
-        prediction: As it is shown.
+    words with letters beyond ASCII: they may have endings, or no blanks between them.
     """
     lowered = prediction.casefold()
     said = set(split_words(lowered))
@@ -106,7 +100,6 @@ class CountedReferences:
     """Distinct references, most frequent first, else in the order in which they came.
 
     Attributes:
-        texts: As first written.
         counts: How often each was given; all 1 unless `votes`.
         keys: What made them equal: lower case, single spaces, no punctuation at the ends.
         places: Where each stood first among the references.
@@ -183,12 +176,7 @@ class ReferenceChoice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShownReferences:
-    """References that a judge is shown.
-
-    Attributes:
-        counted: Which, their texts with single spaces.
-        cut: Something of those that there was a place for is left out.
-    """
+    """References that a judge is shown, their texts with single spaces, and whether something of them is cut."""
 
     counted: CountedReferences
     cut: bool
@@ -202,18 +190,11 @@ class ShownReferences:
 def choose_shown(
     counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ReferenceChoice = ReferenceChoice.CLOSEST
 ) -> ShownReferences:
-    """References that a judge is shown: as many as the form says, together with as many words as a prediction may have.
+    """Return the references that a judge is shown: as many as the form says, in as many words as a prediction may have.
 
     Of votes the most frequent are shown. Of aliases those are that are closest to the prediction, in their order: any
-    one of them will do for an answer to be right, so those that have nothing in common with it tell a judge least.
-
-    Args:
-        counted: The references.
-        prediction: As it is shown.
-        form: Says how many votes, and how many aliases where the closest are shown; of all that may be shown there are
-            as many as of votes.
-        choice: Of aliases: the closest; all; or (auto) the closest where it has a word in common with the prediction,
-            else all, for then nothing says which is the closest.
+    one of them will do for an answer to be right, so those that have nothing in common with it tell a judge least. With
+    AUTO all are shown where the closest has no word in common with the prediction.
     """
     ranked, most = _ranked(counted, prediction, form, choice)
     room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
@@ -260,12 +241,10 @@ def is_binary(counted: CountedReferences) -> bool:
 
 
 def rule_verdict(question: str, references: Sequence[str], prediction: str) -> bool | None:
-    """Return whether the yes or no that a prediction says is that of most references.
+    """Return whether the yes or no that a prediction says is that of most references; None for the judge to decide.
 
-    Returns:
-        None, for the judge to decide, where the most common reference is neither yes nor no, the question asks for
-        something else ("Who wrote it?" of a band named Yes), the prediction says neither beyond doubt, or as many
-        references say the one as the other.
+    None where the most common reference is neither, the question asks for something else ("Who wrote it?" of a band
+    named Yes), the prediction says neither beyond doubt, or as many references say the one as the other.
     """
     if not is_binary(count_references(references)) or not asks_yes_or_no(question):
         return None
@@ -283,11 +262,8 @@ def says_key(item: Item, share: float) -> bool:
     """Return whether the prediction has half of a reference's words, or of its letters, that the question has not.
 
     Latin letters that stand alone, articles and the like do not count, for they stand in every text: of a reference
-    that is nothing else, only an answer that is the reference and no more says it.
-
-    Args:
-        item: One that passes `check_judged`.
-        share: References rarer than this share of the most frequent one do not count.
+    that is nothing else, only an answer that is the reference and no more says it. References rarer than `share` of the
+    most frequent one do not count.
     """
     asked = set(_words(item.question))
     keys = without_rare(count_references(item.references), share).keys
@@ -345,12 +321,9 @@ class View:
     """What of an item a judge is shown, and beside which demonstrations.
 
     Attributes:
-        caption: Whether the captions are shown.
         share: References rarer than this share of the most frequent one are not shown.
         kind: Kind of question to take the demonstrations of; "" finds out.
-        references: Which of several aliases are shown.
         shots: Demonstrations that are shown, the first ones of their set; None for all.
-        image: Whether the images are shown; demonstrations have none.
     """
 
     caption: bool = False

@@ -49,7 +49,7 @@ class SoftVqaAccuracy(VqaAccuracy):
 
     @override
     def grade(self, item: Item, parameters: VqaAccuracyParameters) -> MetricResult:
-        prediction, references = comparable(item, parameters.normalise)
+        prediction, references = comparable(item, parameters)
         truncated = max(map(len, (prediction, *references))) > MAX_CHARACTERS
         shortened = prediction[:MAX_CHARACTERS]
         distinct = {

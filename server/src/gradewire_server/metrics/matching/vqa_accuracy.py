@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -12,7 +12,7 @@ from typing_extensions import override
 from gradewire_proto.parts import VqaParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
-from gradewire_server.metrics.common import TextMetric, check_item, take_choices
+from gradewire_server.metrics.common import FailureError, TextMetric, take_choices
 from gradewire_server.metrics.text.words import translated
 from gradewire_server.metrics.values.numerals import SMALL
 
@@ -35,18 +35,13 @@ _ENDINGS: Final = {
 _IRREGULAR: Final = ("ma'am", "o'clock", "'ow's'at", "'twas", "y'all")
 
 
-def _misspellings(word: str) -> Iterator[str]:
-    """Return the word with one apostrophe left out, for each it has."""
-    for place in (match.start() for match in re.finditer("'", word)):
-        yield word[:place] + word[place + 1 :]
-
-
-def _contractions() -> dict[str, str]:
-    regular = (stem + ending for ending, stems in _ENDINGS.items() for stem in stems.split())
-    return {wrong: word for word in (*regular, *_IRREGULAR) for wrong in _misspellings(word)}
-
-
-_CONTRACTIONS: Final = _contractions()
+_REGULAR: Final = tuple(stem + ending for ending, stems in _ENDINGS.items() for stem in stems.split())
+_CONTRACTIONS: Final = {
+    word[: mark.start()] + word[mark.end() :]: word
+    for word in (*_REGULAR, *_IRREGULAR)
+    for mark in re.finditer("'", word)
+}
+"""Contractions by how they are written without one of their apostrophes."""
 
 
 def tidy(text: str) -> str:
@@ -93,12 +88,9 @@ class VqaNormalise(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VqaAccuracyParameters(Parameters):
-    """Parameters of `vqa_accuracy` and `soft_vqa_accuracy`.
+    """Parameters of `vqa_accuracy` and `soft_vqa_accuracy`, as types.proto describes them.
 
-    Attributes:
-        consensus: How agreeing annotators become a score.
-        verdict_cut: Score from which the answer counts as right, above 0 to 1; None: the metric's own rule.
-        normalise: Whether answers on which all annotators agree are normalised like others.
+    Without a `verdict_cut` (above 0 to 1) the metric's own rule gives the verdict.
 
     Raises:
         ParameterError: A choice that does not exist, or a cut out of range.
@@ -114,11 +106,19 @@ class VqaAccuracyParameters(Parameters):
             raise ParameterError("verdict_cut", f"must be a number above 0, at most 1, not {self.verdict_cut}")
 
 
-def comparable(item: Item, normalise: VqaNormalise) -> tuple[str, tuple[str, ...]]:
-    """Return prediction and references as they are compared."""
+_ALONE: Final = Failure(
+    Status.INVALID_INPUT,
+    "references: leaving one annotator out needs two at least, one answer each; consensus=single takes one",
+)
+
+
+def comparable(item: Item, parameters: VqaAccuracyParameters) -> tuple[str, tuple[str, ...]]:
+    """Return prediction and references as they are compared; FailureError where leaving one out leaves none."""
+    if parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
+        raise FailureError(_ALONE)
     references = tuple(map(tidy, item.references))
     prediction = tidy(item.prediction)
-    if normalise is VqaNormalise.OFFICIAL and len(set(references)) == 1:
+    if parameters.normalise is VqaNormalise.OFFICIAL and len(set(references)) == 1:
         return prediction, references
     return vqa_normalise(prediction), tuple(map(vqa_normalise, references))
 
@@ -150,19 +150,8 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
     parameters_type = VqaAccuracyParameters
 
     @override
-    def check(self, item: Item, parameters: VqaAccuracyParameters) -> Failure | None:
-        failure = check_item(item)
-        # One reference is all there is to leave out.
-        if failure is None and parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
-            return Failure(
-                Status.INVALID_INPUT,
-                "references: leaving one annotator out needs two at least, one answer each; consensus=single takes one",
-            )
-        return failure
-
-    @override
     def grade(self, item: Item, parameters: VqaAccuracyParameters) -> MetricResult:
-        prediction, references = comparable(item, parameters.normalise)
+        prediction, references = comparable(item, parameters)
         agreements = [float(reference == prediction) for reference in references]
         agreeing = int(sum(agreements))
         score = consensus_score(agreements, parameters.consensus)

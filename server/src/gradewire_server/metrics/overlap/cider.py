@@ -20,7 +20,6 @@ from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFreq
 from gradewire_server.metrics.common import (
     FailureError,
     NothingToPrepare,
-    check_item,
     cut_warning,
     expect,
     scoring,
@@ -80,11 +79,7 @@ def _occurrences(words: Sequence[str]) -> Iterator[Ngram]:
 
 @dataclass(frozen=True, slots=True)
 class CiderParameters(Parameters):
-    """Parameters of `cider`: whose references the weights are counted over.
-
-    Raises:
-        ParameterError: A corpus that does not exist, or none.
-    """
+    """Parameters of `cider`; ParameterError for a corpus that does not exist, or none."""
 
     corpus: Corpus = Corpus.REQUEST
 
@@ -122,7 +117,6 @@ class Cider(NothingToPrepare):
     def score(self, item: Item, parameters: CiderParameters, metadata: ModelMetadata) -> Program:
         """Ask one round: asks for the document frequencies of the corpus."""
         del metadata
-        stop_at(check_item(item))
         corpus = yield from expect(ask(CorpusStatistics(parameters.corpus, Terms.NGRAMS)))
         stop_at(_too_small(corpus))
         return _grade(item, corpus)

@@ -22,12 +22,10 @@ from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterE
 from gradewire_server.domain.needs import FindSynonyms, Program, Synonyms, ask
 from gradewire_server.metrics.common import (
     NothingToPrepare,
-    check_item,
     cut_warning,
     expect,
     first_of_the_highest,
     scoring,
-    stop_at,
     take_choices,
 )
 from gradewire_server.metrics.text.stems import stem
@@ -58,12 +56,7 @@ class IndexedWords:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """What is paired of one prediction and one reference.
-
-    Attributes:
-        pairs: In no order.
-        free: Positions of the reference's words that are not paired, by stem.
-    """
+    """Pairs of one prediction and one reference, in no order, and positions of the reference's free words by stem."""
 
     pairs: tuple[Pair, ...]
     free: WordPositions
@@ -157,13 +150,7 @@ class MeteorSynonyms(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MeteorParameters(Parameters):
-    """Parameters of `meteor`.
-
-    Attributes:
-        synonyms: Where synonyms come from.
-        alpha: Weight of precision against recall in the denominator of their mean, 0 to 1.
-        beta: Exponent of the penalty, 0 to 100.
-        gamma: Largest penalty, 0 to 1.
+    """Parameters of `meteor`, as types.proto describes them.
 
     Raises:
         ParameterError: A value out of range, or a source of synonyms that does not exist.
@@ -216,7 +203,6 @@ class Meteor(NothingToPrepare):
     def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
         """Ask for synonyms of words that are not matched otherwise; even of none, to learn of missing files."""
         del metadata
-        stop_at(check_item(item))
         words, prediction_cut = first_words(item.prediction)
         references, references_cut = words_of_references(item.references, first_words)
         prediction = IndexedWords.of(words)

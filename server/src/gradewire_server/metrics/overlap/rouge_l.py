@@ -23,15 +23,7 @@ _UNSTEMMED_CHARACTERS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RougeLParameters(Parameters):
-    """Parameters of `rouge_l`.
-
-    Attributes:
-        measure: Which of the parts becomes the score.
-        stem: Whether words of four letters and more are compared by their stem.
-
-    Raises:
-        ParameterError: A measure that does not exist.
-    """
+    """Parameters of `rouge_l`, as types.proto describes them; ParameterError for a measure that does not exist."""
 
     measure: Measure = Measure.F1
     stem: bool = False

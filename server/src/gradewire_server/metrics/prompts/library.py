@@ -63,16 +63,6 @@ _MAX_PARSER_CHARACTERS: Final = 160
 
 _NAMED: Final = re.compile(r"(?P<title>[a-z][a-z0-9_-]{0,63}/[0-9]{1,7})(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 
-_DEFAULTS: Final = {
-    "lave": "lave/2",
-    "judge_grade": "judge_grade/2",
-    "judge_similarity": "judge_similarity/2",
-    "judge_verdict": "judge_verdict/2",
-    "compare": "compare/1",
-    "synthetic": "synthetic/1",
-}
-"""Prompt of each metric that "" stands for."""
-
 
 class _Form(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -245,10 +235,8 @@ def _parse(data: bytes) -> dict[str, Any]:
 
 
 def _variant(form: VariantForm, place: str, shape: VariantShape, file: FileForm) -> Variant:
-    system, item = (
-        (file.system if form.system is None else form.system),
-        (file.item if form.item is None else form.item),
-    )
+    system = file.system if form.system is None else form.system
+    item = file.item if form.item is None else form.item
     if not item.strip():
         raise PromptError(f"{place}.item", "is missing, here and at the top of the file")
     template = read_template(item, f"{place}.item", needed=shape.needed, optional=shape.optional)
@@ -353,9 +341,6 @@ def _check_references(form: ReferenceForm) -> None:
 class PromptLibrary:
     """Prompt files by NAME/VERSION. It never changes: `with_file` makes another one.
 
-    Args:
-        files: In the order in which `files` lists them.
-
     Raises:
         PromptError: Two different files have the same name and version.
     """
@@ -377,16 +362,14 @@ class PromptLibrary:
         return tuple(self._files.values())
 
     def find(self, metric: str, prompt: str) -> PromptFile:
-        """Return the file that a `prompt` parameter means.
+        """Return the file that a `prompt` parameter means for a metric, or for "synthetic" answers.
 
-        Args:
-            metric: Which it has to fit; "synthetic" for synthetic answers.
-            prompt: "" for the metric's own, NAME/VERSION, NAME/VERSION@DIGEST (8 hex digits or more), or a whole file.
+        It is "" for the metric's own, NAME/VERSION, NAME/VERSION@DIGEST (8 hex digits or more), or a whole file.
 
         Raises:
             PromptError: There is none of that name or digest, it belongs to another metric, or cannot be read.
         """
-        match = _NAMED.fullmatch(prompt or _DEFAULTS[metric])
+        match = _NAMED.fullmatch(prompt or _DEFAULTS[metric].title)
         file = _inline(prompt) if match is None else self._named(match["title"], (match["digest"] or "").lower())
         if file.metric != metric:
             raise PromptError("", f"{file.title} is a prompt of {file.metric}, not of {metric}")
@@ -410,10 +393,10 @@ class PromptLibrary:
 def _replacement(title: str) -> str:
     """Say which prompt of the package came after an earlier one of its name; "" where there is none."""
     name, _, version = title.partition("/")
-    later = next((own for own in _DEFAULTS.values() if own.startswith(f"{name}/")), "")
-    if not later or int(version) >= int(later.partition("/")[2]):
+    own = _DEFAULTS.get(name)
+    if own is None or int(version) >= own.version:
         return ""
-    return f"{later} replaced it: ask for that, or give the text of the file"
+    return f"{own.title} replaced it: ask for that, or give the text of the file"
 
 
 def _inline(text: str) -> PromptFile:
@@ -443,3 +426,5 @@ def _of_package() -> PromptLibrary:
 
 PACKAGE_PROMPTS: Final = _of_package()
 """The files that come with the server."""
+_DEFAULTS: Final = {file.metric: file for file in PACKAGE_PROMPTS.files() if file.name == file.metric}
+"""Prompt of each metric that "" stands for: the one of its name."""

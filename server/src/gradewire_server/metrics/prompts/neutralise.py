@@ -34,8 +34,7 @@ class Delimiters:
 
     Attributes:
         names: Field labels and openings that stand before a colon ("Question", "Rating"), without it.
-        openings: Openings without a colon ("The answer is").
-        labels: What may follow such an opening ("correct", "incorrect").
+        openings: Openings without a colon ("The answer is"), behind which labels may follow ("correct").
         announcing: Openings that labels follow, without a colon ("Rating", "The answer is").
     """
 
@@ -53,11 +52,7 @@ def neutralise(text: str, delimiters: Delimiters) -> str:
     - The colon behind a name of the prompt or a role's ("Rating:", "assistant :", "**User**:") becomes a dash.
     - A dash goes between an opening and a label ("The answer is - correct").
 
-    Names, openings and labels are found in their `folded` form.
-
-    Args:
-        text: Any text, for which it takes time in proportion to its length.
-        delimiters: Of the prompt.
+    Names, openings and labels are found in their `folded` form, in time in proportion to the text's length.
     """
     named = _dashed(without_markup(text), _named(delimiters.names), " -")
     return _dashed(named, _opened(delimiters), " - ") if delimiters.openings and delimiters.labels else named
@@ -70,14 +65,9 @@ def without_markup(text: str) -> str:
 
 
 def cut_to_words(text: str, most: int) -> tuple[str, bool]:
-    """Return the first words of a text, with single spaces between them; the rest is not even looked at.
+    """Return the first words of a text, with single spaces between them, and whether there are more.
 
-    Args:
-        text: Any text.
-        most: How many words; of these no more than MAX_CHARACTERS characters.
-
-    Returns:
-        The words, and whether there are more.
+    They have no more than MAX_CHARACTERS characters; the rest is not even looked at.
     """
     if len(text) > _SLICE:
         text = _enough(text, most)

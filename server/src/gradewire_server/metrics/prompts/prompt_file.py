@@ -32,13 +32,9 @@ _ASKED: Final = frozenset({"question", "answer"})
 
 @dataclass(frozen=True, slots=True)
 class StepShape:
-    """What a step must be.
+    """What a step must be: text that is generated, or labels with values between the lowest and the highest.
 
-    Attributes:
-        generated: Text that is generated, not a label that is chosen.
-        values: Values that labels may have: lowest and highest.
-        values_used: Values that labels must have, each once; empty: any.
-        told: These values, for messages.
+    Of `values_used` each must stand for a label (empty: any will do); `told` names them in messages.
     """
 
     generated: bool = False
@@ -103,15 +99,9 @@ SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of the judge's turn: "OPENING ANSWER".
+    """One line of the judge's turn: "OPENING ANSWER"; the opening is empty only in a first step.
 
-    Attributes:
-        name: What the metric calls it: "rating", "reason", "facts", "grade", "verdict", "similarity", "sentence",
-            "winner".
-        opening: What the line begins with; empty only in a first step.
-        labels: What may be chosen; empty where text is generated.
-        values: Of the labels, on the metric's own scale.
-        max_tokens: Longest generated text; 0 for labels.
+    It has labels, with values on the metric's own scale, or text of at most `max_tokens`.
     """
 
     name: str
@@ -126,14 +116,10 @@ class Variant:
     """One way of asking: a mode or style of the metric.
 
     Attributes:
-        system: Instructions.
-        system_with_caption: Instructions where captions are shown.
         system_with_image: Instructions where images are shown; empty: as without them.
         item: How an item is written.
         steps: Lines of the judge's turn, at least one.
-        demonstrations: Whether demonstrations stand before the item.
         correct_from: Score (or probability of yes) from which an answer counts as right.
-        prediction_words: Words of the prediction that are shown.
         delimiters: What no text of an item may imitate.
     """
 
@@ -182,13 +168,8 @@ class ReferenceOrder(StrEnum):
 class ReferenceForm:
     """How references are written in one line.
 
-    Attributes:
-        plain: Template of one, where each was given once (aliases): {reference}.
-        counted: Template of one, where some were given more often (votes): {reference}, {count}, {total}.
-        separator: Between them.
-        most: Distinct aliases that are shown.
-        most_counted: Distinct votes that are shown.
-        order: Of votes: the most frequent first, or as they were given.
+    `plain` is the template of an alias, {reference}; `counted` that of a vote, {reference}, {count}, {total}. `most`
+    aliases and `most_counted` votes are shown, the most frequent votes first or as they were given.
     """
 
     plain: str = "{reference}"
@@ -203,15 +184,8 @@ class ReferenceForm:
 class PromptFile:
     """A prompt file, read and checked. Equal to itself alone, so that what is rendered of it can be remembered.
 
-    Attributes:
-        name, version: `title` is NAME/VERSION.
-        metric: Which one it fits; "synthetic" for synthetic answers.
-        digest: SHA-256 of the file, 64 hex digits.
-        text: The file.
-        description: One line about it; may be empty.
-        references: How references are written.
-        variants: By mode or style; may lack some.
-        demonstrations: By kind of question: "binary", "short", "long"; may lack some. Of a comparison: "pairs".
+    `digest` is the SHA-256 of its text, 64 hex digits; a file may lack some of its metric's variants, and some kinds of
+    demonstrations ("binary", "short", "long"; of a comparison "pairs").
     """
 
     name: str

@@ -12,9 +12,7 @@ from gradewire_server.domain.items import shortened
 class PromptError(ValueError):
     """A prompt file cannot be used, or is not there.
 
-    Attributes:
-        place: Key in the file ("variants.rating.steps[0].labels"), cut as what is quoted; "" where it is the file as a
-            whole.
+    `place` is a key in the file ("variants.rating.steps[0].labels"), cut as what is quoted; "" for the file as a whole.
     """
 
     def __init__(self, place: str, message: str) -> None:
@@ -48,11 +46,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template, parsed.
-
-    Attributes:
-        lines: Of each line the pieces: literal text, and the field behind it or None.
-    """
+    """A template as pieces by line: literal text, and the field behind it or None."""
 
     lines: tuple[tuple[tuple[str, str | None], ...], ...]
 
@@ -68,11 +62,7 @@ class Template:
         return tuple(dict.fromkeys(match[1] for match in found if match is not None))
 
     def render(self, fields: Mapping[str, str]) -> Rendered:
-        """Put the fields in; a line with an empty caption or problem is left out.
-
-        Args:
-            fields: One line each, by name; all that the template names.
-        """
+        """Put the fields in, one line each; a line with an empty caption or problem is left out."""
         before: list[str] = []
         after: list[str] = []
         prediction = ""
@@ -95,13 +85,7 @@ class Template:
 
 
 def read_template(text: str, place: str, *, needed: frozenset[str], optional: frozenset[str]) -> Template:
-    """Parse a template.
-
-    Args:
-        text: Fields in braces; "{{" and "}}" are braces.
-        place: Key in the file, for messages.
-        needed: Fields that must be there, each once.
-        optional: Fields that may be there, once.
+    """Parse a template with fields in braces, each once; `place` is its key in the file, for messages.
 
     Raises:
         PromptError: Unbalanced braces; a field that is unknown, missing, repeated, or has a format or conversion.

@@ -55,16 +55,11 @@ PRESET_WEIGHT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SmileParameters(EncoderParameters):
-    """Parameters of `smile`.
+    """Parameters of `smile`, as types.proto describes them; `calibration` says whose fit filled weight or threshold in.
 
-    Attributes:
-        preset: Variant of the formula.
-        synthetic: What stands for the reference in the sentence term.
-        sentence_weight: Weight w of the sentence term, 0 to 1; None becomes the one fitted for the model, else the
-            preset's.
-        threshold: None becomes the one fitted for the model with this
-            preset, mode and weight; where there is none the bin decides, and the result is UNCALIBRATED.
-        calibration: Whose fit filled weight or threshold in.
+    A `sentence_weight` (0 to 1) of None becomes the one fitted for the model, else the preset's. A threshold of None
+    becomes the one fitted for the model with this preset, mode and weight; where there is none the bin decides, and the
+    result is UNCALIBRATED.
 
     Raises:
         ParameterError: As `EncoderParameters`, or a weight that is not a finite number from 0 to 1.
@@ -132,12 +127,7 @@ def _known_outcome(question: str, reference: str, prediction: str) -> Outcome | 
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """The keyword term of one reference.
-
-    Attributes:
-        cosine: Of its closest window, -1 to 1.
-        window: That window's words.
-    """
+    """The cosine of a reference's closest window, -1 to 1, and that window's words."""
 
     cosine: float
     window: str
@@ -153,10 +143,9 @@ def smile_bin(score: float) -> int:
 
 
 def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
-    """Return the term m for every reference, 0 to 1.
+    """Return the term m for every reference: the share of N(r)'s distinct words that stand in N(y), 0 to 1.
 
-    The share of N(r)'s distinct words that stand in N(y); over N(r) with repeats for REFERENCE_CODE; for PAPER 1 where
-    N(r) as a whole stands in N(y), else 0.
+    Words count with repeats for REFERENCE_CODE; for PAPER it is 1 where N(r) as a whole stands in N(y), else 0.
     """
     if preset is SmilePreset.PAPER:
         return [float(each) for each in contained(texts.words, texts.keywords)]
@@ -169,12 +158,9 @@ def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Similarities:
-    """What the encoder said of an item.
+    """Cosines of e(y) and each reference's sentence, and keyword terms by reference index.
 
-    Attributes:
-        sentences: Cosine of e(y) and each reference's sentence.
-        keywords: By reference index; those that cannot give the score may be missing (see `can_still_win`).
-        truncated: Whether something was cut.
+    Those that cannot give the score may be missing (see `can_still_win`).
     """
 
     sentences: Sequence[float]
@@ -197,17 +183,10 @@ def closest_windows(
     vectors: NDArray[np.float32],
     keywords: NDArray[np.float32],
 ) -> dict[int, Keyword]:
-    """Return the keyword terms of the references in `texts.open_references`.
+    """Return the keyword terms of `texts.open_references` by index; of equal windows the first is named.
 
-    Args:
-        texts: The item's texts.
-        windows: Window length to distinct texts in order of position, for every length in `texts.rows_of` and in its
-            order.
-        vectors: float32[windows of all lengths, dims], rows of length 1, in the same order.
-        keywords: float32[open, dims], e(N(r)), rows of length 1.
-
-    Returns:
-        By reference index; of equal windows the first is named.
+    `windows` has distinct texts in order of position for every length in `texts.rows_of`; `vectors` are theirs,
+    float32[windows of all lengths, dims], and `keywords` e(N(r)), float32[open, dims], all rows of length 1.
     """
     found = {}
     start = 0
@@ -222,10 +201,9 @@ def closest_windows(
 
 
 def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: SmileParameters) -> tuple[int, ...]:
-    """References in `texts.open_references` that can match or beat the best held one, whatever their windows say.
+    """Return the `texts.open_references` that can match or beat the best held one, whatever their windows say.
 
-    Cutting the others off is exact: with the closest window possible (cosine 1) they stay below the score of a
-    reference that is known already.
+    To leave out the others is exact: even with the closest window possible (cosine 1) they stay below a known score.
     """
     if not (texts.held and texts.open_references):
         return texts.open_references

@@ -5,16 +5,11 @@ settles what it leaves open. The defaults, the sentence term's weight by preset 
 `reference_code`), are written once, at `SmileParameters` in types.proto; `formula.PRESET_WEIGHT` reads them.
 """
 
-from collections.abc import Generator
-from typing import Any
-
 from gradewire_server.domain.items import Failure, Item, ReferenceEntry, Status, shortened
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
-from gradewire_server.domain.needs import Need, Preparation, PreparedSynthetic, Program, ask
+from gradewire_server.domain.needs import Preparation, PreparedSynthetic, Program, Rounds, ask
 from gradewire_server.metrics.common import (
     FailureError,
-    check_item,
-    check_references,
     embed_references,
     expect,
     preparing,
@@ -48,10 +43,8 @@ class Smile:
     def score(self, item: Item, parameters: SmileParameters, metadata: ModelMetadata) -> Program:
         """Ask one round; two where `fast` ranks windows or a reference stands in the prediction word for word.
 
-        One more round before them where synthetic answers are prepared ones; `whole` has more for long answers, one
-        for each piece.
+        One more comes before them for prepared synthetic answers; `whole` has one more for each piece of a long answer.
         """
-        stop_at(check_item(item))
         sentences = yield from reference_sentences(
             parameters.synthetic, item.question, item.references, item.synthetic_answers
         )
@@ -65,7 +58,6 @@ class Smile:
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
         """Ask for the sentence and the keywords of every reference."""
-        stop_at(check_references(entry.references))
         sentences = yield from reference_sentences(
             parameters.synthetic, entry.question, entry.references, entry.synthetic_answers
         )
@@ -75,7 +67,7 @@ class Smile:
 
 def reference_sentences(
     mode: SyntheticMode, question: str, references: tuple[str, ...], inline: tuple[str, ...]
-) -> Generator[tuple[Need, ...], Any, tuple[str, ...]]:
+) -> Rounds[tuple[str, ...]]:
     """Return the sentence that stands for each reference under `mode`; asks for what was prepared only under PREPARED.
 
     Raises:

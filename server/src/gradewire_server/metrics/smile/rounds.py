@@ -1,14 +1,14 @@
 """SMILE's needs of the encoder, round by round: all windows, those in context, or a shortlist of them."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Self, TypeAlias
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.domain.needs import Embed, EmbedRoughly, EmbedTokens, Need, Tier, TokenVectors, Vectors, ask
+from gradewire_server.domain.needs import Embed, EmbedRoughly, EmbedTokens, Rounds, Tier, TokenVectors, Vectors, ask
 from gradewire_server.metrics.common import TIE, ask_together, expect, first_of_the_highest, is_cut, sentence_needs
 from gradewire_server.metrics.smile.formula import (
     Keyword,
@@ -39,12 +39,7 @@ class WordsInContext:
 
     @classmethod
     def of(cls, spans: NDArray[np.int32], tokens: TokenVectors) -> Self:
-        """Give words the tokens whose characters they cover.
-
-        Args:
-            spans: int32[words, 2], where they stand in the text that the tokens are of (`word_spans`).
-            tokens: Its token vectors.
-        """
+        """Give words, int32[words, 2] by where they stand (`word_spans`), the tokens whose characters they cover."""
         begin, end = tokens.offsets[:, 0], tokens.offsets[:, 1]
         word = np.searchsorted(spans[:, 1], begin, side="right")
         inside = (word < len(spans)) & (end > begin)
@@ -55,12 +50,10 @@ class WordsInContext:
         return cls(sums, bounds, np.concatenate(([0], np.cumsum(bounds[1:] > bounds[:-1]))))
 
     def windows(self, length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Return where the windows of `length` words begin, and their vectors, rows of length 1.
+        """Return where the windows of `length` words begin, intp[windows], and their vectors, float32[windows, dims].
 
-        Only windows whose words were all read; the others would be judged by a part of themselves.
-
-        Returns:
-            intp[windows], ascending, and float32[windows, dims].
+        Rows have the length 1. A window whose words were not all read is left out: it would be judged by a part of
+        itself.
         """
         starts = np.flatnonzero(self.read[length:] - self.read[:-length] == length)
         vectors = self.sums[self.bounds[starts + length]] - self.sums[self.bounds[starts]]
@@ -69,17 +62,10 @@ class WordsInContext:
 
 
 def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, Keyword]:
-    """Return the keyword terms of the references in `texts.open_references`, from vectors in context alone.
+    """Return the keyword terms of the references in `texts.open_references` by index, from vectors in context alone.
 
-    Where no window of a length was read whole, e(y) stands for the first one.
-
-    Args:
-        texts: The item's texts.
-        tokens: Token vectors of the raw prediction.
-        keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, rows of length 1.
-
-    Returns:
-        By reference index; of equal windows the first is named.
+    `keywords` are their e(N(r)), float32[open, dims], rows of length 1. Of equal windows the first is named; where no
+    window of a length was read whole, e(y) stands for the first one.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     found = {}
@@ -101,19 +87,11 @@ FEW_WINDOWS: Final = 8
 def possibly_closest(
     texts: SmileTexts, vectors: NDArray[np.float32], keywords: NDArray[np.float32], *, error: float
 ) -> dict[int, tuple[str, ...]]:
-    """Return the windows of each length that can be the closest to a reference of that length.
+    """Return the windows of each length that can be the closest to a reference of that length, in order of position.
 
     With cosines that are wrong by at most `error`, the closest window is within twice the error of the one that looks
-    closest; so is every window that ties with it.
-
-    Args:
-        texts: The item's texts.
-        vectors: float32[windows of `texts.candidates`, dims], approximate, rows of length 1, in their order.
-        keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, exact, rows of length 1.
-        error: Largest error of a cosine of the two.
-
-    Returns:
-        Window length to distinct texts in order of position, at least one each.
+    closest; so is every window that ties with it. `vectors` are the approximate ones of `texts.candidates`,
+    float32[windows, dims], `keywords` exact, float32[open, dims], all rows of length 1.
     """
     possible = {}
     start = 0
@@ -137,19 +115,11 @@ def needs_ranking(texts: SmileTexts) -> bool:
 
 
 def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
-    """Return the windows of each length that are closest in context to any reference of that length.
+    """Return the windows of each length that are closest in context to a reference of it, in order of position.
 
-    Windows with a word that has no token (the encoder did not read so far) are left out; where that leaves none of a
-    length, its first ones are taken.
-
-    Args:
-        texts: The item's texts.
-        tokens: Token vectors of the raw prediction.
-        keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, rows of length 1.
-
-    Returns:
-        Window length to distinct texts in order of position: all of them where there are at most SHORTLIST, else
-        SHORTLIST and those within NEAR_TIE of the last.
+    All of them where there are at most SHORTLIST, else SHORTLIST and those within NEAR_TIE of the last. Windows with a
+    word that has no token (the encoder did not read so far) are left out; where that leaves none, the first ones are
+    taken. `keywords` as in `closest_in_context`.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     chosen = {}
@@ -181,16 +151,10 @@ def closest_texts(
     *,
     most: int | None = None,
 ) -> tuple[str, ...]:
-    """The windows with the highest `similarity`: SHORTLIST distinct texts, and those within NEAR_TIE of the last.
+    """Return the windows with the highest `similarity`: SHORTLIST texts, and those within NEAR_TIE of the last.
 
-    Args:
-        window_at: The window that begins at a word; None where it is not looked at.
-        starts: intp[windows], the words at which they begin, ascending.
-        similarity: float32[windows].
-        most: Texts that are taken, the closest ones; None: as many as there are.
-
-    Returns:
-        Distinct texts in order of position; none where `starts` is empty.
+    `starts` are the words at which windows begin, ascending; `window_at` gives None for one that is not looked at, and
+    `most` bounds the texts. They come in order of position.
     """
     found: dict[str, int] = {}
     last = -np.inf
@@ -207,21 +171,12 @@ def closest_texts(
     return tuple(sorted(found, key=found.__getitem__))
 
 
-_SmileNeeds: TypeAlias = Generator[tuple[Need, ...], Any, Similarities]
-
-
-def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float | None = None) -> _SmileNeeds:
-    """Ask for all that the score of `texts` rests on.
-
-    Args:
-        texts: The item's texts.
-        parameters: The metric's.
-        rough_error: As `ModelMetadata.rough_cosine_error`.
-    """
+def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float | None = None) -> Rounds[Similarities]:
+    """Ask for all that the score of `texts` rests on; `rough_error` as `ModelMetadata.rough_cosine_error`."""
     if not texts.held:
         return (yield from _look(texts, parameters, None, rough_error))
-    answers = yield from ask_together(*sentence_needs(parameters.model, texts.prediction, texts.sentences))
-    prediction, sentences = answers
+    needs = sentence_needs(parameters.model, texts.prediction, texts.sentences)
+    prediction, sentences = yield from ask_together(*needs)
     known = Similarities(
         sentences=_cosines(prediction.values[0], sentences),
         keywords=held_keywords(texts),
@@ -233,7 +188,7 @@ def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float
 
 def _look(
     texts: SmileTexts, parameters: SmileParameters, known: Similarities | None, rough_error: float | None
-) -> _SmileNeeds:
+) -> Rounds[Similarities]:
     """Ask for the windows that `texts` asks about, and for the sentences unless they are `known`."""
     if parameters.preset is SmilePreset.ONE_PASS or (parameters.preset is SmilePreset.FAST and needs_ranking(texts)):
         return (yield from _in_context(texts, parameters, known))
@@ -242,16 +197,15 @@ def _look(
 
 def _all_windows(
     texts: SmileTexts, parameters: SmileParameters, known: Similarities | None, rough_error: float | None
-) -> _SmileNeeds:
+) -> Rounds[Similarities]:
     windows = texts.candidates
     every = tuple(chain.from_iterable(windows.values()))
     is_rough = rough_error is not None and len(every) > FEW_WINDOWS
-    answers = yield from ask_together(
+    keywords, vectors, *rest = yield from ask_together(
         Embed(parameters.model, texts.open_keywords, Tier.REFERENCE),
         EmbedRoughly(parameters.model, every) if is_rough else Embed(parameters.model, every, Tier.WINDOW),
         *(() if known else sentence_needs(parameters.model, texts.prediction, texts.sentences)),
     )
-    keywords, vectors, *rest = answers
     if known is None:
         prediction, sentences = rest
         cosines = _cosines(prediction.values[0], sentences)
@@ -264,13 +218,12 @@ def _all_windows(
     return known.joined_by(closest, truncated=truncated)
 
 
-def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> _SmileNeeds:
-    answers = yield from ask_together(
+def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> Rounds[Similarities]:
+    keywords, (prediction,), *rest = yield from ask_together(
         Embed(parameters.model, texts.open_keywords, Tier.REFERENCE),
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
         *(() if known else (Embed(parameters.model, texts.sentences, Tier.REFERENCE),)),
     )
-    keywords, (prediction,), *rest = answers
     if known is None:
         (sentences,) = rest
         cosines = _cosines(prediction.sentence, sentences)
@@ -284,7 +237,7 @@ def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarit
     return known.joined_by(closest, truncated=is_cut(keywords, vectors))
 
 
-def embed_windows(model: str, windows: Mapping[int, Sequence[str]]) -> Generator[tuple[Need, ...], Any, Vectors]:
+def embed_windows(model: str, windows: Mapping[int, Sequence[str]]) -> Rounds[Vectors]:
     """Ask for the vectors of windows by length, in their order."""
     return (yield from expect(ask(Embed(model, tuple(chain.from_iterable(windows.values())), Tier.WINDOW))))
 

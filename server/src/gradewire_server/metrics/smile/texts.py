@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 
 from gradewire_server.domain.items import Failure, Status
@@ -20,7 +21,6 @@ class Windows:
     Attributes:
         by_length: Texts by window length in words, each in order of first position. A reference longer than the
             prediction looks at the one window that is the whole of it, so lengths are at most `words`.
-        words: How many words the windows are taken from, at most MAX_WORDS.
         truncated: The prediction has more words or more distinct windows than are looked at.
     """
 
@@ -36,8 +36,8 @@ class Windows:
 def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
     """Return distinct windows of `words` for reference `lengths` (each at least 1).
 
-    They are taken position by position and at each position from short to long, until MAX_WINDOWS are found. Those at
-    the first position are all taken: each length has a window, even where there are more lengths than MAX_WINDOWS.
+    They are taken position by position, each from short to long, until MAX_WINDOWS are found; those at the first
+    position all are, so that each length has a window.
     """
     kept = words[:MAX_WORDS]
     count = len(kept)
@@ -72,20 +72,18 @@ def _first_windows(words: tuple[str, ...], lengths: list[int], *, cut: bool) -> 
     return Windows({n: tuple(texts) for n, texts in found.items()}, len(words), truncated=cut)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SmileTexts:
     """The texts of an item that SMILE embeds or compares.
 
     Attributes:
-        prediction: y, raw.
         words: N(y).
         sentences: One per reference: the reference itself or its synthetic answer, raw.
         keywords: N(r), one per reference.
         windows: The distinct windows of N(y); none for windows in context alone.
         held: Indices of the references whose N(r) is itself one of the windows. No window can come closer to a text
             than the text itself, so their keyword similarity is 1 without asking the encoder.
-        open_references: Indices of the references whose keyword similarity the encoder has to say, ascending.
-        rows_of: Window length to the positions in `open_references` of the references that look at such windows.
+        open_references: Indices of those whose keyword similarity the encoder has to say, ascending.
     """
 
     prediction: str
@@ -95,7 +93,14 @@ class SmileTexts:
     windows: Windows
     held: tuple[int, ...]
     open_references: tuple[int, ...]
-    rows_of: dict[int, list[int]]
+
+    @cached_property
+    def rows_of(self) -> dict[int, list[int]]:
+        """Window length to the positions in `open_references` of the references that look at such windows."""
+        rows_of: dict[int, list[int]] = {}
+        for row, index in enumerate(self.open_references):
+            rows_of.setdefault(self.windows.length_for(len(self.keywords[index].words)), []).append(row)
+        return rows_of
 
     @property
     def open_keywords(self) -> tuple[str, ...]:
@@ -109,9 +114,7 @@ class SmileTexts:
 
     def with_open(self, open_references: tuple[int, ...]) -> "SmileTexts":
         """Return the same item with other references to ask the encoder about."""
-        return replace(
-            self, open_references=open_references, rows_of=_rows_of(self.windows, self.keywords, open_references)
-        )
+        return replace(self, open_references=open_references)
 
 
 def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[str, ...]) -> SmileTexts:
@@ -125,18 +128,13 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
         if keyword.text in windows.by_length[windows.length_for(len(keyword.words))]
     )
     open_references = tuple(index for index in range(len(keywords)) if index not in held)
-    rows_of = _rows_of(windows, keywords, open_references)
-    return SmileTexts(prediction, words, sentences, keywords, windows, held, open_references, rows_of)
+    return SmileTexts(prediction, words, sentences, keywords, windows, held, open_references)
 
 
 def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
     """Return the same for windows in context alone: none is cut, and references are their own sentences.
 
-    Args:
-        prediction: Not blank.
-        references: Not blank.
-        end: Characters of the prediction that are looked at, not blank together.
-        most_words: Words in them in which windows are looked for; `truncated` says that there are more.
+    Of the prediction `end` characters are looked at; `truncated` says that these have more than `most_words`.
     """
     words = normalise(prediction[:end])
     keywords = tuple(map(normalise, references))
@@ -146,17 +144,7 @@ def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_w
     open_references = tuple(index for index in range(len(keywords)) if index not in held)
     cut = len(words.words) > most_words or len(prediction.rstrip()) > end
     windows = Windows({}, len(kept), cut)
-    rows_of = _rows_of(windows, keywords, open_references)
-    return SmileTexts(prediction, words, references, keywords, windows, held, open_references, rows_of)
-
-
-def _rows_of(
-    windows: Windows, keywords: tuple[Normalised, ...], open_references: tuple[int, ...]
-) -> dict[int, list[int]]:
-    rows_of: dict[int, list[int]] = {}
-    for row, index in enumerate(open_references):
-        rows_of.setdefault(windows.length_for(len(keywords[index].words)), []).append(row)
-    return rows_of
+    return SmileTexts(prediction, words, references, keywords, windows, held, open_references)
 
 
 def check_synthetic(references: tuple[str, ...], synthetic_answers: tuple[str, ...]) -> Failure | None:

@@ -1,17 +1,17 @@
 """Answers that are longer than the encoder reads: SMILE to their end, in pieces that overlap; preset `whole`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from gradewire_server.domain.items import Item
-from gradewire_server.domain.needs import Embed, EmbedTokens, Need, Tier, TokenVectors, ask
+from gradewire_server.domain.needs import Embed, EmbedTokens, Rounds, Tier, TokenVectors, ask
 from gradewire_server.metrics.common import TIE, ask_together, expect, first_of_the_highest, is_blank, is_cut
 from gradewire_server.metrics.smile.formula import (
     Keyword,
@@ -52,12 +52,9 @@ shorter ones are mostly read whole, and then `fast` needs fewer rounds."""
 
 
 def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -> tuple[int, WordsInContext]:
-    """Return the first word of an answer that stands whole in a piece of it, and the words from there on.
+    """Return the first word of an answer that stands whole in its piece from `begin` on, and the words from there on.
 
-    Args:
-        spans: int32[words, 2], of the whole answer (`word_spans`).
-        tokens: Token vectors of the text from character `begin` on.
-        begin: Where the piece begins.
+    `spans` are the whole answer's, int32[words, 2] (`word_spans`).
     """
     first = int(np.searchsorted(spans[:, 0], begin))
     last = int(np.searchsorted(spans[:, 1], begin + tokens.offsets[:, 1].max(initial=0), side="right"))
@@ -67,13 +64,8 @@ def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -
 class Pieces(ABC):
     """The pieces of an answer, and the closest sentence so far.
 
-    Args:
-        texts: The item's texts.
-        keywords: float32[open, dims], e(N(r)) of the references in `texts.open_references`, rows of length 1.
-        sentences: float32[references, dims], of all of them.
-
-    Attributes:
-        sentences: float64[references], largest cosine of a piece and each reference's sentence.
+    `keywords` are e(N(r)) of the references in `texts.open_references`, float32[open, dims], `sentences` vectors of
+    all, float32[references, dims]; rows of length 1. The attribute has the largest cosine of a piece and each sentence.
     """
 
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
@@ -154,14 +146,11 @@ class RankedPieces(Pieces):
         near = self._near[length]
         near[starts] = np.maximum(near[starts], cosines.max(axis=1))
 
-    def shortlist(self, lengths: Iterable[int]) -> Generator[tuple[Need, ...], Any, dict[int, tuple[str, ...]]]:
+    def shortlist(self, lengths: Iterable[int]) -> Rounds[dict[int, tuple[str, ...]]]:
         """Return the windows of these lengths that are closest in context, the first ones where none was read whole.
 
-        It asks for nothing, and lets others have their turn after each length: where words repeat, all windows of a
-        length may be as close.
-
-        Returns:
-            Window length to distinct texts in order of position, 1 to MAX_NEAR of them.
+        1 to MAX_NEAR distinct texts each, in order of position. It asks for nothing, and lets others have their turn
+        after each length: where words repeat, all windows of a length may be as close.
         """
         chosen = {}
         for length in lengths:
@@ -179,25 +168,16 @@ class RankedPieces(Pieces):
         return tuple(dict.fromkeys(self._window(length, start) for start in range(count)))
 
 
-def gather_to_the_end(
-    texts: SmileTexts, parameters: SmileParameters, *, end: int
-) -> Generator[tuple[Need, ...], Any, Similarities]:
-    """As `gather`, and of an answer that the encoder did not read to its end all other pieces too.
-
-    Args:
-        texts: The item's texts.
-        parameters: Of preset `one_pass`.
-        end: Characters of the answer that are read, at the most.
-    """
+def gather_to_the_end(texts: SmileTexts, parameters: SmileParameters, *, end: int) -> Rounds[Similarities]:
+    """As `gather`, and with all pieces of an answer that the encoder did not read to its `end`."""
     found = yield from gather(texts, parameters)
     if not found.truncated:
         return found
-    answers = yield from ask_together(
+    (first,), keywords, sentences = yield from ask_together(
         EmbedTokens(parameters.model, (texts.prediction,), Tier.PREDICTION),
         Embed(parameters.model, texts.open_keywords, Tier.REFERENCE),
         Embed(parameters.model, texts.sentences, Tier.REFERENCE),
     )
-    (first,), keywords, sentences = answers
     if not first.truncated:
         return found  # a reference was cut
     closest = ClosestPiece(texts, keywords.values, sentences.values)
@@ -206,15 +186,8 @@ def gather_to_the_end(
     return Similarities(closest.sentences.tolist(), {**held_keywords(texts), **closest.keywords()}, truncated)
 
 
-def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> Generator[tuple[Need, ...], Any, bool]:
-    """Show `pieces` all pieces; whether something was left unread.
-
-    Args:
-        text: As far as it is to be read.
-        model: The encoder.
-        tokens: Of the first piece.
-        pieces: Looks at each.
-    """
+def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> Rounds[bool]:
+    """Show `pieces` all pieces of a text, the first of which is read; return whether something was left unread."""
     begin = 0
     if not _read_to(tokens, 0):  # blanks before the answer filled all that the encoder looks at
         begin = len(text) - len(text.lstrip())
@@ -252,19 +225,12 @@ def _word_begin(text: str, at: int, *, after: int) -> int:
     return at
 
 
-_Found: TypeAlias = tuple[SmileTexts, Similarities]
-
-
 def gather_long(
     item: Item, sentences: tuple[str, ...], parameters: SmileParameters, *, rough_error: float | None = None
-) -> Generator[tuple[Need, ...], Any, _Found]:
-    """Ask for all that the score of an answer rests on; return it with the texts that are compared.
+) -> Rounds[tuple[SmileTexts, Similarities]]:
+    """Ask for all that an answer's score with the preset WHOLE rests on; return it with the compared texts.
 
-    Args:
-        item: A checked one.
-        sentences: What each reference stands for.
-        parameters: The metric's, with preset WHOLE.
-        rough_error: As `ModelMetadata.rough_cosine_error`.
+    `sentences` are what each reference stands for; `rough_error` as `ModelMetadata.rough_cosine_error`.
     """
     texts = smile_texts(item.prediction, item.references, sentences)
     tokens = (yield from _read(parameters.model, item.prediction)) if len(item.prediction) > _MAY_BE_CUT else None
@@ -282,20 +248,17 @@ def gather_long(
     return texts, similarities
 
 
-def _read(model: str, text: str) -> Generator[tuple[Need, ...], Any, TokenVectors]:
+def _read(model: str, text: str) -> Rounds[TokenVectors]:
     (tokens,) = yield from expect(ask(EmbedTokens(model, (text,), Tier.PREDICTION)))
     return tokens
 
 
-def _to_the_end(
-    texts: SmileTexts, parameters: SmileParameters, first: TokenVectors, end: int
-) -> Generator[tuple[Need, ...], Any, Similarities]:
+def _to_the_end(texts: SmileTexts, parameters: SmileParameters, first: TokenVectors, end: int) -> Rounds[Similarities]:
     """Read all pieces behind the first, then embed the windows that are closest in any."""
     model = parameters.model
-    answers = yield from ask_together(
+    keywords, sentences = yield from ask_together(
         Embed(model, texts.open_keywords, Tier.REFERENCE), Embed(model, texts.sentences, Tier.REFERENCE)
     )
-    keywords, sentences = answers
     pieces = RankedPieces(texts, keywords.values, sentences.values)
     left = yield from read_pieces(texts.prediction[:end].rstrip(), model, first, pieces)
     truncated = left or texts.windows.truncated or is_cut(keywords, sentences)

@@ -97,12 +97,7 @@ _NO_LETTERS: Final = frozenset({"Mn", "Mc", "Me", "Cf"})
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One way to take a text.
-
-    Attributes:
-        text: As it is read, in lower case.
-        places: For each character of `text` the place in the original that it comes from, ascending.
-    """
+    """A text as it may be read, in lower case, and for each of its characters the place in the original, ascending."""
 
     text: str
     places: Sequence[int]

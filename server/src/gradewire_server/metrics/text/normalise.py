@@ -23,9 +23,8 @@ PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 def lemma_table() -> Mapping[str, str]:
     """Return lemmas of all words whose lemma is another word (about 33 000); read once, 0.1 s.
 
-    The whole dictionary is folded into one table because lemminflect's own look-up copies its entry each time (5 µs and
-    more), and because a table of fixed size needs no bound against a flood of unknown words. The file is read here
-    because lemminflect's own reading takes four times as long, which every command and every server would wait for.
+    lemminflect's own look-up copies its entry each time (5 µs and more), and its reading of the file takes four times
+    as long. A table of fixed size needs no bound against a flood of unknown words.
     """
     found: dict[str, str] = {}
     for part_of_speech in reversed(PARTS_OF_SPEECH):
@@ -110,11 +109,9 @@ _RUN = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """N(x) of a text that is not blank.
+    """N(x) of a text that is not blank, and its words, at least one.
 
-    Attributes:
-        text: The words joined by single spaces; where no word is left, the lower-cased raw text.
-        words: At least one. Where no word is left, the white-space separated parts of the raw text.
+    Where no word is left, it is the lower-cased raw text with its white-space separated parts.
     """
 
     text: str
@@ -162,10 +159,9 @@ def _without_others(text: str) -> str:
 
 
 def word_spans(text: str, max_words: int) -> NDArray[np.int32]:
-    """Return where the first `max_words` words of `normalise(text)` stand in the raw text.
+    """Return where the first words of `normalise(text)` stand in the raw text, int32[words, 2].
 
-    Returns:
-        int32[words, 2], half-open character ranges, ascending and disjoint; punctuation around a word is left out.
+    They are half-open character ranges, ascending and disjoint, without the punctuation around a word.
     """
     lowered = text.lower()
     pattern = _WORD if _WORD.search(lowered) else _RUN

@@ -101,15 +101,7 @@ def first_words(text: str) -> tuple[list[str], bool]:
 def words_of_references(
     references: Sequence[str], words_of: Callable[[str], tuple[list[str], bool]]
 ) -> tuple[list[list[str]], bool]:
-    """Return words of the first references, as many as have MAX_REFERENCE_WORDS together at most.
-
-    Args:
-        references: At least the first one is kept where `words_of` gives no more than MAX_REFERENCE_WORDS.
-        words_of: The words of a text that are looked at, and whether it has more.
-
-    Returns:
-        The words of each reference that is kept, and whether anything is left out.
-    """
+    """Return words of the references, at most MAX_REFERENCE_WORDS together, and whether anything is left out."""
     kept: list[list[str]] = []
     room = MAX_REFERENCE_WORDS
     cut = False

@@ -128,18 +128,14 @@ def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     else:
         found = ordinal_number_at(tokens, at)
         found = (found[0], found[1] + 1) if found is not None and lower_at(tokens, found[1]) == "quarter" else None
-    if found is None:
+    if found is None or not 1 <= found[0] <= 4:
         return None
-    return _quarter_of(tokens, found[0], found[1] + (lower_at(tokens, found[1]) in {"of", "in"}))
-
-
-def _quarter_of(tokens: Sequence[Token], quarter: int, at: int) -> tuple[Date, int] | None:
-    while lower_at(tokens, at) in {"fy", "fiscal", "year"}:
-        at += 1
-    year = full_year_at(tokens, at)
-    if year is None or not 1 <= quarter <= 4:
-        return None
-    return Date.months(year, 3 * quarter - 2, 3 * quarter), at + 1
+    quarter, place = found
+    place += lower_at(tokens, place) in {"of", "in"}
+    while lower_at(tokens, place) in {"fy", "fiscal", "year"}:
+        place += 1
+    year = full_year_at(tokens, place)
+    return None if year is None else (Date.months(year, 3 * quarter - 2, 3 * quarter), place + 1)
 
 
 def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
@@ -282,19 +278,18 @@ def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
     """Narrow a decade, century or year to its early, middle or late part."""
     before = start - 1 - (lower_at(tokens, start - 1) == "-")
     stage = _WORDS["stages"].get(lower_at(tokens, before))
-    if stage is None or date.first is None or date.last is None or date.month:
+    if stage is None or date.days is None or date.month:
         return date, start
-    length = date.last - date.first + 1
-    first, last = stage
-    begin = date.first + int(length * first)
-    return replace(date, first=begin, last=date.first + int(length * last) - 1, number=None), before
+    begin, end = date.days
+    first, last = (int((end - begin + 1) * share) for share in stage)
+    return replace(date, days=(begin + first, begin + last - 1), number=None), before
 
 
 def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[Date, int]:
     """Read "1914-18", "1368 to 1644", "between 1440 and 1450"."""
     link = lower_at(tokens, end)
     between = lower_at(tokens, start - 1) == "between"
-    if date.first is None or link not in _RANGE_LINKS or (link == "and") != between or end + 1 >= len(tokens):
+    if date.days is None or link not in _RANGE_LINKS or (link == "and") != between or end + 1 >= len(tokens):
         return date, end
     if link == "/" and not adjacent(tokens, end + 1):
         return date, end
@@ -304,6 +299,6 @@ def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[
     if short is not None and year is not None and short > year % 100 and lower_at(tokens, end + 2) not in {"-", "/"}:
         full = year // 100 * 100 + short
     upper = _point(tokens, end + 1) if full is None else (Date.years(full, full), end + 2)
-    if upper is None or upper[0].last is None or upper[0].last <= (date.last or 0):
+    if upper is None or upper[0].days is None or upper[0].days[1] <= date.days[1]:
         return date, end
-    return Date(date.first, upper[0].last, ranged=not between), upper[1]
+    return Date((date.days[0], upper[0].days[1]), ranged=not between), upper[1]

@@ -25,12 +25,7 @@ _MINUTES_PAST: Final = phrases(_WORDS["minutes_past"])
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time of day.
-
-    Attributes:
-        minute: Of the day, from 0.
-        half_known: Whether it is said, or clear, which half of the day it is in.
-    """
+    """A minute of the day, from 0, and whether it is said, or clear, which half of the day it is in."""
 
     minute: int
     half_known: bool
@@ -65,11 +60,8 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     end, written = end + clock, written or clock
     half, behind = _half(tokens, end)
     if half is None:
-        return (
-            (Time(hour * 60 + minute, half_known=hour > 12 or (len(token.text) == 2 and hour < 10)), end)
-            if written
-            else None
-        )
+        known = hour > 12 or (len(token.text) == 2 and hour < 10)
+        return (Time(hour * 60 + minute, half_known=known), end) if written else None
     return (Time(hour % 12 * 60 + minute + half, half_known=True), behind) if 1 <= hour <= 12 else None
 
 
@@ -117,18 +109,15 @@ class Date:
     """A day, month, year, decade, century or season, with or without a year, or a day of the week.
 
     Attributes:
-        first: Its first day, counted from the year 0; None without a year.
-        last: Its last day.
+        days: Its first and its last day, counted from the year 0; None without a year.
         month: 1 to 12, of a day or month.
-        day: 1 to 31, of a day.
         weekday: 0 to 6, else None.
         ranged: Whether beginning and end are both said: "1914-1918".
         hedged: Whether it is said to be about then.
         number: The year, where nothing around it says that it is one and no number; else None.
     """
 
-    first: int | None = None
-    last: int | None = None
+    days: tuple[int, int] | None = None
     month: int | None = None
     day: int | None = None
     weekday: int | None = None
@@ -139,13 +128,13 @@ class Date:
     @classmethod
     def years(cls, first: int, last: int) -> "Date":
         """Return from the beginning of a year to the end of another one; years before Christ are below 0."""
-        return cls(first * _YEAR, (last + 1) * _YEAR - 1)
+        return cls((first * _YEAR, (last + 1) * _YEAR - 1))
 
     @classmethod
     def months(cls, year: int, first: int, last: int) -> "Date":
         """Return months of a year, counted from 1; months above 12 are of the next year."""
         month = first if first == last else None
-        return cls(year * _YEAR + (first - 1) * _DAYS, year * _YEAR + last * _DAYS - 1, month)
+        return cls((year * _YEAR + (first - 1) * _DAYS, year * _YEAR + last * _DAYS - 1), month)
 
     @classmethod
     def of(cls, year: int | None, month: int, day: int | None) -> "Date":
@@ -155,78 +144,63 @@ class Date:
         if day is None:
             return cls.months(year, month, month)
         place = year * _YEAR + (month - 1) * _DAYS + day - 1
-        return cls(place, place, month, day)
+        return cls((place, place), month, day)
 
     @property
     def year(self) -> int | None:
         """The year that it lies in, None where there is none or there are several."""
-        if self.first is None or self.last is None or self.first // _YEAR != self.last // _YEAR:
-            return None
-        return self.first // _YEAR
-
-    @property
-    def fineness(self) -> str:
-        """Return what it is as fine as."""
-        if self.weekday is not None:
-            return "weekday"
-        return "yearless" if self.first is None else "dated"
+        begin, end = _years_of(self.days) if self.days else (None, None)
+        return begin if begin == end else None
 
     def equals(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
         """Return whether an answer's date, this one, is the reference's or lies in it.
 
-        Args:
-            reference: The reference's.
-            asked: How fine a date is asked for; a finer reference is taken for the year or month that it lies in.
-            asked_years: Years of the question, which an answer need not say again.
+        A reference that is finer than what is `asked` for is taken for the year or month that it lies in; an answer
+        need not say the question's `asked_years` again.
         """
         if reference.weekday is not None or self.weekday is not None:
             return reference.weekday == self.weekday
         reference = _at_precision(reference, asked)
-        if reference.first is None or reference.last is None:
+        if reference.days is None:
             return self._in_year(reference)
-        if self.first is None or self.last is None:
+        if self.days is None:
             return reference.year in asked_years and self._in_year(reference)
         if reference.ranged:
-            return _same_ends(reference, self)
-        lower, upper = _widened(reference)
-        if lower <= self.first and self.last <= upper:
+            return _years_of(self.days) == _years_of(reference.days)
+        lower, upper = _widened(reference, *reference.days)
+        if lower <= self.days[0] and self.days[1] <= upper:
             return True
-        return self.ranged and any(lower <= (year.first or 0) and (year.last or 0) <= upper for year in _ends(self))
+        years = _years_of(self.days)
+        return self.ranged and any(lower <= year * _YEAR and (year + 1) * _YEAR - 1 <= upper for year in years)
 
     def coarser_than(self, reference: "Date") -> bool:
         """Return whether an answer's date holds the reference's and says it less exactly: the year of a day."""
-        if self.weekday is not None or self.first is None or self.last is None or self.ranged:
+        if self.days is None or self.ranged or reference.days is None or reference.ranged:
             return False
-        if reference.first is None or reference.last is None or reference.ranged:
-            return False
-        return self.first <= reference.first and reference.last <= self.last
+        return self.days[0] <= reference.days[0] and reference.days[1] <= self.days[1]
 
     def _in_year(self, reference: "Date") -> bool:
         return self.month == reference.month and reference.day in {None, self.day}
 
     def contradicts(self, reference: "Date") -> bool:
         """Whether both cannot be true: stretches without a common day, or other months, days or days of the week."""
-        if self.fineness != reference.fineness:
-            return "weekday" not in {self.fineness, reference.fineness} and self._other_day(reference)
-        if self.first is None or self.last is None or reference.first is None or reference.last is None:
+        if (self.weekday is None) != (reference.weekday is None):
+            return False
+        if self.days is None or reference.days is None:
             return self.weekday != reference.weekday or self._other_day(reference)
-        return self.last < reference.first or reference.last < self.first
+        return self.days[1] < reference.days[0] or reference.days[1] < self.days[0]
 
     def _other_day(self, reference: "Date") -> bool:
         months = self.month is not None and reference.month is not None and self.month != reference.month
         return months or (self.day is not None and reference.day is not None and self.day != reference.day)
 
 
-def _ends(date: Date) -> tuple[Date, ...]:
-    """Return first and last year of a stretch."""
-    if date.first is None or date.last is None:
-        return ()
-    begin, end = date.first // _YEAR, date.last // _YEAR
-    return Date.years(begin, begin), Date.years(end, end)
+def _years_of(days: tuple[int, int]) -> tuple[int, int]:
+    return days[0] // _YEAR, days[1] // _YEAR
 
 
 def _at_precision(reference: Date, asked: DatePrecision) -> Date:
-    if reference.first is None or reference.ranged or (year := reference.year) is None:
+    if reference.ranged or (year := reference.year) is None:
         return reference
     if asked is DatePrecision.YEAR:
         return replace(Date.years(year, year), hedged=reference.hedged)
@@ -235,18 +209,8 @@ def _at_precision(reference: Date, asked: DatePrecision) -> Date:
     return reference
 
 
-def _same_ends(reference: Date, answer: Date) -> bool:
-    """Years count where either says no more than years."""
-    if reference.first is None or reference.last is None or answer.first is None or answer.last is None:
-        return False
-    if reference.first == answer.first and reference.last == answer.last:
-        return True
-    return reference.first // _YEAR == answer.first // _YEAR and reference.last // _YEAR == answer.last // _YEAR
-
-
-def _widened(reference: Date) -> tuple[int, int]:
+def _widened(reference: Date, first: int, last: int) -> tuple[int, int]:
     """Return the days that a reference holds for: some more of a round year that is "about", and at centuries' ends."""
-    first, last = reference.first or 0, reference.last or 0
     if reference.hedged and (year := reference.year) is not None:
         years = 50 if year % 100 == 0 else 5 if year % 10 == 0 else 2
         return first - years * _YEAR, last + years * _YEAR

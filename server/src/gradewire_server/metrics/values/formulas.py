@@ -59,14 +59,7 @@ _PLAIN_ONLY: Final = frozenset({"-", "/"})
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A token of a formula.
-
-    Attributes:
-        kind: "number", "function", "constant", "name", "relation", "operator" or "bracket".
-        text: As written, "**" as "^" and "==" as "=".
-        start: Where it begins in the text.
-        end: Where it ends.
-    """
+    """A token of a formula: its kind (the groups of _TOKEN), text ("**" is "^", "==" is "="), and place."""
 
     kind: str
     text: str
@@ -138,12 +131,7 @@ Step = tuple[str, float]
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula.
-
-    Attributes:
-        steps: In the order in which a stack machine does them.
-        names: Its variables.
-    """
+    """A formula: its steps in the order in which a stack machine does them, and its variables."""
 
     steps: tuple[Step, ...]
     names: frozenset[str]
@@ -152,7 +140,7 @@ class Formula:
     def values(self) -> tuple[float | None, ...]:
         """Its values at fixed points, the same for all formulas; one for a formula without variables.
 
-        None where it has none there: a root of a negative number, a division by zero, a number beyond floats.
+        None for a root of a negative number, a division by zero, a number beyond floats.
         """
         return tuple(_value(self.steps, point) for point in range(_POINTS if self.names else 1))
 
@@ -299,13 +287,7 @@ _STEPS: Final[Mapping[str, Callable[[float], float]]] = {**_FUNCTIONS, "negate":
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation.
-
-    Attributes:
-        left: Its left side.
-        operator: "<", "<=", "=" or "!=": "x > 3" is turned round.
-        right: Its right side.
-    """
+    """A relation with "<", "<=", "=" or "!=": "x > 3" is turned round."""
 
     left: Formula
     operator: str
@@ -353,12 +335,7 @@ FormulaFound: TypeAlias = tuple[int, int, Quantity | Formula | Relation]
 
 
 def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFound]:
-    """Return the formulas of a text in plain form, except those that are written as numbers are: "3/4", "2 * 10^8".
-
-    Args:
-        text: In plain form.
-        characters: The text's.
-    """
+    """Return the formulas of a text in plain form, except those that are written as numbers are: "3/4", "2 * 10^8"."""
     if not _may_have_one(text, characters):
         return
     for run in runs_of(text):

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from gradewire_server.metrics.values.dates import Date, DatePrecision
 from gradewire_server.metrics.values.formulas import Relation
+from gradewire_server.metrics.values.numerals import SCALES
 from gradewire_server.metrics.values.ordinals import Ordinal
 from gradewire_server.metrics.values.quantities import Quantity
 from gradewire_server.metrics.values.reading import DENIES, WORD, Content, Kind, Outcome, Value, values_of
@@ -31,7 +32,6 @@ _SCALES_ASKED: Final = re.compile(
     r"(thousand|million|billion)s?\b",
     re.IGNORECASE,
 )
-_SCALES: Final = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
 
 MAX_ITEMS: Final = 32
 _MAX_ITEM: Final = 60
@@ -66,16 +66,13 @@ _WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a question says of the values that are asked for.
+    """What a question says of the values that are asked for, beside those that it names itself; words in small letters.
 
     Attributes:
-        values: Those that it names itself.
-        fineness: How fine a date is asked for.
         scale: What the number asked for counts: 1e6 for "in millions".
-        years: Those of its dates.
-        words: Its words of four letters or more, in small letters.
+        words: Its words of four letters or more.
         denies: Whether it has a negation itself.
-        counted: What it asks the number of, in small letters: "legs" of "how many legs has it".
+        counted: What it asks the number of: "legs" of "how many legs has it".
         direction: 1 where it asks for a rise, -1 for a fall, 0 for neither or either.
     """
 
@@ -99,7 +96,7 @@ class Question:
         return cls(
             values,
             _FINENESS[fineness[1].lower()] if fineness else DatePrecision.ANY,
-            _SCALES[scale[1].lower()] if scale else 1.0,
+            SCALES[scale[1].lower()] if scale else 1.0,
             frozenset(year for year in years if year is not None),
             frozenset(word.lower() for word in WORD.findall(begin)),
             DENIES.search(begin) is not None,
@@ -183,9 +180,7 @@ def _scaled(quantity: Quantity, scale: float) -> Quantity:
 def ordered_list(reference: str, question: str) -> tuple[str, ...] | None:
     """Return the items of a list, each as its words, in their order; None for no list, or whose order does not count.
 
-    Args:
-        reference: In plain form.
-        question: Asks for an order or not: "in order", "sort", "rank".
+    Some lists count only where the question asks for an order: "in order", "sort", "rank".
     """
     if not any(mark in reference for mark in _MARKS):
         return None
@@ -232,12 +227,11 @@ def in_order(items: Sequence[str], answer: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class ValueMatch:
-    """What an answer has of a reference's values.
+    """What an answer has of a reference's values; without outcomes there is nothing to compare.
 
     Attributes:
         outcomes: Of the values of the reference that the question does not say already (all of its values where the
-            question says every one of them), each with its kind. Empty: the reference has none, and there is nothing
-            to compare.
+            question says every one of them), each with its kind.
         coarser: How many of the missing ones are dates that the answer has less exactly: the year of a day.
         extra: Values of the answer, of the same kinds, that neither question nor reference has.
     """
@@ -373,12 +367,9 @@ class ValueMatcher:
 
 
 def match_values(question: str, reference: str, answer: str) -> ValueMatch:
-    """Compare the values of an answer with those of a reference.
+    """Compare the values of an answer with those of a reference; the question may be empty.
 
-    Args:
-        question: May be empty. It tells which values go without saying, how fine a date is asked for, in what a number
-            is counted ("in millions"), and whether the order of a list counts.
-        reference: Of these texts as much is read as `values_of` reads.
-        answer: Not read where the reference has no values.
+    It tells which values go without saying, how fine a date is asked for, in what a number is counted ("in millions"),
+    and whether the order of a list counts.
     """
     return ValueMatcher(question, answer).match(reference)

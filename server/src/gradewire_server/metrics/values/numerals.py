@@ -46,12 +46,10 @@ _YEARS: Final = range(1000, 2100)
 
 @dataclass(frozen=True, slots=True)
 class Numeral:
-    """A number without unit.
+    """A number without unit, at least 0, and the index of the token behind it.
 
     Attributes:
-        value: At least 0.
         place: What its last significant digit counts; 0 where it is exact.
-        end: Index of the token behind it.
         words: Whether it is written in words.
         fraction: Whether it is a part of a whole: "3/4", "two thirds", "1 in 5".
     """
@@ -79,7 +77,10 @@ def _digits(tokens: Sequence[Token], at: int) -> Numeral | None:
     if lower_at(tokens, end) in {"*", "x"} and tokens_are(tokens, end + 1, "10", "^"):
         power = _power(tokens, end + 1)
         return power and Numeral(value * power.value, tokens[at].place * power.value, power.end)
-    return _fraction(tokens, end, value) or _chance(tokens, end, value) or _scaled(tokens, end, value, tokens[at].place)
+    if (found := _fraction(tokens, end, value) or _chance(tokens, end, value)) is not None:
+        return found
+    scale, end = _scale(tokens, end)
+    return _with_half(tokens, end, Numeral(value * scale, tokens[at].place * scale, end), scale)
 
 
 def _fraction(tokens: Sequence[Token], end: int, value: float) -> Numeral | None:
@@ -90,11 +91,6 @@ def _fraction(tokens: Sequence[Token], end: int, value: float) -> Numeral | None
     if above is not None and below and lower_at(tokens, end + 1) == "/" and above < below and value % 1 == 0:
         return Numeral(value + above / below, 0.0, end + 3)
     return None
-
-
-def _scaled(tokens: Sequence[Token], end: int, value: float, place: float) -> Numeral:
-    scale, end = _scale(tokens, end)
-    return _with_half(tokens, end, Numeral(value * scale, place * scale, end), scale)
 
 
 def _power(tokens: Sequence[Token], at: int) -> Numeral | None:

@@ -50,13 +50,11 @@ _SIGNIFICANT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number, perhaps with a unit.
+    """A number, perhaps with a unit, whose name is in small letters.
 
     Attributes:
         value: As written, with its sign, scale words multiplied in; the lower end of a range.
         place: What its last significant digit counts; 0 where it is exact ("1/3", "sqrt(2)").
-        unit: None for a plain number.
-        unit_name: As written, in small letters; empty for none.
         upper: The upper end of a range, else None.
         hedged: Whether it is said to be about so much.
         bound: "<", "<=", ">", ">=" where it is a bound, else empty.
@@ -95,7 +93,10 @@ class Quantity:
 
     def equals(self, reference: "Quantity") -> bool:
         """Return whether an answer's quantity, this one, is the reference's."""
-        if not _bounds_agree(reference, self) or (reference.ratio is None) != (self.ratio is None):
+        # Bounds of two directions never agree; an answer may leave out "more than" before a large number.
+        if reference.bound and self.bound and reference.bound != self.bound:
+            return False
+        if (reference.ratio is None) != (self.ratio is None):
             return False
         if reference.ratio is not None and self.ratio is not None:
             return isclose(reference.ratio[0] * self.ratio[1], reference.ratio[1] * self.ratio[0])
@@ -136,12 +137,7 @@ def _pounds(one: Quantity, other: Quantity) -> bool:
 
 def _degrees(one: Quantity, other: Quantity) -> bool:
     """Return whether one counts degrees of temperature and the other plain ones: "32 degrees" beside 32 °F."""
-    return {one.unit_name, other.unit_name} & {"degree"} != set() and (_temperatures(one) or _temperatures(other))
-
-
-def _bounds_agree(reference: Quantity, answer: Quantity) -> bool:
-    """Bounds of two directions never do; who leaves out "more than" before a large number says the same."""
-    return not reference.bound or not answer.bound or reference.bound == answer.bound
+    return "degree" in {one.unit_name, other.unit_name} and (_temperatures(one) or _temperatures(other))
 
 
 def _same(reference: Quantity, answer: Quantity) -> bool:
@@ -168,11 +164,8 @@ def _in_range(reference: Quantity, upper: float, answer: Quantity) -> bool:
     begin = answer.in_base(answer.value)
     if answer.upper is None:
         return first <= begin <= last
-    return _near(first, begin) and _near(last, answer.in_base(answer.upper))
-
-
-def _near(one: float, other: float) -> bool:
-    return isclose(one, other, rel_tol=_OTHER_UNIT_TOLERANCE)
+    ends = (first, begin), (last, answer.in_base(answer.upper))
+    return all(isclose(ours, theirs, rel_tol=_OTHER_UNIT_TOLERANCE) for ours, theirs in ends)
 
 
 def _temperatures(quantity: Quantity) -> bool:
@@ -356,7 +349,8 @@ def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: in
     start, sign = _sign_before(tokens, first)
     if lower_at(tokens, first) in CURRENCY_SIGNS and lower_at(tokens, first + 1) == "-":
         sign = -1
-    bracketed = lower_at(tokens, end) == ")" and quantity.family == "money" and _opened(tokens, first)
+    opened = any(lower_at(tokens, index) == "(" for index in range(first - 1, first + 2))
+    bracketed = opened and lower_at(tokens, end) == ")" and quantity.family == "money"
     end += bracketed
     if lower_at(tokens, end) == ")" and lower_at(tokens, end + 1) == "%" and lower_at(tokens, first - 1) == "(":
         bracketed, end = True, end + 2  # "(2.5)%"
@@ -385,10 +379,6 @@ def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: in
         start,
         end,
     )
-
-
-def _opened(tokens: Sequence[Token], first: int) -> bool:
-    return lower_at(tokens, first) == "(" or lower_at(tokens, first + 1) == "(" or lower_at(tokens, first - 1) == "("
 
 
 def _sign_before(tokens: Sequence[Token], first: int) -> tuple[int, int]:

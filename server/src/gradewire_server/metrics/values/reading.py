@@ -108,12 +108,9 @@ Content = Date | Time | Quantity | Ordinal | Symbol | Locant | Formula | Relatio
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that a text names.
+    """A value that a text names, as written in plain form.
 
     Attributes:
-        kind: What it is.
-        text: As written, in plain form.
-        content: What it says.
         whole: Whether the text says nothing else.
         noun: The word behind a number without unit, in small letters: "eyes" of "eight eyes"; empty for none.
         side: Of a date: -1 where "before" stands before it, 1 for "after", else 0.
@@ -171,11 +168,7 @@ def with_signs(text: str) -> str:
 
 @lru_cache(maxsize=128)
 def values_of(text: str) -> tuple[Value, ...]:
-    """Return the values that a text names, in their order.
-
-    Args:
-        text: Any text; what is beyond the bounds of this module is left out.
-    """
+    """Return the values that a text names, in their order; what is beyond the bounds of this module is left out."""
     written = with_signs(plain(text))
     characters = frozenset(written)
     if DIGITS.isdisjoint(characters) and not _begins_in_words(written) and _SIGNS.isdisjoint(characters):

@@ -33,12 +33,7 @@ _GREEK: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Locant:
-    """A chemical name, taken apart.
-
-    Attributes:
-        stem: The name without what tells isomers apart, in small letters: "butanol".
-        marks: What does, in order: ("2",) of "2-butanol" and "butan-2-ol".
-    """
+    """A chemical name in small letters, and its locants: "butanol" and ("2",) of "2-butanol" and "butan-2-ol"."""
 
     stem: str
     marks: tuple[str, ...]
@@ -102,12 +97,9 @@ def _locant(name: str) -> Locant | None:
     stem = "".join(letters)
     if not marks or _ROOT.match(stem) is None or _ENDING.fullmatch(stem) is None:
         return None
-    return Locant(_plain_vowels(stem), tuple(sorted(marks)))
-
-
-def _plain_vowels(stem: str) -> str:
-    """Return one form of "butadiene" and "buta-1,3-diene", "propane-2-ol" and "propan-2-ol"."""
-    return stem.replace("aneol", "anol").replace("adiene", "diene").replace("atriene", "triene")
+    # One form of "butadiene" and "buta-1,3-diene", "propane-2-ol" and "propan-2-ol".
+    plain = stem.replace("aneol", "anol").replace("adiene", "diene").replace("atriene", "triene")
+    return Locant(plain, tuple(sorted(marks)))
 
 
 # An index is no unit: "m2" behind a number. Words with a digit at their end are names: "iPhone4".
@@ -127,11 +119,9 @@ _THOUSANDS: Final = re.compile(r"\d{1,3}(?:\.\d{3})+")
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A sign that is told from others by its digits or its charge.
+    """A sign that is told from others by its digits or its charge; its key is all of it, without "_".
 
-    Attributes:
-        stem: What it has in common with others: "\u03bb" of "\u03bb1", "phone" of telephone numbers, "version".
-        key: All of it, without "_".
+    The stem is what it has in common with others: "\u03bb" of "\u03bb1", "phone" of telephone numbers, "version".
     """
 
     stem: str

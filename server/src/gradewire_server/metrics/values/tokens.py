@@ -111,16 +111,11 @@ def _without_latex(text: str) -> str:
 
 
 class Token(NamedTuple):
-    """One word, number or sign.
+    """One word, number or sign of a plain text, with its place there.
 
     Attributes:
-        text: As written, in plain form.
-        lower: In small letters.
-        start: Where it begins in the plain text.
-        end: Where it ends.
         number: Its value, for one that begins with a digit or a decimal point; at least 0.
         place: What its last digit that is not a trailing zero counts: 100 for "8,800", 0.01 for "3.14".
-        word: Whether it is a word.
     """
 
     text: str

@@ -18,10 +18,7 @@ _MAX_POWER: Final = 9
 class Unit:
     """A unit: value in base units = factor · value + offset.
 
-    Attributes:
-        dimension: What it measures; two units of the same dimension can be compared.
-        factor: Above 0.
-        offset: Of scales whose zero is another one, else 0.
+    Two of the same dimension can be compared; the offset is of scales whose zero is another one.
     """
 
     dimension: Dimension
@@ -124,13 +121,9 @@ _SCALES_OF_TEMPERATURE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class UnitFound:
-    """A unit among tokens.
+    """A unit among tokens, its last word in small letters, and the index of the token behind it.
 
-    Attributes:
-        unit: The unit.
-        name: Its last word as written, in small letters.
-        end: Index of the token behind it.
-        sign: -1 for degrees south and west.
+    The sign is -1 for degrees south and west.
     """
 
     unit: Unit
