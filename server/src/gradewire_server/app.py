@@ -115,14 +115,10 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     flood: FloodFilter | None = None,
     child: Child | None = None,
 ) -> None:
-    """Serves until `stop` is requested; cancelling it ends at once.
+    """Serve until `stop` is requested; cancelling it ends at once.
 
-    Args:
-        settings: All of them.
-        started: Told the gRPC port once calls are taken.
-        stop: How to ask for the end.
-        flood: Of the log's handler, if it has one; counted and told from here.
-        child: This process as one of several; None: it serves alone.
+    `started` is told the gRPC port once calls are taken. What the filter `flood` leaves out of the log is counted and
+    told from here. `child` is this process as one of several.
 
     Raises:
         OSError: An address, a certificate or a directory cannot be used.
@@ -229,10 +225,6 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
 def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; a second signal ends at once.
 
-    Args:
-        settings: All of them.
-        started: As for `serve`.
-
     Returns:
         The exit code: 0, or 1 where it cannot start.
     """
@@ -241,13 +233,7 @@ def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> 
 
 
 def run_child(settings: Settings, child: Child, stop: Stop) -> int:
-    """Serve as one of several processes; SIGHUP lets it leave while others go on.
-
-    Args:
-        settings: Settings of this process: its share of what is set for all.
-        child: This process.
-        stop: Requests to stop, besides those by signals.
-    """
+    """Serve as one of several processes; SIGHUP lets it leave while others go on."""
     return _run(settings, stop, stop.leave, child=child)
 
 

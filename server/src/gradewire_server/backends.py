@@ -32,14 +32,7 @@ from gradewire_server.storage.reference_sets import StoredReferenceSets
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The state of models, stores and judge.
-
-    Attributes:
-        models: See `EncoderHealth.models`.
-        troubles: See `EncoderHealth.troubles`.
-        degraded: Why scoring is slower than it could be; empty when all is well. Scores are right all the same.
-        judge: Whether the judge works, which nothing else depends on.
-    """
+    """The state of models, stores and judge; scores are right whatever is degraded. See also `EncoderHealth`."""
 
     models: Mapping[str, bool]
     troubles: Mapping[str, str]
@@ -85,13 +78,9 @@ class Backends:
 
     @classmethod
     async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
-        """Opens stores and preloads models.
+        """Open stores and preload models.
 
         A store that cannot be opened is left out with a warning, a model that cannot be loaded is shown by `health`.
-
-        Args:
-            config: See `EngineConfig`.
-            registry: Where metrics are registered; one of these per registry.
 
         Raises:
             OSError: A certificate cannot be read.
@@ -144,11 +133,9 @@ class Backends:
 
 @asynccontextmanager
 async def open_handlers(settings: Settings, registry: CollectorRegistry | None = None) -> AsyncIterator[Handlers]:
-    """The whole server without a transport, for embedding; models are loaded at their first use unless preloaded.
+    """Open the whole server without a transport, for embedding; models load at first use unless preloaded.
 
-    Args:
-        settings: Those of transport, HTTP and log are not read.
-        registry: Where Prometheus metrics go; one of its own where none is given.
+    Settings of transport, HTTP and log are not read.
 
     Raises:
         OSError: A directory or store cannot be used at all.

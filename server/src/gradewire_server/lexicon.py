@@ -128,10 +128,7 @@ def _offsets(line: bytes) -> list[int]:
 
 
 class WordNet:
-    """WordNet's files in a directory, opened; safe to use from several threads.
-
-    Args:
-        directory: Holds index, data and exc files of the four parts of speech.
+    """The files of WordNet in a directory, opened; safe to use from several threads.
 
     Raises:
         OSError: A file is missing or cannot be read.

@@ -38,7 +38,6 @@ class PromptRound:
     """One question to a judge.
 
     Attributes:
-        prompt: What it sees.
         options: Labels of a choice; empty where it writes.
         max_tokens: Longest text that it may write; 0 for a choice.
     """
@@ -165,7 +164,6 @@ class RoundTokens:
         fixed: Of instructions and demonstrations, which are computed once.
         item: Of the item's turn and the begin of the judge's.
         labels: By option: the token whose probability is read.
-        truncated: The prediction was cut to the judge's limit.
     """
 
     fixed: tuple[int, ...]
@@ -180,8 +178,7 @@ class JudgeTokenizer:
 
     Attributes:
         note: Whose tokens are counted, or why none are.
-        chat: The tokenizer; None where the judge is not built.
-        template: Chat template that a prompt is shown in without it.
+        template: Chat template that a prompt is shown in without the judge's tokenizer.
     """
 
     note: str
@@ -240,12 +237,7 @@ _ESTIMATED: Final = f"tokens read are estimated, one for {_BYTES_PER_TOKEN} byte
 
 @dataclass(frozen=True, slots=True)
 class RoundCost:
-    """Tokens of one question to a judge.
-
-    Attributes:
-        read: Of the prompt, fixed turns included.
-        most_written: The most that the judge may write, thoughts included.
-    """
+    """Tokens of one question to a judge: of the whole prompt, and the most that it writes, thoughts included."""
 
     read: int
     most_written: int

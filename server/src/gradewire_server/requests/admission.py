@@ -48,10 +48,7 @@ class Work:
     """A request, or a part of one.
 
     Attributes:
-        caller: For whom.
         kind: Requests of one kind cost alike: the names of the metrics.
-        size_bytes: How large it is.
-        items: How many.
         judged: A judge is asked. It takes its turn in the judge's queue, for as long as that takes.
     """
 
@@ -69,14 +66,7 @@ def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items:
 
 
 class Admitted(Turn):
-    """A turn, and what was thought of its cost.
-
-    Attributes:
-        work: What was let in.
-        expected_tokens: That it was thought to cost.
-        counted_tokens: That it counts for now: those, or what it has queued where that is more.
-        ended: It has left; what is queued for it now counts no more.
-    """
+    """A turn with the tokens that its work is expected to cost, or has queued where that is more."""
 
     __slots__ = ("_admission", "counted_tokens", "ended", "expected_tokens", "work")
 
@@ -101,12 +91,7 @@ class Admitted(Turn):
 
 
 class Admission:
-    """All permits of a server. Lives on one event loop.
-
-    Args:
-        capacity: How much may be in flight.
-        clock: Monotonic seconds.
-    """
+    """All permits of a server. Lives on one event loop, with a monotonic clock in seconds."""
 
     def __init__(self, capacity: Capacity, clock: Callable[[], float] = time.monotonic) -> None:
         self.items = Permits(capacity.max_items, "items")
@@ -153,15 +138,10 @@ class Admission:
         return work.items <= _MAX_SMALL_ITEMS and self._encoders.is_small(self._tokens(work))
 
     def arrive(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
-        """Refuses a call before its request is received, where those of its caller cost too much now.
+        """Refuse a call before its request is received, where those of its caller cost too much now.
 
         What a caller's small requests cost in the mean is known from those before, which were in the cache or not.
-        `depart` ends what is let in. Errors as `interactive`.
-
-        Args:
-            caller: Who calls.
-            left_s: Seconds until the deadline; None: it has none.
-            waited_s: Seconds for which the call has waited for its first step; None where that is not known.
+        `depart` ends what is let in. Errors as `interactive`; None stands for no deadline and for a wait not measured.
         """
         left_s = math.inf if left_s is None else left_s
         if waited_s is not None:
@@ -175,11 +155,7 @@ class Admission:
         self._loop.left()
 
     def interactive(self, work: Work, left_s: float) -> AbstractContextManager[None]:
-        """Lets a small request in for the block.
-
-        Args:
-            work: What it is.
-            left_s: Seconds until its deadline.
+        """Let a small request in for the block.
 
         Raises:
             OverloadedError: It would wait too long, or longer than it has time; nothing was begun.
@@ -210,11 +186,9 @@ class Admission:
 
     @asynccontextmanager
     async def bulk(self, work: Work, source: Hashable) -> AsyncIterator[None]:
-        """Waits for the turn of a part of a stream, of a preparation or of a large request, and lets it in.
+        """Wait for the turn of a part of a stream, of a preparation or of a large request, and let it in.
 
-        Args:
-            work: What it is.
-            source: What takes turns within the caller: a stream, a call.
+        `source` is what takes turns within the caller: a stream, a call.
         """
         # Permits of the whole server are asked for last, so that nobody waits holding them.
         if work.judged:  # takes its turn in the judge's queue, for as long as that takes

@@ -77,12 +77,10 @@ def open_prompts(directory: Path | None) -> PromptLibrary:
 
 @dataclass(frozen=True, slots=True)
 class NamedSet:
-    """The set of a call that scores.
+    """The set of a call that scores; without a name where the request has none.
 
     Attributes:
-        name: Without a digest; empty where the request names none.
-        corpus_digest: Of its corpus as the call begins, 32 hex digits; empty where no metric counts over one, or there
-            is none.
+        corpus_digest: Digest of its corpus as the call begins, 32 hex digits; empty where no metric counts over one.
     """
 
     name: str
@@ -94,20 +92,7 @@ _NO_SET: Final = NamedSet("")
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """One per server; handlers get it and nothing else.
-
-    Attributes:
-        scorer: Runs metrics.
-        ports: For requests that ask for models or words without scoring.
-        prompts: Prompt files that requests may name.
-        metrics: By name.
-        limits: Of one request.
-        deadlines: Of one request.
-        admission: Permits of what is in flight.
-        count_result: Called for every result.
-        count_synthetic: Called when references have got a synthetic answer.
-        planner: Resolves metrics, models and prompts.
-    """
+    """Collaborators and settings of all requests of a server; handlers get it and nothing else."""
 
     scorer: Scorer
     ports: Ports
@@ -166,12 +151,7 @@ class RequestContext:
         raise NothingLoadedError(judge.message)
 
     async def plan_call(self, asked: Any, path: str = "") -> list[MetricPlan]:
-        """Resolve the metrics of a request or of a stream's config, or the comparison of one of pairs; raise as `plan`.
-
-        Args:
-            asked: The request or the config.
-            path: Prefix of the names of its fields in messages.
-        """
+        """Resolve the metrics or the comparison of a request or a stream's config; raise as `plan`."""
         if isinstance(asked, judging_pb2.CompareRequest | judging_pb2.CompareStreamConfig):
             spec = types_pb2.MetricSpec(compare=asked.parameters)
             await read_ahead(self.prompts, (spec,))

@@ -149,16 +149,6 @@ class Handlers:
     Every `deadline_s` is seconds from now; None is the default, and more than the maximum is cut to it. Work that is
     not done shortly before the deadline is answered as TIMEOUT results beside those that are. All calls may be
     cancelled.
-
-    Attributes:
-        context: Limits, permits and all else that the handlers share.
-        score: Scores items x metrics, as `ScoreHandler.run`.
-        compare: Compares the answers of pairs, as `ScoreHandler.run`.
-        complete: Has a judge write, as `requests.judging.complete`.
-        decide: Has a judge decide, as `requests.judging.decide`.
-        prepare: Registers references and fills the cache, as `requests.prepare.prepare`.
-        score_stream: Scores a stream of items, as `requests.stream.stream`.
-        compare_stream: Compares a stream of pairs, as `requests.stream.stream`.
     """
 
     def __init__(self, context: RequestContext) -> None:

@@ -70,15 +70,10 @@ async def await_judge(need: Choose | Generate, asking: Awaitable[JudgeReply[A]])
 
 @contextmanager
 def admitted(context: RequestContext, work: Work, *, started_s: float, deadline_s: float | None) -> Iterator[float]:
-    """Lets a request that asks a judge in for the block.
+    """Let a request that asks a judge in for the block.
 
-    Yields when judges are to be done, in `time.monotonic()` seconds: a little early, so that one that is late is told.
-
-    Args:
-        context: Has admission, and the default and the longest deadline.
-        work: What the request is.
-        started_s: When it came, in `time.monotonic()` seconds.
-        deadline_s: Seconds from then that the caller waits; None: the default.
+    Yield when judges are to be done, in `time.monotonic()` seconds as `started_s`: a little early, so that one that
+    is late is told.
 
     Raises:
         DeadlineExceededError: The deadline has passed.

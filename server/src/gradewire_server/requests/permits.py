@@ -97,11 +97,7 @@ class Permits:
 
 
 class SlowedMessages:
-    """Messages that were received and wait for a quota. Lives on one event loop.
-
-    Args:
-        limit_bytes: Of those of all tenants together.
-    """
+    """Messages that were received and wait for a quota. Lives on one event loop."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._all = Permits(limit_bytes, "bytes of messages that wait for quotas")
@@ -115,12 +111,7 @@ class SlowedMessages:
 
     @contextmanager
     def hold(self, tenant: str, size_bytes: int) -> Iterator[None]:
-        """Holds a message for the block; raises OverloadedError where there is no room for it.
-
-        Args:
-            tenant: Whose quota it waits for.
-            size_bytes: Of the message.
-        """
+        """Hold a tenant's message for the block; raise OverloadedError where there is no room for it."""
         own = self._by_tenant.get(tenant)
         if own is None:
             own = self._by_tenant[tenant] = Permits(self._share_bytes, "bytes of messages that wait for the quota")

@@ -56,10 +56,7 @@ async def admit(
     reference_set: str,
     entries: Sequence[ReferenceEntry],
 ) -> str:
-    """Says whether entries may go into a set, before any is stored; an immutable one is claimed for its content.
-
-    Returns:
-        What the set is sealed with; "" for one that may grow.
+    """Return what entries seal an immutable set with, "" for one that may grow, before any is stored.
 
     Raises:
         InvalidRequestError: The set is immutable and has other content, or it has and is to become immutable.
@@ -142,12 +139,7 @@ def _stored_entries(found: T | Failure) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The judge and the prompt that write missing synthetic answers.
-
-    Attributes:
-        writing: For the scorer.
-        provenance: What a reader needs to have the same sentences written again.
-    """
+    """The judge and the prompt that write missing synthetic answers, and their provenance."""
 
     writing: WritingSettings
     provenance: types_pb2.Provenance

@@ -115,12 +115,7 @@ class _Reply:
 
 
 class _Slice(NamedTuple):
-    """Items that are scored together.
-
-    Attributes:
-        messages: As sent, items or pairs.
-        places: How many of the window each takes.
-    """
+    """Items or pairs that are scored together, with how many places of the window each takes."""
 
     messages: Sequence[Row]
     places: Sequence[int]

@@ -133,12 +133,7 @@ class FairWaiting:
 class BulkTurns:
     """The line of bulk work that waits for its turns. Lives on one event loop.
 
-    Args:
-        encoders: What they have before them.
-        loop: While it is behind, one part is in work at a time.
-
-    Attributes:
-        waiting: Those who wait, and for how many tokens.
+    While the event loop is behind, one part is in work at a time.
     """
 
     def __init__(self, encoders: EncoderBacklog, loop: LoopBacklog) -> None:
@@ -187,11 +182,7 @@ class _Share:
 
 
 class CallerShares:
-    """Small work in the server, caller by caller. Lives on one event loop.
-
-    Args:
-        clock: Monotonic seconds.
-    """
+    """Small work in the server, caller by caller. Lives on one event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -228,24 +219,17 @@ class CallerShares:
         return share.tokens + tokens <= allowed_tokens * share.weight / self._weights
 
     def has_few(self, caller: Caller, requests: int) -> bool:
-        """Return whether a caller has less than half of its share of the requests in work; False for one that is alone.
+        """Return whether a caller has less than half of its share of all requests in work.
 
-        Args:
-            caller: Who calls.
-            requests: Of all callers that are in work.
+        False for one that is alone.
         """
         share = self._of(caller)
         return share.requests < _FEW * requests * share.weight / self._weights
 
     def promise(self, caller: Caller, work_s: float, longest_s: float) -> float:
-        """Seconds after which a refused caller has its turn, behind what was promised to it before.
+        """Return the seconds after which a refused caller has its turn, behind earlier promises to it.
 
-        So those who are refused do not all come back at once.
-
-        Args:
-            caller: Who is refused.
-            work_s: Seconds that its request would take the whole server.
-            longest_s: No promise is longer.
+        So those who are refused do not all come back at once. `work_s` is what its request would take the whole server.
         """
         share = self._of(caller)
         after_s = max(0.0, share.promised_s - share.seen_s) + work_s * self._weights / share.weight

@@ -104,16 +104,8 @@ ResultT = TypeVar("ResultT")
 class Calls:
     """Wraps the servicers' functions into gRPC's method handlers, and knows which calls are in flight.
 
-    Args:
-        lifecycle: Whether calls are taken, and the handlers that they end in.
-        telemetry: Prometheus metrics of calls.
-        log: Told of each call that has ended.
-        authentication: Knows the callers; None: every call is let in.
-        tracer: Traces calls; None: none is traced.
-        process: INDEX/COUNT of this process, which callers are told; empty: it is the only one.
-
-    Attributes:
-        receiver: Receives the messages of all calls.
+    Without authentication every call is let in, without a tracer none is traced. `process` is INDEX/COUNT of this
+    process, which callers are told; empty: it is the only one.
     """
 
     def __init__(  # noqa: PLR0913 - what surrounds a call; half of it by name

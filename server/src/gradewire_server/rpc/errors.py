@@ -58,12 +58,7 @@ class InternalError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
-    """The wire's form of one kind of error.
-
-    Attributes:
-        code: Its gRPC status code.
-        retry_helps: Whether the same call may go well later or elsewhere.
-    """
+    """The wire's form of one kind of error, and whether the same call may go well later or elsewhere."""
 
     code: grpc.StatusCode
     retry_helps: bool

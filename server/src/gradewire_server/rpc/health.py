@@ -135,12 +135,9 @@ class Lifecycle:
 def standard_services(
     lifecycle: Lifecycle, names: tuple[str, ...], authentication: Authentication | None
 ) -> list[grpc.GenericRpcHandler]:
-    """Return handlers of health and reflection.
+    """Return handlers of health and reflection, which shows `names`.
 
-    Args:
-        lifecycle: What health says.
-        names: Names of services that reflection shows.
-        authentication: Tokens, one of which each call needs, whatever it is good for; None: all may call.
+    With `authentication` each call needs one of its tokens, whatever that is good for.
     """
     statuses = {None: _Status.SERVICE_UNKNOWN, False: _Status.NOT_SERVING, True: _Status.SERVING}
 

@@ -44,13 +44,10 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(slots=True, eq=False)
 class _Expected:
-    """A message that is waited for.
+    """A message that a task waits for.
 
     Attributes:
-        task: Waits for it.
-        peer: Where it comes from.
-        within_s: How long it may take.
-        due_s: When that is over, by the loop's clock.
+        due_s: When `within_s` is over, by the loop's clock.
         in_work: Asked then.
         ended: Whether the task was told to wait no longer.
         shed: Whether that was for want of memory.
@@ -71,7 +68,7 @@ class _Expected:
 
 
 class Receiver:
-    """Lives on one event loop.
+    """The receiver of all calls' messages. Lives on one event loop.
 
     Attributes:
         memory_is_short: Large messages are refused.
@@ -93,13 +90,9 @@ class Receiver:
         within_s: float,
         in_work: Callable[[], bool] = lambda: False,
     ) -> bytes | None:
-        """The next message of a call; None at the end of its messages.
+        """Return the next message of a call; None at the end of its messages.
 
-        Args:
-            messages: Those of the call.
-            peer: Address of the connection.
-            within_s: How long it may take.
-            in_work: Asked then; while it says so, that time begins again.
+        When `within_s` is over `in_work` is asked; while it says so, that time begins again.
 
         Raises:
             TimeoutError: It did not come in time.
@@ -180,12 +173,7 @@ def _memory_is_short() -> OverloadedError:
 
 
 class StreamMemory:
-    """The share of one stream in the memory of all streams. Lives on one event loop.
-
-    Args:
-        shared: Memory of all streams, in bytes.
-        limit_bytes: How much that is.
-    """
+    """The share of one stream in the memory of all streams. Lives on one event loop."""
 
     def __init__(self, shared: Permits, limit_bytes: int) -> None:
         self._shared = shared
@@ -199,11 +187,9 @@ class StreamMemory:
         return bool(self._held)
 
     async def take(self, size_bytes: int, items: int) -> None:
-        """Waits until there is room for a message.
+        """Wait until there is room for a message of so many bytes, parsed.
 
-        Args:
-            size_bytes: What it takes, parsed.
-            items: It leaves when so many more items are done; without any it does not stay.
+        It leaves when so many more items are done; without any it does not stay.
         """
         if not items:
             return
@@ -273,15 +259,7 @@ class MessageReader(AsyncIterator[bytes]):
 
 @dataclass(slots=True, eq=False)
 class Messages(Generic[RequestT]):
-    """Messages of one call.
-
-    Attributes:
-        method: Method of the call.
-        call: The call, which counts them.
-        receiver: Receives them.
-        served: Limits, deadlines and permits of the server.
-        context: Context of gRPC.
-    """
+    """Messages of one call, with limits, deadlines and permits of the server."""
 
     method: Method[RequestT]
     call: RpcCall

@@ -99,11 +99,7 @@ def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
 
 
 class CorpusDigests:
-    """Digests of the prepared sets of a process, as one namespace sees them. Belongs to one event loop.
-
-    Args:
-        reference_sets: Keep the sets.
-    """
+    """Digests of the prepared sets of a process, as one namespace sees them. Belongs to one event loop."""
 
     def __init__(self, reference_sets: ReferenceSets) -> None:
         self._reference_sets = reference_sets
@@ -190,11 +186,7 @@ def _characters(entries: ReferenceEntries) -> int:
 
 
 class Corpora:
-    """The prepared corpora of a process, as one namespace sees them. Belongs to one event loop.
-
-    Args:
-        ports: Keep the sets and know the tokens of models.
-    """
+    """The prepared corpora of a process, as one namespace sees them. Belongs to one event loop."""
 
     _namespace = ""
 
@@ -219,12 +211,9 @@ class Corpora:
     async def of_set(
         self, reference_set: str, need: CorpusStatistics, digest: str = ""
     ) -> DocumentFrequencies | Failure:
-        """The frequencies in a prepared set; NOT_PREPARED where there is none.
+        """Return the frequencies in a prepared set, NOT_PREPARED where there is none.
 
-        Args:
-            reference_set: Name of the set.
-            need: What is counted.
-            digest: Of the corpus that is meant, as `digest_of` gave it; empty: the set as it is now.
+        `digest` is of the corpus that is meant, as `digest_of` gave it; empty: the set as it is now.
         """
         if not reference_set:
             return _UNNAMED
@@ -287,9 +276,7 @@ class RequestCorpora:
     """The corpora that metrics of one request may ask for; each is counted once, however many items ask.
 
     Attributes:
-        corpora: Of the process.
         items: All items of the request, the same whatever their order.
-        reference_set: Of the request; empty without.
         digest: Of its corpus as it was when the call began; empty: as it is now.
     """
 

@@ -124,12 +124,7 @@ class MemoryConfig:
 
 @plain_dataclass(frozen=True, slots=True)
 class _Share:
-    """Part of the memory beside the process itself that a setting gets where nobody sets it.
-
-    Attributes:
-        divisor: That memory is divided by it.
-        most_bytes: More is never needed.
-    """
+    """Part of the memory beside the process itself that a setting gets where nobody sets it, up to what it needs."""
 
     divisor: int
     most_bytes: int

@@ -84,11 +84,9 @@ class ProcessesConfig:
 
 
 def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
-    """Return the number of processes that are to serve.
+    """Return the number of processes that are to serve, with shares of memory resolved.
 
-    Args:
-        given: The value of every setting by its name, shares of memory resolved.
-        cores: That may be used; None: as many as this machine or container has.
+    Without `cores` it is as many as this machine or container has that may be used.
 
     Raises:
         SettingsError: Several are asked for, and cannot serve together with these settings.
@@ -115,11 +113,9 @@ def _single_process_reason(given: Mapping[str, Any]) -> str:
 
 
 def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """The settings of one of `count` processes: what is set for all of them together is divided.
+    """Return the settings of one of two or more processes: what is set for all of them together is divided.
 
-    Args:
-        given: The value of every setting by its name; zeros stand for shares of memory and for cores.
-        count: 2 or more.
+    Zeros stand for shares of memory and for cores.
     """
     beside = _SUPERVISOR_BYTES + (_JUDGE_HOST_BYTES if given["judge_backend"] == "embedded" else 0)
     cores = usable_cores()

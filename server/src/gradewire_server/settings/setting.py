@@ -284,11 +284,7 @@ def _read_toml(path: str | Path, *, known: Collection[str]) -> dict[str, Any]:
 
 
 def read_values(group: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of all settings of a group and of those inside it, by name.
-
-    Args:
-        group: The group.
-        given: Values of flags, as text or typed; None: not given.
+    """Return the values of all settings of a group and of those inside it, by name; None is not given.
 
     Raises:
         SettingsError: One line that names the settings.
@@ -309,13 +305,9 @@ def _flat_model(group: type) -> type[_Flat]:
 
 
 def make_group(kind: type[G], values: Mapping[str, Any], *, without: Collection[type] = (), **others: Any) -> G:
-    """Return a group with those inside it; an optional one is left out where a value that it needs is unset.
+    """Return a group with those inside it, of values by the names of settings.
 
-    Args:
-        kind: The class.
-        values: Values by the names of settings.
-        without: Optional groups that are left out in any case.
-        others: Values of fields that are no settings.
+    Optional groups in `without` are left out, and those for which a needed value is unset; `others` are no settings.
 
     Raises:
         SettingsError: The values do not go together.

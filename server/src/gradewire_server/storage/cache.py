@@ -155,11 +155,7 @@ def _size(key: bytes, value: bytes) -> int:
 
 
 class StorageTelemetry:
-    """Counters, gauges and histograms of memory and stores.
-
-    Args:
-        registry: Where they are registered; one per registry.
-    """
+    """Counters, gauges and histograms of memory and stores; one per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -230,15 +226,7 @@ class _ReadCounter(Collector):
 
 
 class Write(NamedTuple):
-    """A vector to keep.
-
-    Attributes:
-        key: `KeySpace.stored`.
-        blob: See `codec`.
-        tier: REFERENCE is kept without a time to live.
-        dims: Length of the model's vectors.
-        kind: Of the blob.
-    """
+    """A vector to keep, under `KeySpace.stored`; REFERENCE is kept without a time to live."""
 
     key: bytes
     blob: bytes

@@ -24,10 +24,7 @@ _MEMORY_PREPARED_MAX_BYTES = 64 << 20
 class Stores:
     """The stores behind the in-process cache. `prepared` is closed after `vectors`.
 
-    Attributes:
-        vectors: Second level of vectors, or None.
-        prepared: Synthetic answers and corpora.
-        warning: What could not be opened, "" when all could.
+    `warning` says what could not be opened, "" when all could.
     """
 
     vectors: SecondLevel | None

@@ -33,9 +33,6 @@ class TokenTable:
     A token is looked up by a keyed hash of its SHA-256. Without the key nobody can bring about two tokens that share a
     part of their hash, so neither the length, nor how much of a token is right, nor whose it is shows in the time; and
     a thousand tenants take as long as one.
-
-    Args:
-        callers: By SHA-256 of a token, 32 bytes.
     """
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
@@ -52,11 +49,7 @@ class TokenTable:
 
 
 class Quotas:
-    """The quotas of tenants by name: they outlive the file that set them, so that reading it again refills none.
-
-    Args:
-        levels: Of several processes that serve together; None: this one is alone.
-    """
+    """The quotas of tenants by name: they outlive the file that set them, so that reading it again refills none."""
 
     def __init__(self, levels: SharedLevels | None = None) -> None:
         self._levels = levels
@@ -89,15 +82,7 @@ def _keyed(digest: bytes) -> bytes:
 
 
 class TokensFile:
-    """The tokens of a file. Belongs to one event loop; `table` may be read from any thread.
-
-    Args:
-        path: The file.
-        own_namespace: As `read_tenants`.
-        levels: As `Quotas`.
-
-    Attributes:
-        table: Of the last file that could be used.
+    """The tokens of a file, the last that could be used. Belongs to one event loop; `table` is for any thread.
 
     Raises:
         TokensFileError: It cannot be read or used; the message names file, table and key.
@@ -168,12 +153,8 @@ def _stamp(status: os.stat_result) -> _Stamp:
 class Authentication:
     """Find the caller of a call by its token; any thread may ask.
 
-    Args:
-        tokens: Each lets a call in that may do everything, in the server's own namespace.
-        file: Further tokens, each of a tenant. Without tokens and without a file every call is let in.
-
-    Attributes:
-        is_open: Whether every call is let in.
+    Each of `tokens` lets a call in that may do everything, in the server's own namespace; those of the file are of
+    tenants. Without either every call is let in: `is_open`.
     """
 
     def __init__(self, tokens: Sequence[str] = (), *, file: TokensFile | None = None) -> None:
@@ -182,11 +163,9 @@ class Authentication:
         self.is_open = file is None and not tokens
 
     def caller(self, authorization: str, peer: str) -> Caller | None:
-        """Return the caller; None where a token is needed, and this is none.
+        """Return the caller; None where a token is needed, and `authorization` holds none.
 
-        Args:
-            authorization: The metadata value of that name; "" where there is none.
-            peer: Address of the connection as gRPC writes it, ``ipv4:127.0.0.1:50514``.
+        `peer` is the address of the connection as gRPC writes it, ``ipv4:127.0.0.1:50514``.
         """
         if self.is_open:
             return anonymous_caller(peer)
