@@ -161,6 +161,7 @@ class Handlers:
         self.complete = partial(complete, context)
         self.decide = partial(decide, context)
         self.prepare = partial(prepare, context)
+        self.list_models = partial(list_models, context)
         self.score_stream = partial(stream, context, ITEMS)
         self.compare_stream = partial(stream, context, PAIRS)
         self._views: OrderedDict[str, Handlers] = OrderedDict()
@@ -192,7 +193,3 @@ class Handlers:
         idle = [name for name, view in self._views.items() if view._idle]  # noqa: SLF001 - of the same class
         for name in idle[: max(0, len(self._views) - _MAX_VIEWS)]:
             del self._views[name]
-
-    async def list_models(self) -> models_pb2.ListModelsResponse:
-        """Models, metrics and limits of this server."""
-        return await list_models(self.context)

@@ -94,7 +94,7 @@ class CostEstimates:
 
 
 class ServiceRate:
-    """Tokens that the server gets through in a second.
+    """Tokens that the server gets through in a second; 0 before anything was measured.
 
     A window counts against the rate only where work was waiting all through it, and this work was tokens: a quiet
     server is not a slow one, nor is one that finds everything in its caches.
@@ -102,17 +102,12 @@ class ServiceRate:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._tokens_per_s = 0.0
+        self.tokens_per_s = 0.0
         self._seen_s = clock()
         self._busy_s = 0.0
         self._computed_tokens = self._expected_tokens = 0.0
         self._pending_tokens = 0
         self._least_in_work = math.inf
-
-    @property
-    def tokens_per_s(self) -> float:
-        """The rate; 0 before anything was measured."""
-        return self._tokens_per_s
 
     def began(self) -> None:
         """Work was begun where there was none: the time before does not count, nor what was computed in it."""
@@ -141,12 +136,12 @@ class ServiceRate:
         computing = self._computed_tokens > 0 and self._computed_tokens >= _LEAST_COMPUTED_SHARE * self._expected_tokens
         # By what was measured, not by the rate: one that is far too high would call no server busy, and never fall.
         saturated = self._least_in_work > _SATURATED_S * measured
-        if not self._tokens_per_s:
-            self._tokens_per_s = measured if computing else 0.0
-        elif measured > self._tokens_per_s:
-            self._tokens_per_s += _RATE_RISE * (measured - self._tokens_per_s)
+        if not self.tokens_per_s:
+            self.tokens_per_s = measured if computing else 0.0
+        elif measured > self.tokens_per_s:
+            self.tokens_per_s += _RATE_RISE * (measured - self.tokens_per_s)
         elif saturated and computing:
-            self._tokens_per_s += _RATE_FALL * (measured - self._tokens_per_s)
+            self.tokens_per_s += _RATE_FALL * (measured - self.tokens_per_s)
 
 
 class EncoderBacklog:

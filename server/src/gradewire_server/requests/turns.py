@@ -23,10 +23,11 @@ _FEW: Final = 0.5
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """Somebody who waits for so many tokens."""
+    """Somebody who waits for so many tokens, and is `counted` among those who wait."""
 
     tokens: float
     granted: Future[None]
+    counted: bool = True
 
 
 @dataclass(slots=True)
@@ -77,15 +78,6 @@ class FairWaiting:
         self._all.line(caller.key, caller.weight).line(source).waiters.append(waiter)
         self.tokens += waiter.tokens
 
-    def remove(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
-        """Takes out one that has gone away before its turn came, if it is still there."""
-        queue = self._all.lines.get(caller.key)
-        line = queue and queue.lines.get(source)
-        if line and waiter in line.waiters:
-            line.waiters.remove(waiter)
-            self.tokens -= waiter.tokens
-            self._tidy(caller.key, source)
-
     def peek(self) -> Waiter | None:
         """Return the next waiter; those who have gone away are dropped."""
         while self._all.lines:
@@ -93,7 +85,7 @@ class FairWaiting:
             waiter = self._all.lines[caller].lines[source].waiters[0]
             if not waiter.granted.cancelled():
                 return waiter
-            self._sweep()  # where one has gone, a thousand may have: one by one they would take too long
+            self.drop_gone()
         return None
 
     def pop(self) -> None:
@@ -112,12 +104,14 @@ class FairWaiting:
         caller = self._all.next()
         return caller, self._all.lines[caller].next()
 
-    def _sweep(self) -> None:
+    def drop_gone(self) -> None:
+        """Drop all who have gone away: where one has, a thousand may have, and one by one would take too long."""
         for caller, queue in list(self._all.lines.items()):
             for source, line in list(queue.lines.items()):
-                here = deque(each for each in line.waiters if not each.granted.cancelled())
-                self.tokens -= sum(each.tokens for each in line.waiters) - sum(each.tokens for each in here)
-                line.waiters = here
+                for waiter in line.waiters:
+                    waiter.counted = not waiter.granted.cancelled()
+                    self.tokens -= 0.0 if waiter.counted else waiter.tokens
+                line.waiters = deque(waiter for waiter in line.waiters if waiter.counted)
                 self._tidy(caller, source)
 
     def _tidy(self, caller: Hashable, source: Hashable) -> None:
@@ -153,7 +147,8 @@ class BulkTurns:
             await granted
         except asyncio.CancelledError:
             if granted.cancelled():
-                self.waiting.remove(caller, source, waiter)
+                if waiter.counted:
+                    self.waiting.drop_gone()
             else:  # cancelled after the turn was given
                 self._encoders.leave(Lane.BULK, tokens)
                 self.grant()

@@ -158,8 +158,7 @@ class Calls:
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
-                handlers = self._handlers(method, call)
-                messages = Messages(method, call, self.receiver, handlers.context, context)
+                handlers, messages = self._open(method, call, context)
 
                 async def respond(request: RequestT) -> bytes:
                     return await messages.write(await run(handlers, request, call))
@@ -186,8 +185,7 @@ class Calls:
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
-                handlers = self._handlers(method, call)
-                messages = Messages(method, call, self.receiver, handlers.context, context)
+                handlers, messages = self._open(method, call, context)
                 await messages.answer(lambda request: messages.send(run(handlers, request, call)))
 
             await self._around(method.name, telemetry, context, body)
@@ -204,9 +202,8 @@ class Calls:
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
-                handlers = self._handlers(method, call)
+                handlers, messages = self._open(method, call, context)
                 admission = handlers.context.admission
-                messages = Messages(method, call, self.receiver, handlers.context, context)
                 with admission.streams.hold(1):
                     held = StreamMemory(admission.stream_bytes, admission.stream_bytes.limit)
                     try:
@@ -219,8 +216,10 @@ class Calls:
 
         return grpc.stream_stream_rpc_method_handler(handle)
 
-    def _handlers(self, method: Method[Any], call: RpcCall) -> Handlers:
-        """Return the handlers of the caller's namespace.
+    def _open(
+        self, method: Method[RequestT], call: RpcCall, context: GrpcContext
+    ) -> tuple[Handlers, Messages[RequestT]]:
+        """Return the handlers of the caller's namespace, and the messages of the call.
 
         Raises:
             DeadlineExceededError: The call waited inside gRPC for longer than its caller does.
@@ -230,8 +229,8 @@ class Calls:
         if call.deadline_s == 0:
             raise DeadlineExceededError("the deadline passed before the call was taken up")
         method.check_scope(call.caller)
-        handlers = self._lifecycle.handlers()
-        return handlers.within(call.caller.namespace) if call.caller.namespace else handlers
+        handlers = self._lifecycle.handlers().within(call.caller.namespace)
+        return handlers, Messages(method, call, self.receiver, handlers.context, context)
 
     @property
     def _of_process(self) -> tuple[tuple[str, str], ...]:

@@ -1,16 +1,10 @@
 """The scorer: items by metrics, results remembered from before, and references made ready."""
 
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sys import getsizeof
 from typing import Any, Final, NamedTuple, TypeAlias
-
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.core import Metric as PrometheusMetric
-from prometheus_client.registry import Collector
-from typing_extensions import override
 
 from gradewire_proto.tracing.spans import ITEMS, METRICS, SCORE, spanned
 from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ReferenceEntry, ScoredResult, Status
@@ -33,8 +27,6 @@ _NUMBER_BYTES: Final = 32
 _TEXT_BYTES: Final = 24
 """Bytes of a text beside its own object: its place in a tuple, and what the allocator rounds up."""
 _MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
-
-_PREFIX = "gradewire_remembered_results"
 
 _LARGE_CHARACTERS: Final = 8_192
 """Characters of an item: metrics that read words take up to 0.4 µs for each of them, `correctness` up to 1 µs."""
@@ -175,25 +167,6 @@ def _parts_bytes(result: MetricResult) -> int:
     values = [getattr(parts, name) for name in type(parts).__slots__] if parts else []
     mappings = sum(getsizeof(value) + len(value) * _NUMBER_BYTES for value in values if isinstance(value, Mapping))
     return mappings + sum(_text_bytes(value) for value in values if isinstance(value, str))
-
-
-class RememberedTelemetry(Collector):
-    """Metrics of the remembered results, read when they are asked for."""
-
-    def __init__(self, results: RememberedResults, registry: CollectorRegistry) -> None:
-        self._results = results
-        registry.register(self)
-
-    @override
-    def collect(self) -> Iterable[PrometheusMetric]:
-        results = self._results
-        yield GaugeMetricFamily(f"{_PREFIX}_bytes", "Bytes of results that are remembered.", results.used_bytes)
-        yield CounterMetricFamily(
-            f"{_PREFIX}_found", "Results that were answered from those remembered.", results.found
-        )
-        yield CounterMetricFamily(
-            f"{_PREFIX}_texts", "Texts of those results: no encoder's cache was asked for them.", results.texts
-        )
 
 
 class Scorer:

@@ -43,17 +43,18 @@ class SegmentedLru:
         protected_share: Largest share of `max_bytes` for the protected segment, 0 to 1.
 
     Attributes:
+        used_bytes: Bytes accounted for, at most `max_bytes`.
         evicted_entries: Total since the start.
     """
 
     __slots__ = (
-        "_bytes",
         "_max_bytes",
         "_probation",
         "_protected",
         "_protected_bytes",
         "_protected_max",
         "evicted_entries",
+        "used_bytes",
     )
 
     def __init__(self, max_bytes: int, *, protected_share: float = 0.8) -> None:
@@ -63,7 +64,7 @@ class SegmentedLru:
         self._protected_max = int(max_bytes * protected_share)
         self._probation: OrderedDict[bytes, bytes] = OrderedDict()
         self._protected: OrderedDict[bytes, bytes] = OrderedDict()
-        self._bytes = 0
+        self.used_bytes = 0
         self._protected_bytes = 0
         self.evicted_entries = 0
 
@@ -72,11 +73,6 @@ class SegmentedLru:
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._protected or key in self._probation
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes accounted for, at most `max_bytes`."""
-        return self._bytes
 
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, which becomes the most recently used one, or None."""
@@ -114,7 +110,7 @@ class SegmentedLru:
             return
         protected = pinned or key in self._protected
         self.discard(key)
-        self._bytes += size
+        self.used_bytes += size
         if protected:
             self._protect(key, value)
         else:
@@ -129,7 +125,7 @@ class SegmentedLru:
             if value is None:
                 return
             self._protected_bytes -= _size(key, value)
-        self._bytes -= _size(key, value)
+        self.used_bytes -= _size(key, value)
 
     def _protect(self, key: bytes, value: bytes) -> None:
         self._protected[key] = value
@@ -140,11 +136,11 @@ class SegmentedLru:
             self._probation[old_key] = old_value
 
     def _evict(self) -> None:
-        while self._bytes > self._max_bytes:
+        while self.used_bytes > self._max_bytes:
             segment = self._probation or self._protected
             key, value = segment.popitem(last=False)
             size = _size(key, value)
-            self._bytes -= size
+            self.used_bytes -= size
             if segment is self._protected:
                 self._protected_bytes -= size
             self.evicted_entries += 1
@@ -190,7 +186,7 @@ class StorageTelemetry:
         self._gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
         self._gauge("memory_entries", "Entries of the in-process cache.", lambda: len(memory))
         self.registry.register(
-            _ReadCounter(f"{_PREFIX}_memory_evictions", "Entries pushed out of memory.", lambda: memory.evicted_entries)
+            ReadCounter(f"{_PREFIX}_memory_evictions", "Entries pushed out of memory.", lambda: memory.evicted_entries)
         )
 
     @contextmanager
@@ -214,7 +210,7 @@ class StorageTelemetry:
         Gauge(f"{_PREFIX}_{name}", what, registry=self.registry).set_function(read)
 
 
-class _ReadCounter(Collector):
+class ReadCounter(Collector):
     """A counter that something else counts."""
 
     def __init__(self, name: str, what: str, read: Callable[[], float]) -> None:
