@@ -34,20 +34,6 @@ class PromptViewError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class PromptRound:
-    """One question to a judge.
-
-    Attributes:
-        options: Labels of a choice; empty where it writes.
-        max_tokens: Longest text that it may write; 0 for a choice.
-    """
-
-    prompt: JudgePrompt
-    options: tuple[str, ...]
-    max_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
 class PromptView:
     """All that a judge is asked of an item.
 
@@ -61,7 +47,7 @@ class PromptView:
 
     title: str
     digest: str
-    rounds: tuple[PromptRound, ...]
+    rounds: tuple[Question, ...]
     masked: bool
     without_judge: str
 
@@ -95,8 +81,8 @@ def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callabl
     return view
 
 
-def _run(program: Any) -> tuple[tuple[PromptRound, ...], MetricResult]:
-    rounds: list[PromptRound] = []
+def _run(program: Any) -> tuple[tuple[Question, ...], MetricResult]:
+    rounds: list[Question] = []
     answers: tuple[Choice | Generated, ...] | None = None
     while len(rounds) < _MAX_ROUNDS:
         try:
@@ -109,10 +95,10 @@ def _run(program: Any) -> tuple[tuple[PromptRound, ...], MetricResult]:
     raise PromptViewError(f"it asks its judge more than {_MAX_ROUNDS} times")
 
 
-def _round(need: Choose | Generate) -> PromptRound:
+def _round(need: Choose | Generate) -> Question:
     if isinstance(need, Choose):
-        return PromptRound(need.prompt, need.options, 0)
-    return PromptRound(need.prompt, (), need.max_tokens)
+        return Question(need.prompt, need.options)
+    return Question(need.prompt, max_tokens=need.max_tokens)
 
 
 def _placeholder_answer(need: Need) -> Choice | Generated:
@@ -185,7 +171,7 @@ class JudgeTokenizer:
     chat: ChatTokenizer | None = None
     template: str = _TEMPLATE_OF_UNKNOWN
 
-    def tokens(self, asked: PromptRound) -> RoundTokens | None:
+    def tokens(self, asked: Question) -> RoundTokens | None:
         """A round's tokens; None where the judge is not built.
 
         Raises:
@@ -206,7 +192,7 @@ class JudgeTokenizer:
             raise PromptViewError(str(error)) from error
         return RoundTokens(tokens.fixed, tokens.item, labels, tokens.truncated)
 
-    def text(self, asked: PromptRound, tokens: RoundTokens | None) -> tuple[str, str]:
+    def text(self, asked: Question, tokens: RoundTokens | None) -> tuple[str, str]:
         """Fixed turns, and the item with the judge's turn begun, with markup: what `tokens` stand for, if there are."""
         if tokens is None or self.chat is None:
             return with_markup(asked.prompt, self.template)
@@ -267,46 +253,36 @@ class JudgeMeter:
         """The way in which tokens are counted."""
         return self.tokenizer.note if self.exact else _ESTIMATED
 
-    def cost(self, asked: PromptRound) -> RoundCost | None:
-        """The tokens of a question; None where it does not fit the judge, or its kind: it is then not asked."""
+    def cost(self, asked: Question) -> RoundCost | None:
+        """Return the tokens of a question; None where it does not fit the judge, or its kind: it is then not asked."""
         if self.exact:
             try:
                 tokens = self.tokenizer.tokens(asked)
             except PromptViewError:
                 return None
             return RoundCost(len(tokens.fixed) + len(tokens.item), asked.max_tokens) if tokens else None
-        if self.remote is None:
-            return _of_a_judge_here(asked)
-        return _of_a_decision_model(asked, self.remote) if self.decides else _of_a_server(asked, self.remote)
+        if self.remote is not None:
+            return _remote_cost(asked, self.remote, decides=self.decides)
+        prompt = asked.prompt
+        item = f"{prompt.lead}{prompt.prediction}{prompt.tail}"
+        return _estimate([*(turn.text for turn in prompt.fixed), item, prompt.opening], asked.max_tokens)
 
 
-def _of_a_server(asked: PromptRound, config: RemoteJudgeConfig) -> RoundCost | None:
-    prompt = fitted(asked.prompt, config.max_prompt_characters)
-    if prompt is None:
-        return None
-    question = Question(prompt, asked.options, asked.max_tokens)
+def _remote_cost(asked: Question, config: RemoteJudgeConfig, *, decides: bool) -> RoundCost | None:
+    prompt = fitted(without_demonstrations(asked.prompt) if decides else asked.prompt, config.max_prompt_characters)
+    if prompt is None or (decides and not asked.options):
+        return None  # a decision model is not asked to write
+    question = replace(asked, prompt=prompt)
+    if decides:
+        sent = decision_question(question)
+        return _estimate((sent.state, sent.instructions, *sent.options.values()), 0)
     # Of a server that is not asked: the one that writes most, is told how to begin, and whose text decides.
     full = dialect_of(ServerKind.OTHER, config.assistant_prefill, config.reasoning_tokens)
     dialect = replace(full, logprobs=False)
     messages: Any = request_body(question, config.model, dialect)["messages"]
-    return RoundCost(sum(_estimated(each["content"]) for each in messages), most_written(question, dialect))
+    return _estimate([each["content"] for each in messages], most_written(question, dialect))
 
 
-def _of_a_decision_model(asked: PromptRound, config: RemoteJudgeConfig) -> RoundCost | None:
-    prompt = fitted(without_demonstrations(asked.prompt), config.max_prompt_characters)
-    if prompt is None or not asked.options:
-        return None  # it is not asked to write
-    sent = decision_question(Question(prompt, asked.options))
-    return RoundCost(sum(map(_estimated, (sent.state, sent.instructions, *sent.options.values()))), 0)
-
-
-def _of_a_judge_here(asked: PromptRound) -> RoundCost:
-    prompt = asked.prompt
-    item = f"{prompt.lead}{prompt.prediction}{prompt.tail}"
-    return RoundCost(
-        sum(map(_estimated, (*(turn.text for turn in prompt.fixed), item, prompt.opening))), asked.max_tokens
-    )
-
-
-def _estimated(turn: str) -> int:
-    return _TOKENS_PER_TURN + math.ceil(len(turn.encode()) / _BYTES_PER_TOKEN)
+def _estimate(texts: Sequence[str], written: int) -> RoundCost:
+    read = sum(_TOKENS_PER_TURN + math.ceil(len(text.encode()) / _BYTES_PER_TOKEN) for text in texts)
+    return RoundCost(read, written)

@@ -12,14 +12,14 @@ from gradewire_proto.tracing.spans import record_result
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import MAX_PROMPT_BYTES, split_pin
 from gradewire_server.domain.items import Failure, MetricResult, Status, quoted
-from gradewire_server.domain.metric import Metric
+from gradewire_server.domain.metric import Metric, ParameterError
 from gradewire_server.domain.ports import ModelStatus, Ports
 from gradewire_server.metrics.prompts import PACKAGE_PROMPTS, PromptError, PromptLibrary, read_prompt
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.convert import read_reference_set
 from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError, SetUnavailableError
-from gradewire_server.requests.plan import MetricPlan, Planner
+from gradewire_server.requests.plan import MetricPlan, Planner, find_model
 from gradewire_server.scoring import Scorer
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
@@ -143,12 +143,13 @@ class RequestContext:
             InvalidRequestError: It cannot be the name of one.
             NothingLoadedError: It is not there.
         """
-        judge = self.planner.judge(written, path)
-        if not isinstance(judge, Failure):
-            return judge
-        if judge.status is Status.INVALID_PARAMETER:
-            raise InvalidRequestError(path, judge.message)
-        raise NothingLoadedError(judge.message)
+        try:
+            judge = find_model(written, path, self.ports.judge_models)
+        except ParameterError as error:
+            raise InvalidRequestError(path, error.message) from None
+        if isinstance(judge, Failure):
+            raise NothingLoadedError(judge.message)
+        return judge
 
     async def plan_call(self, asked: Any, path: str = "") -> list[MetricPlan]:
         """Resolve the metrics or the comparison of a request or a stream's config; raise as `plan`."""

@@ -228,13 +228,6 @@ class Planner:
             )
         return plans
 
-    def judge(self, written: str, path: str) -> ModelStatus | Failure:
-        """Return the judge that NAME, NAME@DIGEST or "" stands for, or why it cannot be used."""
-        try:
-            return find_model(written, path, self._judges)
-        except ParameterError as error:
-            return Failure(Status.INVALID_PARAMETER, f"{path.removesuffix('.model')}.{error}")
-
     def check_models(self, plans: Sequence[MetricPlan]) -> None:
         """Raises ModelReplacedError where a model is not the one any more that a plan's provenance names."""
         for plan in plans:

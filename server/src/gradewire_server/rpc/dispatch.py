@@ -43,7 +43,6 @@ from gradewire_server.requests.errors import (
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.load import LoopRounds
 from gradewire_server.rpc.errors import (
-    InternalError,
     UnauthenticatedError,
     WireStatus,
     end_with,
@@ -319,6 +318,6 @@ class Calls:
 def _failed(error: Exception, call: RpcCall) -> WireStatus:
     if isinstance(error, InvalidRequestError):
         call.record.at = error.field
-    if not isinstance(error, RequestError) or isinstance(error, InternalError):
+    if not isinstance(error, RequestError):
         _log.error("call %s failed by a defect", call.record.request_id, exc_info=error)
     return to_wire(error, call.record.request_id)

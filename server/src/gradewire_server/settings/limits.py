@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass as plain_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -122,19 +121,10 @@ class MemoryConfig:
     """Memory of the whole process; 0: what its container has, else 3/4 of the machine's."""
 
 
-@plain_dataclass(frozen=True, slots=True)
-class _Share:
-    """Part of the memory beside the process itself that a setting gets where nobody sets it, up to what it needs."""
-
-    divisor: int
-    most_bytes: int
-
-
-_SHARES: Final[Mapping[str, _Share]] = {
-    "memory_max_bytes": _Share(8, 256 * MIB),
-    "max_bytes_in_flight": _Share(8, 256 * MIB),
-    "max_stream_bytes": _Share(8, 256 * MIB),
-}
+_SHARED: Final = ("memory_max_bytes", "max_bytes_in_flight", "max_stream_bytes")
+"""Settings that get an eighth of the memory beside the process itself where nobody sets them."""
+_PARTS: Final = 8
+_MAX_SHARE_BYTES: Final = 256 * MIB
 _LEAST_SHARE_BYTES: Final = 16 * MIB
 _PROCESS_BYTES: Final = 384 * MIB
 """Memory of a server with the default encoder, before anybody calls."""
@@ -161,8 +151,8 @@ def with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     limit = given["memory_limit"] or usable_memory()
     shares = {
-        name: max(_LEAST_SHARE_BYTES, min(share.most_bytes, (limit - _PROCESS_BYTES) // share.divisor))
-        for name, share in _SHARES.items()
+        name: max(_LEAST_SHARE_BYTES, min(_MAX_SHARE_BYTES, (limit - _PROCESS_BYTES) // _PARTS))
+        for name in _SHARED
         if not given[name]
     }
     return {**given, "memory_limit": limit, **shares}

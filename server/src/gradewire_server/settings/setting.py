@@ -163,9 +163,8 @@ class SettingField(NamedTuple):
     @property
     def help(self) -> str:
         """One sentence."""
-        return " ".join(
-            _docstrings(self.group.__module__)[self.group.__name__, self.attribute].partition("\n\n")[0].split()
-        )
+        text = _docstrings(self.group.__module__)[self.group.__name__, self.attribute]
+        return " ".join(text.partition("\n\n")[0].split())
 
     @property
     def secret(self) -> bool:
