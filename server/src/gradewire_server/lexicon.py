@@ -142,13 +142,10 @@ class WordNet:
             raise WordNetError("these are not WordNet's files: there is no cat in them")
 
     def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
-        """Members of each sense of a noun or a name, most frequent sense first; several words are parted by blanks.
+        """Return members of each sense of a noun or a name, most frequent sense first.
 
-        Args:
-            phrase: A base form in lower case; empty without senses where WordNet does not know it.
-
-        Raises:
-            WordNetError: The files are broken.
+        Several words of a base form in lower case are parted by blanks. WordNetError is raised where the files are
+        broken.
         """
         senses = self._parts[0].senses("_".join(phrase.split()))
         return tuple(tuple(name.replace("_", " ") for name in sense) for sense in senses)

@@ -231,12 +231,9 @@ class RoundCost:
 
 @dataclass(frozen=True, slots=True)
 class JudgeMeter:
-    """Reckons what questions to one judge cost.
+    """Reckons what questions to one judge cost: one of this machine, or one behind a server of its own.
 
-    Attributes:
-        tokenizer: Of a judge of this machine.
-        remote: How a judge behind a server of its own is spoken to; None for the other kind.
-        decides: Whether that is a decision model, which writes nothing.
+    A server of decision models `decides`, and writes nothing.
     """
 
     tokenizer: JudgeTokenizer

@@ -160,7 +160,7 @@ def test_what_is_no_judge_fails_its_metric_and_says_why(model: str, status: Stat
     assert plan.request.message.startswith("metrics[0].judge_similarity.model: ")
     assert isinstance(other.request, MetricRequest)
     expected = InvalidRequestError if status is Status.INVALID_PARAMETER else NothingLoadedError
-    with pytest.raises(expected, match="^generate.model: (?!generate)"):
+    with pytest.raises(expected, match=r"^generate\.model: (?!generate)"):
         judge_named(model)
 
 

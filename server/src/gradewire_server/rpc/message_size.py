@@ -55,7 +55,7 @@ _FIELDS_AT_ONCE: Final = 4096
 M = TypeVar("M", bound=Message)
 
 
-class MalformedError(ValueError):
+class MalformedError(DecodeError):
     """The bytes are no protobuf message."""
 
 
@@ -242,10 +242,7 @@ async def parse(kind: type[M], data: bytes) -> M:
     if len(data) <= _BYTES_AT_ONCE:
         return kind.FromString(data)
     message = kind()
-    try:
-        await _merge(message, data, 0, len(data))
-    except MalformedError as error:
-        raise DecodeError("a message in it is malformed") from error
+    await _merge(message, data, 0, len(data))
     return message
 
 

@@ -385,14 +385,14 @@ class Messages(Generic[RequestT]):
             raise self._unreadable() from None
 
     async def _memory_bytes(self, data: bytes, counts: Counts) -> int:
-        try:
-            return await memory_bytes(data, counts, self.descriptor)
-        except MalformedError:
-            raise self._unreadable() from None
+        return await self._readable(memory_bytes(data, counts, self.descriptor))
 
     async def _parse(self, data: bytes) -> RequestT:
+        return await self._readable(parse(self.method.request_type, data))
+
+    async def _readable(self, reading: Awaitable[ResultT]) -> ResultT:
         try:
-            return await parse(self.method.request_type, data)
+            return await reading
         except DecodeError:
             raise self._unreadable() from None
 

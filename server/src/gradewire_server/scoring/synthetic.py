@@ -320,17 +320,12 @@ WritingProgram: TypeAlias = Generator[tuple[Need, ...], Any, SyntheticAnswer | F
 
 
 def write_sentence(question: str, reference: str, writing: WritingSettings) -> WritingProgram:
-    """Asks for a sentence, once more where the first one is no good, and falls back on the reference.
+    """Ask for a sentence, once more where the first one is no good, and fall back on the reference.
 
     The second time the judge is told what was wrong, and its sentence is begun for it with the reference, word for
     word: greedy as it is, it would else write the same again ("Moscow" for "Moskva"). That it holds the answer then
     says nothing any more, so it has to be about the question too. A long reference stands for itself, as does one that
-    imitates a chat's markup, and the judge is not asked.
-
-    Args:
-        question: NFC, not blank.
-        reference: NFC, not blank.
-        writing: Judge and prompt.
+    imitates a chat's markup, and the judge is not asked. Both texts are NFC and not blank.
 
     Returns:
         What stands for the reference, or why the judge did not answer: then nothing is to be kept.

@@ -97,12 +97,9 @@ class SegmentedLru:
                 segment[key] = value
 
     def put(self, key: bytes, value: bytes, *, pinned: bool) -> None:
-        """Keeps `value`, replacing what is there.
+        """Keep `value`, replacing what is there; refused where it alone would not fit.
 
-        Args:
-            key: Name of the entry.
-            value: What to keep; refused where it alone would not fit.
-            pinned: Goes to the protected segment at once; else to probation, unless it is protected already.
+        A pinned one goes to the protected segment at once, else to probation, unless it is protected already.
         """
         size = _size(key, value)
         if size > self._max_bytes:
@@ -262,14 +259,10 @@ class SecondLevel(Protocol):
 
 
 class WriteBehind:
-    """Queue before a second level.
+    """Queue before a second level; `written` is called with name and tier of each vector that is stored.
 
-    Args:
-        store: Where vectors go.
-        telemetry: Counts what was left out.
-        max_pending: Bound of the queue in entries, and times 2 KiB in bytes; what does not fit is dropped and offered
-            again at the next hit.
-        written: Called with name and tier of each vector that is stored.
+    `max_pending` is its bound in entries, and times 2 KiB in bytes; what does not fit is dropped and offered again at
+    the next hit.
     """
 
     def __init__(
