@@ -222,33 +222,23 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     _log.info("stopped")
 
 
-def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; a second signal ends at once.
+def run(
+    settings: Settings,
+    *,
+    started: Callable[[int], None] | None = None,
+    child: Child | None = None,
+    stop: Stop | None = None,
+) -> int:
+    """Serve until SIGTERM or SIGINT; a second signal ends at once. SIGHUP lets a child leave while others go on.
 
     Returns:
         The exit code: 0, or 1 where it cannot start.
     """
-    stop = Stop()
-    return _run(settings, stop, _cannot_reload, started=started)
-
-
-def run_child(settings: Settings, child: Child, stop: Stop) -> int:
-    """Serve as one of several processes; SIGHUP lets it leave while others go on."""
-    return _run(settings, stop, stop.leave, child=child)
-
-
-def _run(
-    settings: Settings,
-    stop: Stop,
-    hangup: Callable[[], None],
-    *,
-    started: Callable[[int], None] | None = None,
-    child: Child | None = None,
-) -> int:
     return_large_blocks()
+    stop = stop or Stop()
 
     async def until_signal(flood: FloodFilter) -> None:
-        stop.listen(hangup)
+        stop.listen(_cannot_reload if child is None else stop.leave)
         await serve(settings, started=started, stop=stop, flood=flood, child=child)
 
     return run_to_exit(until_signal, settings.log.level)

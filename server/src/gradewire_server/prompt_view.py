@@ -90,22 +90,19 @@ def _run(program: Any) -> tuple[tuple[Question, ...], MetricResult]:
         except StopIteration as stop:
             result: MetricResult = stop.value
             return tuple(rounds), result
-        rounds += [_round(need) for need in needs if isinstance(need, Choose | Generate)]
-        answers = tuple(_placeholder_answer(need) for need in needs)
+        asked = [_question_and_answer(need) for need in needs]
+        rounds += [question for question, _ in asked]
+        answers = tuple(answer for _, answer in asked)
     raise PromptViewError(f"it asks its judge more than {_MAX_ROUNDS} times")
 
 
-def _round(need: Choose | Generate) -> Question:
+def _question_and_answer(need: Need) -> tuple[Question, Choice | Generated]:
     if isinstance(need, Choose):
-        return Question(need.prompt, need.options)
-    return Question(need.prompt, max_tokens=need.max_tokens)
-
-
-def _placeholder_answer(need: Need) -> Choice | Generated:
-    if isinstance(need, Choose):
-        return Choice((1.0, *(0.0 for _ in need.options[1:])), mass=1.0, prompt_tokens=0)
+        choice = Choice((1.0, *(0.0 for _ in need.options[1:])), mass=1.0, prompt_tokens=0)
+        return Question(need.prompt, need.options), choice
     if isinstance(need, Generate):
-        return Generated(PLACEHOLDER, complete=True, prompt_tokens=0, generated_tokens=0)
+        written = Generated(PLACEHOLDER, complete=True, prompt_tokens=0, generated_tokens=0)
+        return Question(need.prompt, max_tokens=need.max_tokens), written
     raise PromptViewError(f"it asks for more than a judge can say ({type(need).__name__})")
 
 

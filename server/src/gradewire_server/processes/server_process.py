@@ -72,11 +72,6 @@ class ServerProcess:
         return cls(process, name, ours, totals)
 
     @property
-    def pid(self) -> int:
-        """Process id."""
-        return self._process.pid
-
-    @property
     def ready(self) -> bool:
         """True if it takes calls."""
         return bool(self.report.get("ready"))
