@@ -259,14 +259,14 @@ def _show_health(
     gateway: GatewaySupervisor | None,
 ) -> None:
     """Show the state of backends, overload and gateway in health and metrics."""
-    health, overload_s = backends.health(), admission.overload_s
+    health, judge, overload_s = backends.health(), backends.judge_health(), admission.overload_s
     degraded = [*health.degraded]
     if not any(health.models.values()):
         degraded.insert(0, "no model is loaded")
     if gateway is not None and gateway.trouble:
         degraded.append(gateway.trouble)
-    if health.judge.trouble:
-        degraded.append(f"judge: {health.judge.trouble}")
+    if judge.trouble:
+        degraded.append(f"judge: {judge.trouble}")
     if overload_s > _LASTING_S:
         degraded.append(f"overload: small requests have been refused for {overload_s:.0f} s")
     lifecycle.observe(
@@ -276,7 +276,7 @@ def _show_health(
             for name, well in health.models.items()
             if not well
         ],
-        judging=health.judge.ready if health.judge.configured else None,
+        judging=judge.ready if judge.configured else None,
         overloaded=0 < capacity.unready_overload_s <= overload_s,
     )
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Self
@@ -15,7 +15,7 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.ports import ModelStatus, Ports
 from gradewire_server.encoders.cached_encoder import BlobCache
 from gradewire_server.encoders.factory import open_encoders
-from gradewire_server.encoders.service import ModelsOfKind
+from gradewire_server.encoders.service import EncoderHealth, ModelsOfKind
 from gradewire_server.judges.factory import open_judges
 from gradewire_server.judges.service import JudgeHealth
 from gradewire_server.judges.verdict_cache import VerdictCache
@@ -114,16 +114,6 @@ class _UnavailablePrepared(PreparedStore):
         return
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The state of models, stores and judge; scores are right whatever is degraded. See also `EncoderHealth`."""
-
-    models: Mapping[str, bool]
-    troubles: Mapping[str, str]
-    degraded: tuple[str, ...]
-    judge: JudgeHealth
-
-
 class Backends:
     """All of it; made by `open`. Lives on the event loop it was opened on.
 
@@ -198,11 +188,14 @@ class Backends:
             self._judges.load_soon()
         await self._encoders.preload()
 
-    def health(self) -> Health:
-        """Models and stores as they are now."""
+    def health(self) -> EncoderHealth:
+        """Return the state of models and stores now; scores are right whatever is degraded."""
         encoders = self._encoders.health()
-        degraded = (*encoders.degraded, *self._stores.degraded())
-        return Health(encoders.models, encoders.troubles, degraded, self._judges.health())
+        return replace(encoders, degraded=(*encoders.degraded, *self._stores.degraded()))
+
+    def judge_health(self) -> JudgeHealth:
+        """Return the state of the judge, which nothing else depends on."""
+        return self._judges.health()
 
     async def close(self) -> None:
         """Fails what is queued, finishes what is running, writes back what is computed. Closing twice is allowed."""

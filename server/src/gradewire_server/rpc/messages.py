@@ -3,14 +3,13 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 from grpc import aio
-from typing_extensions import override
 
 from gradewire_proto.v1 import judging_pb2, scoring_pb2
 from gradewire_server.requests.context import RequestContext
@@ -84,7 +83,7 @@ class Receiver:
 
     async def receive(
         self,
-        messages: AsyncIterator[bytes],
+        read: Callable[[], Awaitable[object]],
         peer: str,
         *,
         within_s: float,
@@ -92,7 +91,8 @@ class Receiver:
     ) -> bytes | None:
         """Return the next message of a call; None at the end of its messages.
 
-        When `within_s` is over `in_work` is asked; while it says so, that time begins again.
+        When `within_s` is over `in_work` is asked; while it says so, that time begins again. `read` is that of gRPC's
+        context: its iterator keeps the last message until the next one comes, and to close it early costs a task.
 
         Raises:
             TimeoutError: It did not come in time.
@@ -108,7 +108,7 @@ class Receiver:
         if expected.due_s < self._look_at_s:
             self._look_then(loop, expected.due_s)
         try:
-            data = await anext(messages, None)
+            data = await read()
         except asyncio.CancelledError:
             # As `asyncio.timeout` does it, without a timer for each message: nearly all are there at once.
             if not expected.ended or task.uncancel() > cancelling:
@@ -119,8 +119,9 @@ class Receiver:
         finally:
             self._expected.discard(expected)
             del expected, task  # an error's traceback keeps this frame, and a task its error: both were a cycle
-        if data is not None:
-            self._take(peer, len(data))
+        if not isinstance(data, bytes):  # the end, which gRPC gives as an object of its own
+            return None
+        self._take(peer, len(data))
         return data
 
     def _take(self, peer: str, size_bytes: int) -> None:
@@ -237,26 +238,6 @@ async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> b
     return bytes(written) + rest.SerializeToString()
 
 
-class MessageReader(AsyncIterator[bytes]):
-    """Messages of a call, read by hand.
-
-    gRPC's own iterator is a generator: it keeps the last message until the next one comes, and where it was not read to
-    its end, to close it costs a task and a wake-up of the event loop.
-    """
-
-    __slots__ = ("_context",)
-
-    def __init__(self, context: GrpcContext) -> None:
-        self._context = context
-
-    @override
-    async def __anext__(self) -> bytes:
-        data: object = await self._context.read()
-        if not isinstance(data, bytes):  # the end, which gRPC gives as an object of its own
-            raise StopAsyncIteration
-        return data
-
-
 @dataclass(slots=True, eq=False)
 class Messages(Generic[RequestT]):
     """Messages of one call, with limits, deadlines and permits of the server."""
@@ -278,7 +259,7 @@ class Messages(Generic[RequestT]):
         """
         served, stall_s, bytes_of_all = self.served, self.served.deadlines.stall_s, self.served.admission.bytes
         try:
-            data = await self.receiver.receive(MessageReader(self.context), self.call.record.peer, within_s=stall_s)
+            data = await self.receiver.receive(self.context.read, self.call.record.peer, within_s=stall_s)
         except TimeoutError:
             raise DeadlineExceededError(f"the request did not come within {stall_s:g} s (stall_s)") from None
         if data is None:
@@ -358,7 +339,7 @@ class Messages(Generic[RequestT]):
         idle_s = self.served.deadlines.idle_stream_s
         try:
             return await self.receiver.receive(
-                MessageReader(self.context), self.call.record.peer, within_s=idle_s, in_work=held.in_work
+                self.context.read, self.call.record.peer, within_s=idle_s, in_work=held.in_work
             )
         except TimeoutError:
             raise DeadlineExceededError(
