@@ -117,7 +117,6 @@ def current_turn() -> Turn:
     return _turn.get()
 
 
-def take_turn(turn: Turn) -> Turn:
-    """Makes this the turn of the current task and of the tasks that it starts from now on; returns it."""
+def take_turn(turn: Turn) -> None:
+    """Make this the turn of the current task and of the tasks that it starts from now on."""
     _turn.set(turn)
-    return turn

@@ -15,7 +15,7 @@ them: `load` measures, `turns` shares between callers, `permits` bounds items an
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -154,13 +154,30 @@ class Admission:
         """A call that was let in by `arrive` has ended."""
         self._loop.left()
 
-    def interactive(self, work: Work, left_s: float) -> AbstractContextManager[None]:
+    @contextmanager
+    def interactive(self, work: Work, left_s: float) -> Iterator[None]:
         """Let a small request in for the block.
 
         Raises:
             OverloadedError: It would wait too long, or longer than it has time; nothing was begun.
         """
-        return _Interactive(self, work, left_s)
+        if work.judged:
+            with self._judged_items.hold(work.items), self.items.hold(work.items):
+                take_turn(Turn(Lane.INTERACTIVE))
+                yield
+            return
+        tokens = self._tokens(work)
+        self._check_encoders(work.caller, tokens, left_s)
+        self.items.take(work.items)
+        self._encoders.enter(Lane.INTERACTIVE, tokens)
+        self._shares.enter(work.caller, tokens)
+        turn = Admitted(self, work, Lane.INTERACTIVE, tokens)
+        take_turn(turn)
+        try:
+            yield
+        finally:
+            self._end(turn)
+            self.items.release(work.items)
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
@@ -205,31 +222,6 @@ class Admission:
                 yield
         finally:
             self._end(turn)
-
-    def enter(self, work: Work, left_s: float) -> Turn:
-        """Begins what `interactive` does for a block; `leave` ends it."""
-        if work.judged:
-            self._judged_items.take(work.items)
-            try:
-                self.items.take(work.items)
-            except OverloadedError:
-                self._judged_items.release(work.items)
-                raise
-            return take_turn(Turn(Lane.INTERACTIVE))
-        tokens = self._tokens(work)
-        self._check_encoders(work.caller, tokens, left_s)
-        self.items.take(work.items)
-        self._encoders.enter(Lane.INTERACTIVE, tokens)
-        self._shares.enter(work.caller, tokens)
-        return take_turn(Admitted(self, work, Lane.INTERACTIVE, tokens))
-
-    def leave(self, work: Work, turn: Turn) -> None:
-        """Ends what `enter` began."""
-        if isinstance(turn, Admitted):
-            self._end(turn)
-        else:
-            self._judged_items.release(work.items)
-        self.items.release(work.items)
 
     def grow(self, turn: Admitted, tokens: float) -> None:
         """Work that was let in costs so much more than was thought."""
@@ -285,22 +277,3 @@ class Admission:
 
 def _refusal(message: str, after_s: float) -> OverloadedError:
     return OverloadedError(message, retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, after_s)))
-
-
-class _Interactive(AbstractContextManager[None]):
-    """A small request in work; no generator, for it stands around every call."""
-
-    __slots__ = ("_admission", "_left_s", "_turn", "_work")
-
-    def __init__(self, admission: Admission, work: Work, left_s: float) -> None:
-        self._admission = admission
-        self._work = work
-        self._left_s = left_s
-
-    @override
-    def __enter__(self) -> None:
-        self._turn = self._admission.enter(self._work, self._left_s)
-
-    @override
-    def __exit__(self, *_: object) -> None:
-        self._admission.leave(self._work, self._turn)
