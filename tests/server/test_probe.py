@@ -40,7 +40,7 @@ def port(request: pytest.FixtureRequest, lifecycle: Lifecycle, tmp_path: Path) -
 
 def test_ready_is_told_from_not_ready(port: int, lifecycle: Lifecycle) -> None:
     assert not is_ready(port), "it is loading"
-    lifecycle._phase = Phase.SERVING
+    lifecycle.phase = Phase.SERVING
     assert is_ready(port)
 
 
@@ -50,7 +50,7 @@ def test_the_exit_code_says_so(port: int, lifecycle: Lifecycle) -> None:
         return subprocess.run([sys.executable, "-m", "gradewire_server.probe"], env=environment, check=False).returncode
 
     assert code() == 1
-    lifecycle._phase = Phase.SERVING
+    lifecycle.phase = Phase.SERVING
     assert code() == 0
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire.metrics.base import Metric
-    from gradewire_cli.server_prompts import JudgeTokenizer, PromptRound, PromptView, RoundTokens
+    from gradewire_cli.server_prompts import JudgeTokenizer, PromptView, Question, RoundTokens
     from gradewire_proto.v1 import types_pb2
 
 
@@ -35,7 +35,7 @@ _MAX_ITEM_BYTES = 16 * 1024 * 1024
 def shown_rounds(
     view: PromptView,
     tokenizer: JudgeTokenizer,
-    count: Callable[[JudgeTokenizer, PromptRound], RoundTokens | None],
+    count: Callable[[JudgeTokenizer, Question], RoundTokens | None],
     *,
     place: str,
     ids: bool,
@@ -48,7 +48,7 @@ def shown_rounds(
     yield f"=== {tokenizer.note}"
     if view.masked:
         yield '=== MASKED: words of the answer that call it right are not shown, "[...]" stands in their place'
-    before: PromptRound | None = None
+    before: Question | None = None
     for asked in view.rounds:
         tokens = count(tokenizer, asked)
         fixed, item = tokenizer.text(asked, tokens)
@@ -71,7 +71,7 @@ def _heading(what: str, tokens: Sequence[int] | None, *, ids: bool) -> str:
     return f"=== {what}: {len(tokens)} tokens" + (f" {' '.join(map(str, tokens))}" if ids else "")
 
 
-def _answer(asked: PromptRound, tokens: RoundTokens | None) -> str:
+def _answer(asked: Question, tokens: RoundTokens | None) -> str:
     if not asked.options:
         return f"the judge writes on, at most {asked.max_tokens} tokens and to the end of the line"
     labels = " ".join(asked.options)

@@ -9,13 +9,14 @@ from gradewire.errors import InvalidRequest
 from gradewire_models.judges import default_judge, default_judge_repository
 from gradewire_proto.v1 import types_pb2
 from gradewire_server import prompt_view
-from gradewire_server.metrics.prompts.library import PromptLibrary, read_prompt
+from gradewire_server.judges.remote.server import Question
+from gradewire_server.metrics.prompts.library import PromptLibrary
+from gradewire_server.metrics.prompts.library import read_prompt
 from gradewire_server.metrics.prompts.prompt_file import PromptFile
 from gradewire_server.metrics.prompts.template import PromptError
 from gradewire_server.prompt_view import (
     JudgeMeter,
     JudgeTokenizer,
-    PromptRound,
     PromptView,
     PromptViewError,
     RoundTokens,
@@ -26,7 +27,7 @@ from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConf
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.setting import SettingsError
 
-__all__ = ["JudgeMeter", "JudgeTokenizer", "PromptRound", "PromptView", "RoundTokens"]
+__all__ = ["JudgeMeter", "JudgeTokenizer", "PromptView", "Question", "RoundTokens"]
 
 
 def prompt_files() -> tuple[PromptFile, ...]:
@@ -78,7 +79,7 @@ def judge_tokenizer(name: str) -> JudgeTokenizer:
         return open_tokenizer(config, name or judge.default or default_judge().name)
 
 
-def round_tokens(tokenizer: JudgeTokenizer, asked: PromptRound) -> RoundTokens | None:
+def round_tokens(tokenizer: JudgeTokenizer, asked: Question) -> RoundTokens | None:
     """Return a round's tokens, None where they are not counted; raises InvalidRequest where it does not fit."""
     with _refused():
         return tokenizer.tokens(asked)

@@ -115,14 +115,10 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     flood: FloodFilter | None = None,
     child: Child | None = None,
 ) -> None:
-    """Serves until `stop` is requested; cancelling it ends at once.
+    """Serve until `stop` is requested; cancelling it ends at once.
 
-    Args:
-        settings: All of them.
-        started: Told the gRPC port once calls are taken.
-        stop: How to ask for the end.
-        flood: Of the log's handler, if it has one; counted and told from here.
-        child: This process as one of several; None: it serves alone.
+    `started` is told the gRPC port once calls are taken. What the filter `flood` leaves out of the log is counted and
+    told from here. `child` is this process as one of several.
 
     Raises:
         OSError: An address, a certificate or a directory cannot be used.
@@ -226,43 +222,23 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     _log.info("stopped")
 
 
-def run(settings: Settings, *, started: Callable[[int], None] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; a second signal ends at once.
-
-    Args:
-        settings: All of them.
-        started: As for `serve`.
+def run(
+    settings: Settings,
+    *,
+    started: Callable[[int], None] | None = None,
+    child: Child | None = None,
+    stop: Stop | None = None,
+) -> int:
+    """Serve until SIGTERM or SIGINT; a second signal ends at once. SIGHUP lets a child leave while others go on.
 
     Returns:
         The exit code: 0, or 1 where it cannot start.
     """
-    stop = Stop()
-    return _run(settings, stop, _cannot_reload, started=started)
-
-
-def run_child(settings: Settings, child: Child, stop: Stop) -> int:
-    """Serve as one of several processes; SIGHUP lets it leave while others go on.
-
-    Args:
-        settings: Settings of this process: its share of what is set for all.
-        child: This process.
-        stop: Requests to stop, besides those by signals.
-    """
-    return _run(settings, stop, stop.leave, child=child)
-
-
-def _run(
-    settings: Settings,
-    stop: Stop,
-    hangup: Callable[[], None],
-    *,
-    started: Callable[[int], None] | None = None,
-    child: Child | None = None,
-) -> int:
     return_large_blocks()
+    stop = stop or Stop()
 
     async def until_signal(flood: FloodFilter) -> None:
-        stop.listen(hangup)
+        stop.listen(_cannot_reload if child is None else stop.leave)
         await serve(settings, started=started, stop=stop, flood=flood, child=child)
 
     return run_to_exit(until_signal, settings.log.level)
@@ -283,14 +259,14 @@ def _show_health(
     gateway: GatewaySupervisor | None,
 ) -> None:
     """Show the state of backends, overload and gateway in health and metrics."""
-    health, overload_s = backends.health(), admission.overload_s
+    health, judge, overload_s = backends.health(), backends.judge_health(), admission.overload_s
     degraded = [*health.degraded]
     if not any(health.models.values()):
         degraded.insert(0, "no model is loaded")
     if gateway is not None and gateway.trouble:
         degraded.append(gateway.trouble)
-    if health.judge.trouble:
-        degraded.append(f"judge: {health.judge.trouble}")
+    if judge.trouble:
+        degraded.append(f"judge: {judge.trouble}")
     if overload_s > _LASTING_S:
         degraded.append(f"overload: small requests have been refused for {overload_s:.0f} s")
     lifecycle.observe(
@@ -300,7 +276,7 @@ def _show_health(
             for name, well in health.models.items()
             if not well
         ],
-        judging=health.judge.ready if health.judge.configured else None,
+        judging=judge.ready if judge.configured else None,
         overloaded=0 < capacity.unready_overload_s <= overload_s,
     )
 

@@ -1,18 +1,21 @@
 """Stores, encoders, judges and lexicon, opened and closed together, and the handlers in front of them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import logging
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Self
 
-from prometheus_client import CollectorRegistry
+import lmdb
+from prometheus_client import CollectorRegistry, Gauge
+from typing_extensions import override
 
-from gradewire_server.domain.items import Failure
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.ports import ModelStatus, Ports
 from gradewire_server.encoders.cached_encoder import BlobCache
 from gradewire_server.encoders.factory import open_encoders
-from gradewire_server.encoders.service import ModelsOfKind
+from gradewire_server.encoders.service import EncoderHealth, ModelsOfKind
 from gradewire_server.judges.factory import open_judges
 from gradewire_server.judges.service import JudgeHealth
 from gradewire_server.judges.verdict_cache import VerdictCache
@@ -22,29 +25,93 @@ from gradewire_server.requests.context import RequestContext, open_prompts
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.telemetry import RpcTelemetry
 from gradewire_server.scoring import Scorer
-from gradewire_server.scoring.scorer import RememberedResults, RememberedTelemetry
-from gradewire_server.settings.engine import EngineConfig
+from gradewire_server.scoring.scorer import RememberedResults
+from gradewire_server.settings.engine import CacheConfig, DiskConfig, EngineConfig
 from gradewire_server.settings.server import Settings
-from gradewire_server.storage.cache import SegmentedLru, StorageTelemetry
-from gradewire_server.storage.factory import Stores, open_stores
-from gradewire_server.storage.reference_sets import StoredReferenceSets
+from gradewire_server.storage.cache import ReadCounter, SecondLevel, SegmentedLru, StorageTelemetry
+from gradewire_server.storage.lmdb_environment import StoreDirectory
+from gradewire_server.storage.lmdb_stores import DiskPrepared, DiskVectors
+from gradewire_server.storage.redis_client import RedisClient, read_mac_key
+from gradewire_server.storage.redis_stores import RedisPrepared, RedisVectors
+from gradewire_server.storage.reference_sets import MemoryPreparedStore, PreparedStore, StoredReferenceSets
+
+_log = logging.getLogger(__name__)
+_REMEMBERED = "gradewire_remembered_results"
+_MEMORY_PREPARED_MAX_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    """The state of models, stores and judge.
+class Stores:
+    """The stores behind the in-process cache. `prepared` is closed after `vectors`.
 
-    Attributes:
-        models: See `EncoderHealth.models`.
-        troubles: See `EncoderHealth.troubles`.
-        degraded: Why scoring is slower than it could be; empty when all is well. Scores are right all the same.
-        judge: Whether the judge works, which nothing else depends on.
+    `warning` says what could not be opened, "" when all could.
     """
 
-    models: Mapping[str, bool]
-    troubles: Mapping[str, str]
-    degraded: tuple[str, ...]
-    judge: JudgeHealth
+    vectors: SecondLevel | None
+    prepared: PreparedStore
+    warning: str = ""
+
+    def degraded(self) -> tuple[str, ...]:
+        """Return why scoring is slower than it could be."""
+        return tuple(filter(None, (self.warning, self.vectors.degraded() if self.vectors else "")))
+
+
+async def open_stores(config: CacheConfig, telemetry: StorageTelemetry) -> Stores:
+    """Opens the stores; a directory that cannot be used becomes a warning, never an error.
+
+    Raises:
+        MacKeyError: Values in Redis are to be authenticated, and the key cannot be had.
+    """
+    if config.redis is not None:
+        key = await asyncio.to_thread(read_mac_key, config.redis.mac_key, config.redis.mac_key_file)
+        client = RedisClient(config.redis, telemetry, mac_key=key)
+        await client.connect()
+        vectors = RedisVectors(client, telemetry, prediction_ttl_s=config.prediction_ttl_s)
+        return Stores(vectors, RedisPrepared(client))
+    if config.disk is None:
+        return Stores(None, MemoryPreparedStore(_MEMORY_PREPARED_MAX_BYTES))
+    try:
+        return await asyncio.to_thread(_open_disk, config.disk, telemetry, config.prediction_ttl_s)
+    except (OSError, lmdb.Error) as error:
+        _log.warning("disk: %s cannot be used: %s; going on without it", config.disk.directory, error)
+        return Stores(None, _UnavailablePrepared(), f"disk: cannot be used ({_reason(error)}; the log has the path)")
+
+
+def _open_disk(config: DiskConfig, telemetry: StorageTelemetry, prediction_ttl_s: int) -> Stores:
+    directory = StoreDirectory(config.directory)
+    try:
+        prepared = DiskPrepared(directory, config)
+    except BaseException:
+        directory.close()
+        raise
+    vectors, warning = None, ""
+    try:
+        vectors = DiskVectors(directory, config, telemetry, prediction_ttl_s=prediction_ttl_s)
+    except (OSError, lmdb.Error) as error:
+        _log.warning("disk: vectors in %s cannot be used: %s; going on without them", config.directory, error)
+        warning = f"disk: vectors cannot be used ({_reason(error)}; the log has the path)"
+    directory.share()
+    return Stores(vectors, prepared, warning)
+
+
+def _reason(error: OSError | lmdb.Error) -> str:
+    """Return what is wrong without where: /healthz is read by others than those who may know this machine's paths."""
+    return (isinstance(error, OSError) and error.strerror) or type(error).__name__
+
+
+class _UnavailablePrepared(PreparedStore):
+    """Stands where the settings ask for durable answers and there is no place to keep them."""
+
+    _failure = Failure(Status.UNAVAILABLE, "the store of prepared references cannot be used; the server's log says why")
+
+    async def _refuse(self, *_: object, **__: object) -> Failure:
+        return self._failure
+
+    read = write = member_count = members = add_members = _refuse
+
+    @override
+    async def close(self) -> None:
+        return
 
 
 class Backends:
@@ -85,13 +152,9 @@ class Backends:
 
     @classmethod
     async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
-        """Opens stores and preloads models.
+        """Open stores and preload models.
 
         A store that cannot be opened is left out with a warning, a model that cannot be loaded is shown by `health`.
-
-        Args:
-            config: See `EngineConfig`.
-            registry: Where metrics are registered; one of these per registry.
 
         Raises:
             OSError: A certificate cannot be read.
@@ -125,11 +188,14 @@ class Backends:
             self._judges.load_soon()
         await self._encoders.preload()
 
-    def health(self) -> Health:
-        """Models and stores as they are now."""
+    def health(self) -> EncoderHealth:
+        """Return the state of models and stores now; scores are right whatever is degraded."""
         encoders = self._encoders.health()
-        degraded = (*encoders.degraded, *self._stores.degraded())
-        return Health(encoders.models, encoders.troubles, degraded, self._judges.health())
+        return replace(encoders, degraded=(*encoders.degraded, *self._stores.degraded()))
+
+    def judge_health(self) -> JudgeHealth:
+        """Return the state of the judge, which nothing else depends on."""
+        return self._judges.health()
 
     async def close(self) -> None:
         """Fails what is queued, finishes what is running, writes back what is computed. Closing twice is allowed."""
@@ -142,13 +208,22 @@ class Backends:
         await self._stores.prepared.close()
 
 
+def expose_results(results: RememberedResults, registry: CollectorRegistry) -> None:
+    """Show what remembered results take and spare, read when it is asked for."""
+    size = Gauge(f"{_REMEMBERED}_bytes", "Bytes of results that are remembered.", registry=registry)
+    size.set_function(lambda: results.used_bytes)
+    for name, text, read in (
+        ("found", "Results that were answered from those remembered.", lambda: results.found),
+        ("texts", "Texts of those results: no encoder's cache was asked for them.", lambda: results.texts),
+    ):
+        registry.register(ReadCounter(f"{_REMEMBERED}_{name}", text, read))
+
+
 @asynccontextmanager
 async def open_handlers(settings: Settings, registry: CollectorRegistry | None = None) -> AsyncIterator[Handlers]:
-    """The whole server without a transport, for embedding; models are loaded at their first use unless preloaded.
+    """Open the whole server without a transport, for embedding; models load at first use unless preloaded.
 
-    Args:
-        settings: Those of transport, HTTP and log are not read.
-        registry: Where Prometheus metrics go; one of its own where none is given.
+    Settings of transport, HTTP and log are not read.
 
     Raises:
         OSError: A directory or store cannot be used at all.
@@ -170,7 +245,7 @@ async def opened_handlers(
         admission = Admission(settings.capacity)
         telemetry.expose_admission(admission)
         results = RememberedResults(settings.engine.cache.remembered_results_max_bytes)
-        RememberedTelemetry(results, registry)
+        expose_results(results, registry)
         context = RequestContext(
             Scorer(backends.ports, results=results),
             backends.ports,

@@ -24,13 +24,10 @@ def collect_and_keep() -> None:
 
 @asynccontextmanager
 async def collect_when_idle(idle: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Has garbage looked for again and again, only when no call is in flight; afterwards all is as Python has it.
+    """Look for garbage again and again, only when no call is in flight; afterwards all is as Python has it.
 
     Where a call is in flight at any time, old objects are looked at after many new ones alone. For one server in a
     process: the collector is the process's.
-
-    Args:
-        idle: Waits until no call is in flight.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(*thresholds[:2], _COLLECT_OLD_AFTER)

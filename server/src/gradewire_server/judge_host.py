@@ -61,12 +61,8 @@ R = TypeVar("R")
 class JudgeHost:
     """Judges for several server processes: opened at their first use, asked once for all who ask the same.
 
-    Lives on the event loop it was made on.
-
-    Args:
-        backend: Where the judges run; closed with this.
-        max_queue_items: How many questions may be under way, over all processes and judges.
-        tracer: Of questions that are traced; None: none is.
+    Closes its backend. So many questions may be under way, over all processes and judges. Lives on the event loop it
+    was made on.
     """
 
     def __init__(self, backend: JudgeBackend, *, max_queue_items: int, tracer: CallTracer | None = None) -> None:
@@ -86,10 +82,7 @@ class JudgeHost:
         self._server.add_generic_rpc_handlers((self._handlers(),))
 
     async def start(self, address: str) -> None:
-        """Takes questions.
-
-        Args:
-            address: ``unix:PATH``, in a directory that only this user can enter.
+        """Take questions at ``unix:PATH``, in a directory that only this user can enter.
 
         Raises:
             RuntimeError: gRPC cannot listen there.
@@ -192,12 +185,7 @@ class _Readiness(Reporter):
 
 
 async def host_judges(settings: Settings, child: Child, stop: Stop) -> None:
-    """Runs judges until `stop` is requested.
-
-    Args:
-        settings: All of them. Where these ask for no judges of this machine any more, there are none.
-        child: This process beside the server processes.
-        stop: How to ask for the end.
+    """Run judges until `stop` is requested; none where the settings ask for no judges of this machine any more.
 
     Raises:
         RuntimeError: Nobody can reach it at its address.

@@ -128,10 +128,7 @@ def _offsets(line: bytes) -> list[int]:
 
 
 class WordNet:
-    """WordNet's files in a directory, opened; safe to use from several threads.
-
-    Args:
-        directory: Holds index, data and exc files of the four parts of speech.
+    """The files of WordNet in a directory, opened; safe to use from several threads.
 
     Raises:
         OSError: A file is missing or cannot be read.
@@ -145,13 +142,10 @@ class WordNet:
             raise WordNetError("these are not WordNet's files: there is no cat in them")
 
     def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
-        """Members of each sense of a noun or a name, most frequent sense first; several words are parted by blanks.
+        """Return members of each sense of a noun or a name, most frequent sense first.
 
-        Args:
-            phrase: A base form in lower case; empty without senses where WordNet does not know it.
-
-        Raises:
-            WordNetError: The files are broken.
+        Several words of a base form in lower case are parted by blanks. WordNetError is raised where the files are
+        broken.
         """
         senses = self._parts[0].senses("_".join(phrase.split()))
         return tuple(tuple(name.replace("_", " ") for name in sense) for sense in senses)

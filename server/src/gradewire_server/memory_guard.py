@@ -59,13 +59,9 @@ class Unfinished:
     def look(
         self, received: Mapping[str, int], delivered: Mapping[str, int], waiting: Collection[str], now_s: float
     ) -> dict[str, int]:
-        """Bytes that are on their way, by peer.
+        """Return bytes that are on their way, by peer; connections that are not in `received` are forgotten.
 
-        Args:
-            received: Bytes that have come in, by peer; connections that are not in it are forgotten.
-            delivered: Of these, what was handed over.
-            waiting: Peers of which a call waits for a message.
-            now_s: Monotonic seconds.
+        `waiting` are peers of which a call waits for a message.
         """
         unexplained = {peer: count - delivered.get(peer, 0) for peer, count in received.items()}
         if now_s - self._looked_s > _NO_LOOK_S:
@@ -99,14 +95,7 @@ def resident_bytes() -> int:
 
 
 class MemoryGuard:
-    """Looks again and again between `start` and `close`.
-
-    Args:
-        receiver: Knows the calls that wait for messages.
-        limit_bytes: Of the process.
-        port: That callers connect to.
-        shed: Told how many messages were ended.
-    """
+    """Looks again and again between `start` and `close`, and tells how many messages it has ended."""
 
     def __init__(self, receiver: Receiver, limit_bytes: int, port: int, *, shed: Callable[[int], None]) -> None:
         self._receiver = receiver
@@ -161,11 +150,9 @@ class MemoryGuard:
         return True
 
     def at_fault(self, received: Mapping[str, int], allowed: int) -> list[str]:
-        """Connections that have sent most without ending a message, so that the rest is no more than allowed.
+        """Return connections that have sent most without ending a message.
 
-        Args:
-            received: Bytes by peer.
-            allowed: Bytes of all of them together.
+        The rest is then no more than the allowed bytes.
         """
         found = self._unfinished.look(
             received, dict(self._receiver.delivered), self._receiver.waiting(), time.monotonic()
@@ -205,14 +192,7 @@ class MemoryGuard:
 async def guarded(
     port: int, receiver: Receiver, telemetry: RpcTelemetry, *, memory_limit_bytes: int
 ) -> AsyncIterator[MemoryGuard]:
-    """Guards the server on `port` for as long as the context lasts; gives the guard of memory, to be told of models.
-
-    Args:
-        port: Of gRPC.
-        receiver: Receives its messages.
-        telemetry: Where the guards count.
-        memory_limit_bytes: What the process may take.
-    """
+    """Guard the server on `port` of gRPC for as long as the context lasts; give the guard, to be told of models."""
     memory = MemoryGuard(receiver, memory_limit_bytes, port, shed=telemetry.messages_shed.inc)
     memory.start()
     watching = asyncio.create_task(watch_lateness(telemetry.loop_late.observe))

@@ -70,13 +70,7 @@ class Stop:
 
 
 async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, R], timeout_s: float | None = None) -> R | None:
-    """Return the result of work, or raise its error; None where it is cut short.
-
-    Args:
-        stopped: Cuts the work short when it is set.
-        work: What is waited for.
-        timeout_s: Seconds after which it is cut short in any case; None: never.
-    """
+    """Return the result of work, or raise its error; None where `stopped` or a time-out cuts it short."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stopped.wait())
     try:
         await asyncio.wait((working, stopping), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
@@ -106,14 +100,9 @@ class SupervisedProcess:
         stderr: int | None = None,
         settings: bool = False,
     ) -> Self:
-        """Start `python -m MODULE DESCRIPTOR`; raise OSError where no process can be made.
+        """Start `python -m MODULE DESCRIPTOR` with that open file; raise OSError where it cannot.
 
-        Args:
-            module: Name of the module.
-            descriptor: Number of an open file that the process inherits.
-            stdout: Destination of its output, as `subprocess` has it; None: that of this process.
-            stderr: The same for its errors.
-            settings: Whether it gets our variables: a process that only computes needs no tokens and addresses.
+        It gets our variables with `settings` alone: a process that only computes needs no tokens and addresses.
         """
         return cls(
             await asyncio.create_subprocess_exec(

@@ -34,21 +34,6 @@ class PromptViewError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class PromptRound:
-    """One question to a judge.
-
-    Attributes:
-        prompt: What it sees.
-        options: Labels of a choice; empty where it writes.
-        max_tokens: Longest text that it may write; 0 for a choice.
-    """
-
-    prompt: JudgePrompt
-    options: tuple[str, ...]
-    max_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
 class PromptView:
     """All that a judge is asked of an item.
 
@@ -62,7 +47,7 @@ class PromptView:
 
     title: str
     digest: str
-    rounds: tuple[PromptRound, ...]
+    rounds: tuple[Question, ...]
     masked: bool
     without_judge: str
 
@@ -96,8 +81,8 @@ def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callabl
     return view
 
 
-def _run(program: Any) -> tuple[tuple[PromptRound, ...], MetricResult]:
-    rounds: list[PromptRound] = []
+def _run(program: Any) -> tuple[tuple[Question, ...], MetricResult]:
+    rounds: list[Question] = []
     answers: tuple[Choice | Generated, ...] | None = None
     while len(rounds) < _MAX_ROUNDS:
         try:
@@ -105,22 +90,19 @@ def _run(program: Any) -> tuple[tuple[PromptRound, ...], MetricResult]:
         except StopIteration as stop:
             result: MetricResult = stop.value
             return tuple(rounds), result
-        rounds += [_round(need) for need in needs if isinstance(need, Choose | Generate)]
-        answers = tuple(_placeholder_answer(need) for need in needs)
+        asked = [_question_and_answer(need) for need in needs]
+        rounds += [question for question, _ in asked]
+        answers = tuple(answer for _, answer in asked)
     raise PromptViewError(f"it asks its judge more than {_MAX_ROUNDS} times")
 
 
-def _round(need: Choose | Generate) -> PromptRound:
+def _question_and_answer(need: Need) -> tuple[Question, Choice | Generated]:
     if isinstance(need, Choose):
-        return PromptRound(need.prompt, need.options, 0)
-    return PromptRound(need.prompt, (), need.max_tokens)
-
-
-def _placeholder_answer(need: Need) -> Choice | Generated:
-    if isinstance(need, Choose):
-        return Choice((1.0, *(0.0 for _ in need.options[1:])), mass=1.0, prompt_tokens=0)
+        choice = Choice((1.0, *(0.0 for _ in need.options[1:])), mass=1.0, prompt_tokens=0)
+        return Question(need.prompt, need.options), choice
     if isinstance(need, Generate):
-        return Generated(PLACEHOLDER, complete=True, prompt_tokens=0, generated_tokens=0)
+        written = Generated(PLACEHOLDER, complete=True, prompt_tokens=0, generated_tokens=0)
+        return Question(need.prompt, max_tokens=need.max_tokens), written
     raise PromptViewError(f"it asks for more than a judge can say ({type(need).__name__})")
 
 
@@ -165,7 +147,6 @@ class RoundTokens:
         fixed: Of instructions and demonstrations, which are computed once.
         item: Of the item's turn and the begin of the judge's.
         labels: By option: the token whose probability is read.
-        truncated: The prediction was cut to the judge's limit.
     """
 
     fixed: tuple[int, ...]
@@ -180,15 +161,14 @@ class JudgeTokenizer:
 
     Attributes:
         note: Whose tokens are counted, or why none are.
-        chat: The tokenizer; None where the judge is not built.
-        template: Chat template that a prompt is shown in without it.
+        template: Chat template that a prompt is shown in without the judge's tokenizer.
     """
 
     note: str
     chat: ChatTokenizer | None = None
     template: str = _TEMPLATE_OF_UNKNOWN
 
-    def tokens(self, asked: PromptRound) -> RoundTokens | None:
+    def tokens(self, asked: Question) -> RoundTokens | None:
         """A round's tokens; None where the judge is not built.
 
         Raises:
@@ -209,7 +189,7 @@ class JudgeTokenizer:
             raise PromptViewError(str(error)) from error
         return RoundTokens(tokens.fixed, tokens.item, labels, tokens.truncated)
 
-    def text(self, asked: PromptRound, tokens: RoundTokens | None) -> tuple[str, str]:
+    def text(self, asked: Question, tokens: RoundTokens | None) -> tuple[str, str]:
         """Fixed turns, and the item with the judge's turn begun, with markup: what `tokens` stand for, if there are."""
         if tokens is None or self.chat is None:
             return with_markup(asked.prompt, self.template)
@@ -240,12 +220,7 @@ _ESTIMATED: Final = f"tokens read are estimated, one for {_BYTES_PER_TOKEN} byte
 
 @dataclass(frozen=True, slots=True)
 class RoundCost:
-    """Tokens of one question to a judge.
-
-    Attributes:
-        read: Of the prompt, fixed turns included.
-        most_written: The most that the judge may write, thoughts included.
-    """
+    """Tokens of one question to a judge: of the whole prompt, and the most that it writes, thoughts included."""
 
     read: int
     most_written: int
@@ -253,12 +228,9 @@ class RoundCost:
 
 @dataclass(frozen=True, slots=True)
 class JudgeMeter:
-    """Reckons what questions to one judge cost.
+    """Reckons what questions to one judge cost: one of this machine, or one behind a server of its own.
 
-    Attributes:
-        tokenizer: Of a judge of this machine.
-        remote: How a judge behind a server of its own is spoken to; None for the other kind.
-        decides: Whether that is a decision model, which writes nothing.
+    A server of decision models `decides`, and writes nothing.
     """
 
     tokenizer: JudgeTokenizer
@@ -275,46 +247,36 @@ class JudgeMeter:
         """The way in which tokens are counted."""
         return self.tokenizer.note if self.exact else _ESTIMATED
 
-    def cost(self, asked: PromptRound) -> RoundCost | None:
-        """The tokens of a question; None where it does not fit the judge, or its kind: it is then not asked."""
+    def cost(self, asked: Question) -> RoundCost | None:
+        """Return the tokens of a question; None where it does not fit the judge, or its kind: it is then not asked."""
         if self.exact:
             try:
                 tokens = self.tokenizer.tokens(asked)
             except PromptViewError:
                 return None
             return RoundCost(len(tokens.fixed) + len(tokens.item), asked.max_tokens) if tokens else None
-        if self.remote is None:
-            return _of_a_judge_here(asked)
-        return _of_a_decision_model(asked, self.remote) if self.decides else _of_a_server(asked, self.remote)
+        if self.remote is not None:
+            return _remote_cost(asked, self.remote, decides=self.decides)
+        prompt = asked.prompt
+        item = f"{prompt.lead}{prompt.prediction}{prompt.tail}"
+        return _estimate([*(turn.text for turn in prompt.fixed), item, prompt.opening], asked.max_tokens)
 
 
-def _of_a_server(asked: PromptRound, config: RemoteJudgeConfig) -> RoundCost | None:
-    prompt = fitted(asked.prompt, config.max_prompt_characters)
-    if prompt is None:
-        return None
-    question = Question(prompt, asked.options, asked.max_tokens)
+def _remote_cost(asked: Question, config: RemoteJudgeConfig, *, decides: bool) -> RoundCost | None:
+    prompt = fitted(without_demonstrations(asked.prompt) if decides else asked.prompt, config.max_prompt_characters)
+    if prompt is None or (decides and not asked.options):
+        return None  # a decision model is not asked to write
+    question = replace(asked, prompt=prompt)
+    if decides:
+        sent = decision_question(question)
+        return _estimate((sent.state, sent.instructions, *sent.options.values()), 0)
     # Of a server that is not asked: the one that writes most, is told how to begin, and whose text decides.
     full = dialect_of(ServerKind.OTHER, config.assistant_prefill, config.reasoning_tokens)
     dialect = replace(full, logprobs=False)
     messages: Any = request_body(question, config.model, dialect)["messages"]
-    return RoundCost(sum(_estimated(each["content"]) for each in messages), most_written(question, dialect))
+    return _estimate([each["content"] for each in messages], most_written(question, dialect))
 
 
-def _of_a_decision_model(asked: PromptRound, config: RemoteJudgeConfig) -> RoundCost | None:
-    prompt = fitted(without_demonstrations(asked.prompt), config.max_prompt_characters)
-    if prompt is None or not asked.options:
-        return None  # it is not asked to write
-    sent = decision_question(Question(prompt, asked.options))
-    return RoundCost(sum(map(_estimated, (sent.state, sent.instructions, *sent.options.values()))), 0)
-
-
-def _of_a_judge_here(asked: PromptRound) -> RoundCost:
-    prompt = asked.prompt
-    item = f"{prompt.lead}{prompt.prediction}{prompt.tail}"
-    return RoundCost(
-        sum(map(_estimated, (*(turn.text for turn in prompt.fixed), item, prompt.opening))), asked.max_tokens
-    )
-
-
-def _estimated(turn: str) -> int:
-    return _TOKENS_PER_TURN + math.ceil(len(turn.encode()) / _BYTES_PER_TOKEN)
+def _estimate(texts: Sequence[str], written: int) -> RoundCost:
+    read = sum(_TOKENS_PER_TURN + math.ceil(len(text.encode()) / _BYTES_PER_TOKEN) for text in texts)
+    return RoundCost(read, written)

@@ -17,10 +17,7 @@ R = TypeVar("R")
 class Backoff:
     """Exponential, with full jitter: many callers that failed together do not come back together.
 
-    Attributes:
-        base_s: Upper bound of the first wait; each further one's is twice as high.
-        cap_s: Upper bound of all of them.
-        uniform: Source of randomness, as `random.uniform`.
+    The upper bound of the first wait is `base_s`, each further one's is twice as high, up to `cap_s`.
     """
 
     base_s: float = 0.5
@@ -28,12 +25,7 @@ class Backoff:
     uniform: Callable[[float, float], float] = field(default=random.uniform)
 
     def wait_s(self, attempt: int, asked_s: float | None = None) -> float:
-        """Seconds to wait.
-
-        Args:
-            attempt: How many have failed, 1 or more.
-            asked_s: What the server asks for: never less than that is waited.
-        """
+        """Return seconds to wait after so many failures, never less than the server asks for."""
         jitter_s = self.uniform(0, min(self.cap_s, self.base_s * 2.0 ** min(attempt - 1, 30)))
         return jitter_s if asked_s is None else asked_s + min(jitter_s, self.base_s)
 
@@ -51,12 +43,6 @@ class Breaker:
 
     Closed, work goes on. `failures_to_open` failures within `window_s` open it: callers leave the backend alone. Its
     owner probes then (`probing`), and the probe's outcome closes it or opens it again.
-
-    Args:
-        failures_to_open: See above, 1 or more.
-        window_s: See above.
-        clock: Monotonic seconds.
-        changed: Called with every new state.
     """
 
     def __init__(
@@ -132,12 +118,9 @@ class SingleFlight(Generic[K, R]):
     def begin(
         self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None
     ) -> "asyncio.Task[R]":
-        """Begins work that is not under way; whoever asks for it from now on joins.
+        """Begin work that is not under way; whoever asks for it from now on joins.
 
-        Args:
-            key: Its name.
-            work: Called at once.
-            context: What it runs in; None: in a copy of the caller's.
+        Without a context it runs in a copy of the caller's.
         """
         task = self._tasks[key] = asyncio.get_running_loop().create_task(work(), context=context)
         task.add_done_callback(lambda _: self._tasks.pop(key, None))

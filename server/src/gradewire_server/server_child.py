@@ -4,7 +4,7 @@ import socket
 import sys
 from dataclasses import replace
 
-from gradewire_server.app import run_child
+from gradewire_server.app import run
 from gradewire_server.encoders.factory import check_installed
 from gradewire_server.process import Stop
 from gradewire_server.processes.child import Child, Position, StartMessage
@@ -23,7 +23,7 @@ def main() -> int:
         sys.stderr.write(f"process {position.index} cannot start: {error}\n")
         return 2
     stop = Stop()
-    return run_child(settings, Child(position, socket.socket(fileno=int(sys.argv[1])), stop), stop)
+    return run(settings, child=Child(position, socket.socket(fileno=int(sys.argv[1])), stop), stop=stop)
 
 
 def _with_judge_host(settings: Settings, position: Position) -> Settings:

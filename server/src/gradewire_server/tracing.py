@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
 
 class TraceHeaders(NamedTuple):
-    """Headers of a caller that concern its trace.
+    """Headers of a caller that concern its trace; those of W3C are empty if there are none.
 
     Attributes:
-        traceparent: The caller's span as W3C writes it; empty if there is none.
-        tracestate: State of the caller's trace as W3C writes it; empty if there is none.
         by_caller: True if the caller emits the events of its results itself.
         evaluated: Traceparent of the span whose answers are graded; empty: the caller's.
     """
@@ -42,12 +40,7 @@ class CallTracer:
         self._tracing = tracing
 
     def begin(self, method: str, headers: TraceHeaders) -> "OtelSpan | None":
-        """Start the span of a call and make it the task's current one; return None for a call that is not sampled.
-
-        Args:
-            method: ``gradewire.v1.Scoring/Score``.
-            headers: Headers of the call.
-        """
+        """Start the span of a call and make it the task's current one; return None for a call that is not sampled."""
         attributes = {RPC_SYSTEM: GRPC, RPC_METHOD: method}
         span = self._tracing.begin(method, headers.traceparent, headers.tracestate, attributes)
         if not span.is_sampled:
@@ -60,12 +53,7 @@ class CallTracer:
 
 @asynccontextmanager
 async def open_call_tracer(settings: TracingSettings, registry: CollectorRegistry) -> AsyncIterator[CallTracer | None]:
-    """Trace for as long as the context lasts; give None if nothing is to be traced, or cannot be.
-
-    Args:
-        settings: Collector and share of traces.
-        registry: Registry for counters of exported records.
-    """
+    """Trace for as long as the context lasts; give None if nothing is to be traced, or cannot be."""
     if not settings.is_on():
         yield None
         return

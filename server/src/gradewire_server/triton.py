@@ -35,12 +35,9 @@ _CHANNEL: Final = (
 
 
 class Counts(NamedTuple):
-    """Requests since the model was loaded.
+    """Requests that were answered well, and with an error, since the model was loaded.
 
-    Attributes:
-        succeeded: Answered well.
-        failed: Answered with an error. Of a model that is ill it tells a load more surely than `succeeded`, which
-            a model under traffic soon brings to where it was.
+    Of a model that is ill `failed` tells a load more surely, which a model under traffic soon brings to where it was.
     """
 
     succeeded: int
@@ -68,12 +65,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a kind of error.
-
-    Attributes:
-        failure: What callers are told; says whether to try again, and nothing of the inside.
-        breaks: Whether it counts for the breaker: another inference would most likely fail alike.
-    """
+    """The meaning of a kind of error: the failure that callers get, and whether it counts for the breaker."""
 
     failure: Failure
     breaks: bool
@@ -130,12 +122,7 @@ OVERLOAD: Final = frozenset({Fault.QUEUE_FULL, Fault.QUEUE_TIMEOUT})
 
 
 class TritonError(Exception):
-    """A call of Triton's went wrong.
-
-    Attributes:
-        kind: What it is.
-        meaning: What follows from it.
-    """
+    """A call of Triton's went wrong."""
 
     def __init__(self, kind: Fault, detail: str) -> None:
         super().__init__(detail)
@@ -144,12 +131,7 @@ class TritonError(Exception):
 
 
 def kind_of(code: str, message: str) -> Fault:
-    """Which kind a gRPC status is.
-
-    Args:
-        code: Its name, e.g. ``"UNAVAILABLE"``.
-        message: Its details.
-    """
+    """Return the kind of a gRPC status by the name of its code and its details."""
     if code in {"UNAVAILABLE", "CANCELLED"}:
         for words, kind in _BY_WORDS:
             if words in message:
@@ -166,12 +148,6 @@ def kind_of_words(message: str) -> Fault:
 
 class TritonClient:
     """One connection, for all models. Lives on the event loop it was made on; connects when it is used.
-
-    Args:
-        config: Where Triton is.
-
-    Attributes:
-        timeout_s: Longest wait for one inference where nothing else is said.
 
     Raises:
         OSError: A certificate cannot be read.
@@ -233,13 +209,9 @@ class TritonClient:
     async def infer(
         self, model: str, inputs: Mapping[str, NDArray[np.int64]], outputs: Sequence[str], *, timeout_s: float
     ) -> dict[str, NDArray[Any]]:
-        """Runs one request; cancelling it cancels it in Triton too.
+        """Run one request of int64 tensors with a batch dimension; cancelling it cancels it in Triton too.
 
-        Args:
-            model: Name.
-            inputs: int64 tensors with a batch dimension.
-            outputs: What to compute and send.
-            timeout_s: For the whole call, and for its wait in Triton's queue.
+        The time is for the whole call, and for its wait in Triton's queue.
 
         Returns:
             The outputs by name; read-only views of the reply.
@@ -265,18 +237,11 @@ class TritonClient:
     async def stream(
         self, model: str, inputs: Mapping[str, NDArray[Any]], *, timeout_s: float
     ) -> list[dict[str, NDArray[Any]]]:
-        """Runs one request of a decoupled model, which answers any number of times.
+        """Run one request of a decoupled model; return the outputs of each answer by name, as they come.
 
         Each request has a gRPC stream of its own, all of them on the one connection: a stream is the smallest thing
-        that can be cancelled in Triton, and cancelling one must not take the others with it.
-
-        Args:
-            model: Name.
-            inputs: Tensors of bytes (dtype object), booleans or numbers, without a batch dimension.
-            timeout_s: For all of it.
-
-        Returns:
-            The outputs of each answer by name, in the order of their coming.
+        that can be cancelled in Triton, and cancelling one must not take the others with it. Inputs are tensors of
+        bytes (dtype object), booleans or numbers, without a batch dimension.
 
         Raises:
             TritonError: It failed.

@@ -27,7 +27,7 @@ async def test_the_catalogs_judge_is_the_default_one_and_says_how_to_get_it(tmp_
     assert {judge.name: judge.state for judge in engine.ports.judge_models.statuses() if judge.is_default} == {
         default_judge().name: "missing"
     }
-    health = engine.health().judge
+    health = engine.judge_health()
     assert (health.configured, health.ready, health.trouble) == (True, False, "")  # nobody wanted it
     await engine.close()
 
@@ -38,7 +38,7 @@ async def test_a_judge_behind_a_server_is_there_before_it_is_reached(backend: st
     engine = await engine_with(tmp_path, JudgeConfig(backend, remote=remote))  # type: ignore[arg-type]
     (judge,) = engine.ports.judge_models.statuses()
     assert (judge.name, judge.kind, judge.is_default) == ("some/model-7b", "judge", True)
-    assert engine.health().judge.ready
+    assert engine.judge_health().ready
     await engine.close()
 
 
@@ -54,7 +54,7 @@ async def test_without_one_the_engine_says_which_setting_turns_it_on(tmp_path: P
 async def test_a_preloaded_judge_that_cannot_be_had_is_told_and_delays_nothing(tmp_path: Path) -> None:
     config = JudgeConfig("embedded", preload=True, embedded=EmbeddedJudgeConfig(tmp_path))
     engine = await engine_with(tmp_path, config)
-    health = engine.health().judge
+    health = engine.judge_health()
     assert not health.ready
     assert default_judge().name in health.trouble
     await engine.close()

@@ -14,12 +14,12 @@ from tests.server.judges.bench import Bench, choose, generate
 from tests.support.judges.scripted import ScriptedJudges, choice, judge_status
 from tests.support.servers.valkey import ValkeyServer
 
+from gradewire_server.backends import open_stores
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.judges.verdict_cache import answer_problem, canonical, decode_answer, encode_answer
 from gradewire_server.settings.engine import CacheConfig, DiskConfig, RedisConfig
 from gradewire_server.storage.cache import StorageTelemetry
-from gradewire_server.storage.factory import open_stores
 
 
 @pytest.fixture

@@ -261,7 +261,7 @@ def behind(admission: Admission, clock: Clock, caller: str) -> contextlib.ExitSt
 def test_calls_that_are_in_the_cache_are_refused_with_a_hint_while_the_loop_is_behind() -> None:
     clock = Clock()
     admission = Admission(Capacity(), clock)
-    behind(admission, clock, "greedy")
+    in_work = behind(admission, clock, "greedy")
     told = []
     for _ in range(100):
         clock.now_s += 0.001
@@ -272,17 +272,19 @@ def test_calls_that_are_in_the_cache_are_refused_with_a_hint_while_the_loop_is_b
     assert told[-1] > told[0] > 0
     assert admission.overload_s > 0
     admission.arrive(Caller("greedy"), 10, waited_s=0.001)
+    in_work.close()
 
 
 def test_while_the_loop_is_behind_a_caller_that_asks_for_little_is_let_in() -> None:
     clock = Clock()
     admission = Admission(Capacity(), clock)
-    behind(admission, clock, "greedy")
+    in_work = behind(admission, clock, "greedy")
     admission.arrive(Caller("modest"), 10, waited_s=0.05)
     with pytest.raises(OverloadedError):
         admission.arrive(Caller("modest"), 0.1, waited_s=0.05)  # it would not be done in time
     with pytest.raises(OverloadedError):
         admission.arrive(Caller("greedy"), 10, waited_s=0.05)
+    in_work.close()
 
 
 def test_callers_that_come_once_are_forgotten_while_there_is_no_overload() -> None:
@@ -300,7 +302,7 @@ def test_callers_that_come_once_are_forgotten_while_there_is_no_overload() -> No
 async def test_while_the_loop_is_behind_one_part_of_bulk_work_is_in_work() -> None:
     clock = Clock()
     admission = Admission(Capacity(), clock)
-    behind(admission, clock, "greedy")
+    in_work = behind(admission, clock, "greedy")
     parts, done = 0, asyncio.Event()
 
     async def part() -> None:
@@ -316,6 +318,7 @@ async def test_while_the_loop_is_behind_one_part_of_bulk_work_is_in_work() -> No
     done.set()
     await asyncio.gather(*tasks)
     assert parts == 3
+    in_work.close()
 
 
 @given(

@@ -24,7 +24,7 @@ from gradewire_server.metrics.judged.references import ReferenceChoice
 from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 from gradewire_server.metrics.prompts.prompt_file import PromptFile
 from gradewire_server.metrics.registry import REGISTRY
-from gradewire_server.requests.errors import ModelReplacedError, NothingLoadedError
+from gradewire_server.requests.errors import InvalidRequestError, ModelReplacedError, NothingLoadedError
 from gradewire_server.requests.plan import Planner
 from gradewire_server.scoring import MetricRequest
 
@@ -93,6 +93,11 @@ def planner(*judges: str) -> Planner:
     return planner_over(HashEngine(judges=judges or ("scripted", "other")), METRICS)
 
 
+def judge_named(model: str) -> ModelStatus:
+    context = handlers_over(HashEngine(judges=("scripted", "other")), metrics=METRICS).context
+    return context.judge(model, "generate.model")
+
+
 def test_provenance_names_judge_and_prompt_and_can_be_sent_back() -> None:
     (plan,) = planner().plan([likeness()], "metrics")
     assert isinstance(plan.request, MetricRequest)
@@ -138,9 +143,7 @@ def test_what_is_remembered_of_prompts_is_bounded() -> None:
 def test_a_judge_is_found_by_name_and_digest(model: str) -> None:
     (plan,) = planner().plan([likeness(model=model)], "metrics")
     assert plan.provenance.model == "scripted"
-    found = planner().judge(model, "generate.model")
-    assert isinstance(found, ModelStatus)
-    assert found.digest == DIGEST
+    assert judge_named(model).digest == DIGEST
 
 
 @pytest.mark.parametrize(
@@ -157,10 +160,9 @@ def test_what_is_no_judge_fails_its_metric_and_says_why(model: str, status: Stat
     assert plan.request.status is status
     assert plan.request.message.startswith("metrics[0].judge_similarity.model: ")
     assert isinstance(other.request, MetricRequest)
-    alone = planner().judge(model, "generate.model")
-    assert isinstance(alone, Failure)
-    assert alone.status is status
-    assert alone.message.startswith("generate.model: ")
+    expected = InvalidRequestError if status is Status.INVALID_PARAMETER else NothingLoadedError
+    with pytest.raises(expected, match=r"^generate\.model: (?!generate)"):
+        judge_named(model)
 
 
 def test_a_judge_is_no_encoder() -> None:

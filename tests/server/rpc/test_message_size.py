@@ -16,6 +16,7 @@ from tests.support.servers.wire import EXACT, SMILE, Wire, error_of, item, reque
 
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2, types_pb2
 from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.rpc.log import JsonFormatter
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
@@ -277,11 +278,15 @@ async def test_the_default_deadline_ends_a_call_without_one() -> None:
 
 
 async def test_a_defect_leaks_nothing_but_the_request_id(caplog: pytest.LogCaptureFixture) -> None:
-    class Defective(Handlers):
-        async def list_models(self) -> models_pb2.ListModelsResponse:
-            raise RuntimeError("the secret of the house")
+    async def fail() -> models_pb2.ListModelsResponse:
+        raise RuntimeError("the secret of the house")
 
-    async with wire_server(make_handlers=Defective) as wire:
+    def defective(context: RequestContext) -> Handlers:
+        handlers = Handlers(context)
+        handlers.list_models = fail
+        return handlers
+
+    async with wire_server(make_handlers=defective) as wire:
         with pytest.raises(aio.AioRpcError) as caught:
             await wire.models.List(models_pb2.ListModelsRequest(), metadata=[("x-request-id", "mine-1")])
     code, details, metadata = error_of(caught)

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import Awaitable, Callable
 
 import pytest
 from hypothesis import given, settings
@@ -21,14 +21,17 @@ from gradewire_server.rpc.sockets import Sockets
 _MIB = 1 << 20
 
 
-async def sent(*messages: bytes) -> AsyncIterator[bytes]:
-    for message in messages:
-        yield message
+def sent(*messages: bytes) -> Callable[[], Awaitable[object]]:
+    left = iter(messages)
+
+    async def read() -> object:
+        return next(left, None)
+
+    return read
 
 
-async def nothing() -> AsyncIterator[bytes]:
-    await asyncio.Event().wait()
-    yield b""
+async def nothing() -> object:
+    return await asyncio.Event().wait()
 
 
 async def test_messages_are_handed_over_and_counted() -> None:
@@ -47,13 +50,13 @@ async def test_what_does_not_come_in_time_is_ended_unless_something_is_in_work()
         return len(asked) < 3
 
     with pytest.raises(TimeoutError):
-        await receiver.receive(nothing(), "peer", within_s=0.01, in_work=in_work)
+        await receiver.receive(nothing, "peer", within_s=0.01, in_work=in_work)
     assert len(asked) == 3
 
 
 async def test_the_calls_of_a_connection_are_ended_and_those_of_others_go_on() -> None:
     receiver = Receiver()
-    waiting = [asyncio.create_task(receiver.receive(nothing(), peer, within_s=60)) for peer in ("a", "a", "b")]
+    waiting = [asyncio.create_task(receiver.receive(nothing, peer, within_s=60)) for peer in ("a", "a", "b")]
     await asyncio.sleep(0)
     assert receiver.shed("a") == 2
     assert receiver.shed("a") == 0
@@ -82,7 +85,7 @@ async def test_those_that_have_sent_most_are_at_fault() -> None:
     receiver.delivered["honest"] = 900 * _MIB
     received = {"honest": 900 * _MIB, "large": 60 * _MIB, "largest": 90 * _MIB, "small": 1000, "refused": 80 * _MIB}
     peers = ("honest", "large", "largest", "small")
-    waiting = {peer: asyncio.create_task(receiver.receive(nothing(), peer, within_s=60)) for peer in peers}
+    waiting = {peer: asyncio.create_task(receiver.receive(nothing, peer, within_s=60)) for peer in peers}
     await asyncio.sleep(0)
     assert guard.at_fault(received, 64 * _MIB) == ["largest"]
     assert guard.at_fault(received, 0) == ["largest", "large"]
@@ -107,7 +110,7 @@ async def test_a_connection_that_takes_too_much_is_cut() -> None:
             assert Sockets(port).received(2 * _MIB) == {}
             shed: list[int] = []
             receiver = Receiver()
-            waiting = asyncio.create_task(receiver.receive(nothing(), f"ipv4:{host}:{sender_port}", within_s=60))
+            waiting = asyncio.create_task(receiver.receive(nothing, f"ipv4:{host}:{sender_port}", within_s=60))
             await asyncio.sleep(0)
             guard = MemoryGuard(receiver, 1024, port, shed=shed.append)
             assert not guard.look(0)

@@ -17,7 +17,6 @@ from gradewire_server.metrics.overlap.cider import ngrams
 from gradewire_server.scoring import MetricRequest, Scorer, corpus, program_runner
 from gradewire_server.scoring.corpus import (
     Corpora,
-    CorpusDigests,
     RequestCorpora,
     count_tokens,
     digest_of,
@@ -348,15 +347,15 @@ async def test_a_call_gets_the_corpus_that_it_began_with_or_none(
 async def test_namespaces_see_their_own_sets_and_share_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus, "_MAX_REMEMBERED", 2)
     engines = {name: HashEngine() for name in "abc"}
-    root = CorpusDigests(HashEngine().ports.reference_sets)
-    views = {name: root.within(engine.ports.reference_sets, name) for name, engine in engines.items()}
+    root = Corpora(HashEngine().ports)
+    views = {name: root.within(engine.ports, name) for name, engine in engines.items()}
     for index, (name, engine) in enumerate(engines.items()):
         await engine.store_entries("set", ENTRIES[: index + 1])
-        assert await views[name].of_set("set") == await digest_of(ENTRIES[: index + 1])
+        assert await views[name].digest_of("set") == await digest_of(ENTRIES[: index + 1])
     for _ in range(2):
-        assert await views["c"].of_set("set") == await digest_of(ENTRIES[:3])
+        assert await views["c"].digest_of("set") == await digest_of(ENTRIES[:3])
     assert reads(engines["c"]) == 1
-    await views["a"].of_set("set")
+    await views["a"].digest_of("set")
     assert reads(engines["a"]) == 2, "the oldest was forgotten, whosever it was"
 
 

@@ -17,6 +17,7 @@ from tests.support.examples import example_count
 
 from gradewire_proto.parts import CorrectnessParts, Parts, SmileParts
 from gradewire_proto.v1 import types_pb2
+from gradewire_server.backends import expose_results
 from gradewire_server.domain.items import CacheHits, Failure, Image, Item, MetricResult, ScoredResult, Status, Timing
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.domain.needs import Embed, Tier
@@ -25,7 +26,7 @@ from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest, Scorer, program_runner
 from gradewire_server.scoring import program_runner as loop_turns
 from gradewire_server.scoring.calls import Cost
-from gradewire_server.scoring.scorer import ENTRY_BYTES, RememberedResults, RememberedTelemetry
+from gradewire_server.scoring.scorer import ENTRY_BYTES, RememberedResults
 
 Make = Callable[..., MetricRequest]
 ITEM = Item("1", "what?", ("a kitten", "two cats"), "I see a small cat", group="g")
@@ -67,7 +68,7 @@ async def test_the_second_time_nothing_is_asked_and_the_result_is_the_same(
     assert results.found == 2, "exact_match costs no more than looking its result up"
     assert results.texts == texts.total + first[0, 2].cache_hits.total
     registry = CollectorRegistry()
-    RememberedTelemetry(results, registry)
+    expose_results(results, registry)
     assert registry.get_sample_value("gradewire_remembered_results_texts_total") == results.texts
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.settings.limits import usable_memory
 from gradewire_server.settings.server import Settings, SettingsError
+from gradewire_server.settings.shares import usable_memory
 
 _MIB = 1 << 20
 

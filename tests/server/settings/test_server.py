@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gradewire_server.settings.server import Settings, process_count
+from gradewire_server.settings.server import Settings
 from gradewire_server.settings.setting import SettingsError
+from gradewire_server.settings.shares import process_count
 
 _GIB = 1 << 30
 

@@ -136,6 +136,6 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except RequestError as error:
-        code = ERROR_TABLE[type(error)].code.name
+        code = ERROR_TABLE[type(error)].name
         retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
         raise error_for(code, str(error), _HERE, retry_after_s=retry_after_s) from error

@@ -46,9 +46,7 @@ class Caller:
 
     Attributes:
         key: What tells callers apart: the name of a token's tenant, else the host that a call comes from.
-        weight: Its share of the turns beside those of others.
         namespace: Whose sets, verdicts and cache entries it sees; empty: those of the server's own namespace.
-        scopes: What it may do.
         quota: How much text it may send; None: as much as it likes.
         tenant: Name of the token's tenant in the tokens file; empty: it has none.
     """
@@ -97,12 +95,7 @@ class Lane(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """One piece of work that was admitted.
-
-    Attributes:
-        lane: Where it goes.
-        tokens: Tokens that it has put into an encoder's queue so far.
-    """
+    """One piece of work that was admitted, and the tokens that it has put into an encoder's queue so far."""
 
     lane: Lane = Lane.INTERACTIVE
     tokens: int = 0
@@ -124,7 +117,6 @@ def current_turn() -> Turn:
     return _turn.get()
 
 
-def take_turn(turn: Turn) -> Turn:
-    """Makes this the turn of the current task and of the tasks that it starts from now on; returns it."""
+def take_turn(turn: Turn) -> None:
+    """Make this the turn of the current task and of the tasks that it starts from now on."""
     _turn.set(turn)
-    return turn

@@ -36,7 +36,7 @@ class Item:
         references: Right answers. May hold blank ones: metrics answer those with INVALID_INPUT.
         prediction: The answer to grade; may be blank (EMPTY_PREDICTION).
         synthetic_answers: One sentence per reference, or empty.
-        captions: What the picture shows, none of them blank; empty where there is none.
+        captions: What the picture shows, none of them blank.
         group: Label for summaries.
         images: What the question is about; not checked.
     """
@@ -59,11 +59,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Pair(Item):
-    """Two answers to one question, of which the better one is asked for: `prediction` is answer A, `rival` answer B.
-
-    Attributes:
-        rival: Answer B; may be blank (EMPTY_PREDICTION), as answer A.
-    """
+    """Two answers to one question, of which the better one is asked for: `prediction` is answer A, `rival` answer B."""
 
     rival: str = field(kw_only=True)
 
@@ -143,7 +139,6 @@ class Compared:
         orders: A first, then B first; empty where no judge was asked, or it did not answer.
         decided_by: "judge" or "rule"; empty where there is no winner.
         prompt_tokens: Over both orders; None where the judge's server does not say.
-        generated_tokens: Over both orders; None where the judge's server does not say.
     """
 
     winner: Winner | None = None
@@ -193,7 +188,6 @@ class Failure:
     """A failure as a value: a port answers with it, a metric passes it on as its result.
 
     Attributes:
-        status: Not OK.
         message: For people; says what to do. Cut to MAX_MESSAGE_CHARACTERS: it may become the result of every item.
         retry_after_s: Seconds after which trying again may help, where that is known (with UNAVAILABLE).
     """
@@ -212,11 +206,8 @@ class MetricResult:
 
     Attributes:
         score: Present exactly when `status` is OK.
-        status: OK, or why there is no score.
-        message: For people; says what to do.
         warnings: Remarks beside a score that stands, or on what a judge was shown whose reply is UNPARSABLE.
         matched_reference: Index of the reference that gave the score.
-        parts: What the score is made of.
         correct: Whether the answer counts as right; None where the metric gives no verdict.
         retry_after_s: See `Failure.retry_after_s`.
         compared: Of a pair, whose `score` is 1 where answer A wins, 0 where B does, 0.5 for a tie.

@@ -89,14 +89,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """What the judge says next, greedily (always its most probable token).
+    """What the judge says next, greedily (always its most probable token), in so many tokens at the most.
 
     Attributes:
-        model: As `Choose.model`.
-        prompt: What it sees.
-        max_tokens: Longest answer.
         stop: Texts that end the answer and are no part of it; the end of the judge's turn always does.
-        namespace: As `Choose.namespace`.
     """
 
     model: str
@@ -115,7 +111,6 @@ class Generated:
         complete: Whether it ended by itself or at a `stop`, not at `max_tokens`.
         prompt_tokens: As `Choice.prompt_tokens`.
         generated_tokens: How many were computed; None where a server does not say.
-        truncated: As `Choice.truncated`.
     """
 
     text: str

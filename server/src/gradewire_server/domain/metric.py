@@ -47,12 +47,7 @@ def _text(value: Any) -> str:
 
 
 class ParameterError(ValueError):
-    """A parameter value is out of range: the metric fails for all items with INVALID_PARAMETER.
-
-    Attributes:
-        field: Name of the parameter.
-        message: What is wrong with its value.
-    """
+    """A parameter value is out of range: the metric fails for all items with INVALID_PARAMETER."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")

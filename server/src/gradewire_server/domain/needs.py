@@ -1,8 +1,7 @@
 """The generator contract between metrics and those who answer their needs.
 
 A metric is a generator: it yields a tuple of needs, is resumed with a tuple of answers in the same order, as many
-rounds as it wants, and
-returns a MetricResult. `ask` makes one round typed and short:
+rounds as it wants, and returns a MetricResult. `ask` makes one round typed and short:
 
     vectors = yield from ask(Embed(model, texts, Tier.REFERENCE))
     if isinstance(vectors, Failure):
@@ -76,12 +75,9 @@ class EmbedRoughly:
 
 @dataclass(frozen=True, slots=True)
 class EmbedTokens:
-    """Token vectors of each text, with the sentence vector of the same pass.
+    """Token vectors of each text, with the sentence vector of the same pass; texts as in `Embed`.
 
     Attributes:
-        model: As `Embed`.
-        texts: As `Embed`.
-        tier: How long they are worth keeping.
         layer: Hidden layer, 1 for the first, its special tokens included; 0: the last layer without them.
     """
 

@@ -78,12 +78,9 @@ REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced while this
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply(Generic[A]):
-    """What a judge answered to one need, or why not.
+    """The answer of a judge to one need, or why not; DISK or REDIS: from the verdict cache's second level.
 
-    Attributes:
-        answer: The answer, or a Failure.
-        source: Where it came from; DISK or REDIS for the second level of the verdict cache.
-        timing: `tokenize_s` is 0 for judges that tokenize elsewhere.
+    The `tokenize_s` of its timing is 0 for judges that tokenize elsewhere.
     """
 
     answer: A | Failure
@@ -156,11 +153,6 @@ class Graders(Protocol):
         """Logits of distinct `items`.
 
         Never raises for a backend's sake: what failed stands in `failures`.
-
-        Args:
-            model: Of a grader; as in `Embeddings.embed`.
-            items: NFC.
-            deadline_s: In `time.monotonic()` seconds.
         """
 
 
@@ -168,11 +160,9 @@ class Judges(Protocol):
     """Language models that grade."""
 
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        """Has a judge choose. Never raises for a backend's sake; equal needs under way at the same time run once.
+        """Have a judge choose. Never raises for a backend's sake; equal needs under way at once run once.
 
-        Args:
-            need: What to ask. A model that has been replaced, or is not there, fails as in `Embeddings.embed`.
-            deadline_s: In `time.monotonic()` seconds.
+        A model that has been replaced, or is not there, fails as in `Embeddings.embed`.
         """
 
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
@@ -200,12 +190,9 @@ class ReferenceSets(Protocol):
         """Differs once `entries` would answer otherwise, and costs next to nothing; NOT_PREPARED as there."""
 
     async def store_entries(self, reference_set: str, entries: ReferenceEntries, *, seal: str = "") -> Failure | None:
-        """Adds entries to a set's corpus, durably; one that is there already changes nothing.
+        """Add entries to a set's corpus, durably; one that is there already changes nothing.
 
-        Args:
-            reference_set: Name of the set.
-            entries: What to add.
-            seal: What the set was sealed with; another seal, or none where it has one, is INVALID_INPUT.
+        Another seal than the set was sealed with, or none where it has one, is INVALID_INPUT.
         """
 
     async def seal_of(self, reference_set: str) -> str | Failure:

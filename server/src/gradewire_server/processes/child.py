@@ -32,11 +32,9 @@ _LAST_FIGURES_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The position of a process among the others.
+    """The position of a process among the others, from 0.
 
     Attributes:
-        index: From 0.
-        count: How many there are.
         port: Of gRPC, which they share.
         directory: That only this user can enter, of all of them together.
         judge_host: Whether one of them runs the judges of all.
@@ -69,13 +67,7 @@ class StartError(Exception):
 
 
 class Child:
-    """One of several processes. Lives on one event loop.
-
-    Args:
-        position: Where it stands.
-        end: Its end of the link.
-        stop: Asked to end at once where the supervisor is gone.
-    """
+    """One of several processes; stops at once where its supervisor is gone. Lives on one event loop."""
 
     def __init__(self, position: Position, end: socket.socket, stop: Stop) -> None:
         self.position = position
@@ -131,10 +123,8 @@ class Child:
 class StartMessage:
     """The line that the supervisor writes to a new process.
 
-    Attributes:
-        position: Position of the process.
-        values: Settings that were given as flags; variables and the file of settings it reads by itself, so that a
-            process that is started again takes what they say by then.
+    `values` are settings that were given as flags; variables and the file of settings it reads by itself, so that a
+    process that is started again takes what they say by then.
     """
 
     position: Position
@@ -157,12 +147,7 @@ class StartMessage:
 
 
 def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_level: str) -> int:
-    """Log, serve, and return the exit code: 0, or 1 where it cannot serve, which the log explains.
-
-    Args:
-        serve: Serves until it is asked to stop; called with the filter of the log.
-        log_level: Minimum log level.
-    """
+    """Log, serve, and return the exit code: 0, or 1 where it cannot serve, which the log explains."""
     flood = configure_log(log_level)
     # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
     disable_created_metrics()  # type: ignore[no-untyped-call]

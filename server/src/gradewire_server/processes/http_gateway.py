@@ -32,12 +32,7 @@ _STOP_S: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Stays while gateways come and go.
-
-    Attributes:
-        listening: Where callers connect.
-        private: Address of gRPC for the gateway alone, ``unix:PATH``.
-    """
+    """The socket of the gateway's callers and the address of its gRPC, which stay while gateways come and go."""
 
     listening: socket.socket
     private: str
@@ -137,12 +132,7 @@ class GatewayProcess(SupervisedProcess):
 class GatewaySupervisor:
     """One gateway at a time. Lives on one event loop.
 
-    Args:
-        start: Starts one.
-        restarted: Called whenever one was lost and another one is about to be started.
-
-    Attributes:
-        trouble: Why there is no gateway now; empty when there is one.
+    `trouble` says why there is no gateway now; empty when there is one.
     """
 
     def __init__(self, start: Callable[[], Awaitable[GatewayProcess]], restarted: Callable[[], None]) -> None:
@@ -174,13 +164,9 @@ class GatewaySupervisor:
 async def running_gateway(
     endpoint: Endpoint, settings: Settings, private: str, restarted: Callable[[], None]
 ) -> AsyncIterator[GatewaySupervisor]:
-    """Keep a gateway running for as long as the context lasts.
+    """Keep a gateway running for as long as the context lasts; `restarted` is called at each loss.
 
-    Args:
-        endpoint: Where callers connect.
-        settings: Settings of the server.
-        private: Addresses of gRPC for the gateway alone, ``unix:PATH``, separated by commas.
-        restarted: Called whenever a gateway was lost and another one is about to be started.
+    `private` has the addresses of gRPC for the gateway alone, ``unix:PATH``, separated by commas.
     """
     start = partial(GatewayProcess.open, endpoint, gateway_settings(settings, private), settings.log.level)
     supervisor = GatewaySupervisor(start, restarted)

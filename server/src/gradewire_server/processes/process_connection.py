@@ -65,13 +65,7 @@ def add_up(processes: Iterable[MetricsJson]) -> list[Metric]:
 
 
 class ProcessConnection:
-    """One end of it; both ends may ask the other for figures. Lives on one event loop.
-
-    Args:
-        end: Connected socket.
-        collect: Figures for the other side when it asks.
-        beat: Told what a beat of the other side says.
-    """
+    """One end of it; both ends may ask the other for figures. Lives on one event loop."""
 
     def __init__(self, end: socket.socket, collect: Collect, beat: Callable[[dict[str, Any]], None]) -> None:
         self._end = end

@@ -35,9 +35,7 @@ READY_S: Final = 120.0
 class ServerProcess:
     """A process that serves, or runs the judges of those that do; made by `start`.
 
-    Attributes:
-        report: What its last beat said; empty before the first one.
-        metrics: The last that are known.
+    `report` is what its last beat said; empty before the first one.
     """
 
     def __init__(self, process: SupervisedProcess, name: str, end: socket.socket, totals: Collect) -> None:
@@ -54,16 +52,10 @@ class ServerProcess:
     async def start(
         cls, position: Position, values: Mapping[str, Any], totals: Collect, *, hosts_judges: bool = False
     ) -> Self:
-        """Start one; it is ready when it says so.
+        """Start one, with the settings that were given as flags; it is ready when it says so.
 
-        Args:
-            position: Its position.
-            values: Settings that were given as flags.
-            totals: Gives the metrics of all processes, which it may ask for.
-            hosts_judges: Whether it runs the judges of all server processes, and takes no calls of callers.
-
-        Raises:
-            OSError: No process can be made.
+        `totals` gives the metrics of all processes, which it may ask for. One that hosts judges takes no calls of
+        callers. Raise OSError where no process can be made.
         """
         module = "gradewire_server.judge_host" if hosts_judges else "gradewire_server.server_child"
         name = JUDGE_HOST if hosts_judges else f"process {position.index}"
@@ -78,11 +70,6 @@ class ServerProcess:
         await process.send(StartMessage(position, values).encode())
         process.close_input()
         return cls(process, name, ours, totals)
-
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        return self._process.pid
 
     @property
     def ready(self) -> bool:
@@ -165,17 +152,8 @@ class RestartError(Exception):
 class Worker:
     """One process at a time. Lives on one event loop.
 
-    Args:
-        index: Of its processes.
-        start: Starts one.
-        stop_s: How long one may take to stop.
-        on_exit: Called with each process that is gone, and whether it was lost.
-        silent_s: Without a beat for so long, a process hangs.
-        name: What its process is called; empty: by its number.
-
-    Attributes:
-        process: The one there is now; None while there is none.
-        trouble: Why it does not serve, where it does not.
+    `on_exit` is called with each process that is gone, and whether it was lost; after `silent_s` without a beat it
+    hangs. `trouble` says why it does not serve, where it does not.
     """
 
     def __init__(  # noqa: PLR0913 - what one place is, all but two by name

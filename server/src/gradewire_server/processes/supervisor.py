@@ -31,17 +31,10 @@ _STOP_MARGIN_S: Final = 15.0
 
 @contextmanager
 def reserved_port(host: str, port: int) -> Iterator[int]:
-    """Reserves a port for processes of this user that share it (SO_REUSEPORT); gives its number.
+    """Reserve a port for processes of this user that share it (SO_REUSEPORT); give its number.
 
     The socket never listens, so no connection goes to it. It is bound alone, so that a program which has the port
-    already is an error, and shared only then; a second reservation fails, for it is bound alone too. Linux.
-
-    Args:
-        host: Name or address.
-        port: 0 takes a free one.
-
-    Raises:
-        BindError: The port is taken, or the address is not ours.
+    already is an error, and shared only then; a second reservation fails with BindError, for it is bound alone too.
     """
     # Until it is bound, the option lets connections of a server that has just ended not keep its port for a minute.
     with bound_socket(host, port, "port") as bound:
@@ -115,14 +108,9 @@ async def supervise(
     *,
     started: Callable[[int], None] | None = None,
 ) -> None:
-    """Serves with several processes until `stop` is requested.
+    """Serve with several processes until `stop` is requested; `restart` has all restarted, one after the other.
 
-    Args:
-        settings: All of them.
-        values: Those that were given as flags; each process reads the others by itself.
-        stop: How to ask for the end.
-        restart: Set to have all processes restarted, one after the other; set during a restart, that starts over.
-        started: Told the port of gRPC once all processes have come up.
+    Set during a restart, that starts over. `values` were given as flags: each process reads the others by itself.
 
     Raises:
         OSError: An address, a certificate or a directory cannot be used.

@@ -27,12 +27,7 @@ _COUNTED_KINDS: Final = frozenset({"counter", "histogram", "summary"})
 
 
 class SupervisorTelemetry:
-    """Metrics of the supervisor itself.
-
-    Args:
-        registry: Registry for them.
-        ready: Gives the number of processes that take calls now.
-    """
+    """Metrics of the supervisor itself; `ready` gives the number of processes that take calls now."""
 
     def __init__(self, registry: CollectorRegistry, ready: Callable[[], int]) -> None:
         counter = partial(Counter, registry=registry)
@@ -46,16 +41,9 @@ class SupervisorTelemetry:
 
 
 class SupervisorState(Collector):
-    """Health and metrics of all processes; `report`, `ready`, `phase` and `collect` may be asked from any thread.
+    """Health and metrics of all processes; `report`, `ready`, `phase` and `collect` are for any thread.
 
-    Args:
-        own: Metrics of the supervisor itself.
-
-    Attributes:
-        workers: Of the processes.
-        judge_host: Of the process that runs their judges; None where there is none.
-        gateway: Who runs the HTTP gateway; None where there is none.
-        phase: Of the whole.
+    `judge_host` is the process that runs the judges, `own` the metrics of the supervisor itself.
     """
 
     def __init__(self, own: CollectorRegistry) -> None:

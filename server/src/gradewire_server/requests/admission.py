@@ -15,7 +15,7 @@ them: `load` measures, `turns` shares between callers, `permits` bounds items an
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,10 +48,7 @@ class Work:
     """A request, or a part of one.
 
     Attributes:
-        caller: For whom.
         kind: Requests of one kind cost alike: the names of the metrics.
-        size_bytes: How large it is.
-        items: How many.
         judged: A judge is asked. It takes its turn in the judge's queue, for as long as that takes.
     """
 
@@ -69,14 +66,7 @@ def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items:
 
 
 class Admitted(Turn):
-    """A turn, and what was thought of its cost.
-
-    Attributes:
-        work: What was let in.
-        expected_tokens: That it was thought to cost.
-        counted_tokens: That it counts for now: those, or what it has queued where that is more.
-        ended: It has left; what is queued for it now counts no more.
-    """
+    """A turn with the tokens that its work is expected to cost, or has queued where that is more."""
 
     __slots__ = ("_admission", "counted_tokens", "ended", "expected_tokens", "work")
 
@@ -101,12 +91,7 @@ class Admitted(Turn):
 
 
 class Admission:
-    """All permits of a server. Lives on one event loop.
-
-    Args:
-        capacity: How much may be in flight.
-        clock: Monotonic seconds.
-    """
+    """All permits of a server. Lives on one event loop, with a monotonic clock in seconds."""
 
     def __init__(self, capacity: Capacity, clock: Callable[[], float] = time.monotonic) -> None:
         self.items = Permits(capacity.max_items, "items")
@@ -153,15 +138,10 @@ class Admission:
         return work.items <= _MAX_SMALL_ITEMS and self._encoders.is_small(self._tokens(work))
 
     def arrive(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
-        """Refuses a call before its request is received, where those of its caller cost too much now.
+        """Refuse a call before its request is received, where those of its caller cost too much now.
 
         What a caller's small requests cost in the mean is known from those before, which were in the cache or not.
-        `depart` ends what is let in. Errors as `interactive`.
-
-        Args:
-            caller: Who calls.
-            left_s: Seconds until the deadline; None: it has none.
-            waited_s: Seconds for which the call has waited for its first step; None where that is not known.
+        `depart` ends what is let in. Errors as `interactive`; None stands for no deadline and for a wait not measured.
         """
         left_s = math.inf if left_s is None else left_s
         if waited_s is not None:
@@ -174,17 +154,30 @@ class Admission:
         """A call that was let in by `arrive` has ended."""
         self._loop.left()
 
-    def interactive(self, work: Work, left_s: float) -> AbstractContextManager[None]:
-        """Lets a small request in for the block.
-
-        Args:
-            work: What it is.
-            left_s: Seconds until its deadline.
+    @contextmanager
+    def interactive(self, work: Work, left_s: float) -> Iterator[None]:
+        """Let a small request in for the block.
 
         Raises:
             OverloadedError: It would wait too long, or longer than it has time; nothing was begun.
         """
-        return _Interactive(self, work, left_s)
+        if work.judged:
+            with self._judged_items.hold(work.items), self.items.hold(work.items):
+                take_turn(Turn(Lane.INTERACTIVE))
+                yield
+            return
+        tokens = self._tokens(work)
+        self._check_encoders(work.caller, tokens, left_s)
+        self.items.take(work.items)
+        self._encoders.enter(Lane.INTERACTIVE, tokens)
+        self._shares.enter(work.caller, tokens)
+        turn = Admitted(self, work, Lane.INTERACTIVE, tokens)
+        take_turn(turn)
+        try:
+            yield
+        finally:
+            self._end(turn)
+            self.items.release(work.items)
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
@@ -210,11 +203,9 @@ class Admission:
 
     @asynccontextmanager
     async def bulk(self, work: Work, source: Hashable) -> AsyncIterator[None]:
-        """Waits for the turn of a part of a stream, of a preparation or of a large request, and lets it in.
+        """Wait for the turn of a part of a stream, of a preparation or of a large request, and let it in.
 
-        Args:
-            work: What it is.
-            source: What takes turns within the caller: a stream, a call.
+        `source` is what takes turns within the caller: a stream, a call.
         """
         # Permits of the whole server are asked for last, so that nobody waits holding them.
         if work.judged:  # takes its turn in the judge's queue, for as long as that takes
@@ -231,31 +222,6 @@ class Admission:
                 yield
         finally:
             self._end(turn)
-
-    def enter(self, work: Work, left_s: float) -> Turn:
-        """Begins what `interactive` does for a block; `leave` ends it."""
-        if work.judged:
-            self._judged_items.take(work.items)
-            try:
-                self.items.take(work.items)
-            except OverloadedError:
-                self._judged_items.release(work.items)
-                raise
-            return take_turn(Turn(Lane.INTERACTIVE))
-        tokens = self._tokens(work)
-        self._check_encoders(work.caller, tokens, left_s)
-        self.items.take(work.items)
-        self._encoders.enter(Lane.INTERACTIVE, tokens)
-        self._shares.enter(work.caller, tokens)
-        return take_turn(Admitted(self, work, Lane.INTERACTIVE, tokens))
-
-    def leave(self, work: Work, turn: Turn) -> None:
-        """Ends what `enter` began."""
-        if isinstance(turn, Admitted):
-            self._end(turn)
-        else:
-            self._judged_items.release(work.items)
-        self.items.release(work.items)
 
     def grow(self, turn: Admitted, tokens: float) -> None:
         """Work that was let in costs so much more than was thought."""
@@ -311,22 +277,3 @@ class Admission:
 
 def _refusal(message: str, after_s: float) -> OverloadedError:
     return OverloadedError(message, retry_after_s=min(_MAX_RETRY_S, max(_MIN_RETRY_S, after_s)))
-
-
-class _Interactive(AbstractContextManager[None]):
-    """A small request in work; no generator, for it stands around every call."""
-
-    __slots__ = ("_admission", "_left_s", "_turn", "_work")
-
-    def __init__(self, admission: Admission, work: Work, left_s: float) -> None:
-        self._admission = admission
-        self._work = work
-        self._left_s = left_s
-
-    @override
-    def __enter__(self) -> None:
-        self._turn = self._admission.enter(self._work, self._left_s)
-
-    @override
-    def __exit__(self, *_: object) -> None:
-        self._admission.leave(self._work, self._turn)

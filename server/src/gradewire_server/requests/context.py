@@ -12,7 +12,7 @@ from gradewire_proto.tracing.spans import record_result
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import MAX_PROMPT_BYTES, split_pin
 from gradewire_server.domain.items import Failure, MetricResult, Status, quoted
-from gradewire_server.domain.metric import Metric
+from gradewire_server.domain.metric import Metric, ParameterError
 from gradewire_server.domain.ports import ModelStatus, Ports
 from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibrary, read_prompt
 from gradewire_server.metrics.prompts.template import PromptError
@@ -20,7 +20,7 @@ from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.convert import read_reference_set
 from gradewire_server.requests.errors import InvalidRequestError, NothingLoadedError, SetUnavailableError
-from gradewire_server.requests.plan import MetricPlan, Planner
+from gradewire_server.requests.plan import MetricPlan, Planner, find_model
 from gradewire_server.scoring import Scorer
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
@@ -78,12 +78,10 @@ def open_prompts(directory: Path | None) -> PromptLibrary:
 
 @dataclass(frozen=True, slots=True)
 class NamedSet:
-    """The set of a call that scores.
+    """The set of a call that scores; without a name where the request has none.
 
     Attributes:
-        name: Without a digest; empty where the request names none.
-        corpus_digest: Of its corpus as the call begins, 32 hex digits; empty where no metric counts over one, or there
-            is none.
+        corpus_digest: Digest of its corpus as the call begins, 32 hex digits; empty where no metric counts over one.
     """
 
     name: str
@@ -95,20 +93,7 @@ _NO_SET: Final = NamedSet("")
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """One per server; handlers get it and nothing else.
-
-    Attributes:
-        scorer: Runs metrics.
-        ports: For requests that ask for models or words without scoring.
-        prompts: Prompt files that requests may name.
-        metrics: By name.
-        limits: Of one request.
-        deadlines: Of one request.
-        admission: Permits of what is in flight.
-        count_result: Called for every result.
-        count_synthetic: Called when references have got a synthetic answer.
-        planner: Resolves metrics, models and prompts.
-    """
+    """Collaborators and settings of all requests of a server; handlers get it and nothing else."""
 
     scorer: Scorer
     ports: Ports
@@ -159,20 +144,16 @@ class RequestContext:
             InvalidRequestError: It cannot be the name of one.
             NothingLoadedError: It is not there.
         """
-        judge = self.planner.judge(written, path)
-        if not isinstance(judge, Failure):
-            return judge
-        if judge.status is Status.INVALID_PARAMETER:
-            raise InvalidRequestError(path, judge.message)
-        raise NothingLoadedError(judge.message)
+        try:
+            judge = find_model(written, path, self.ports.judge_models)
+        except ParameterError as error:
+            raise InvalidRequestError(path, error.message) from None
+        if isinstance(judge, Failure):
+            raise NothingLoadedError(judge.message)
+        return judge
 
     async def plan_call(self, asked: Any, path: str = "") -> list[MetricPlan]:
-        """Resolve the metrics of a request or of a stream's config, or the comparison of one of pairs; raise as `plan`.
-
-        Args:
-            asked: The request or the config.
-            path: Prefix of the names of its fields in messages.
-        """
+        """Resolve the metrics or the comparison of a request or a stream's config; raise as `plan`."""
         if isinstance(asked, judging_pb2.CompareRequest | judging_pb2.CompareStreamConfig):
             spec = types_pb2.MetricSpec(compare=asked.parameters)
             await read_ahead(self.prompts, (spec,))

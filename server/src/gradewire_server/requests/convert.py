@@ -74,12 +74,9 @@ def reply_id(message: Row) -> str:
 
 
 def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failure:
-    """Turns an item or a pair into the domain's; INVALID_INPUT where it is over a limit or has too many marks in a row.
+    """Turn an item or pair into the domain's; INVALID_INPUT over a limit or with too many marks in a row.
 
-    Args:
-        message: The item or pair.
-        limits: Its bounds.
-        check_bytes: False where the whole message is no larger than one item may be, which saves counting.
+    Without `check_bytes` the message is no larger than one item may be, which saves counting.
     """
     references = message.references
     failure = _over_limit(len(references), limits)
@@ -283,9 +280,6 @@ class CallForm:
 
     Attributes:
         rows: Name of the list of items or pairs, in requests and replies alike.
-        reply_type: Message class of the reply of a unary call.
-        streamed_type: Message class of the replies of a stream.
-        result_type: Message class that `fill` writes.
         fill: Writes a result in place; arguments as `fill_result`.
         text_characters: Counts the characters of those parts of a result that hold text of the row or of a judge, which
             alone can be long.
@@ -354,13 +348,10 @@ PAIRS: Final = CallForm(
 async def read_in_turns(
     elements: Iterable[MessageT], read: Callable[[MessageT], T], request_bytes: int | None = None
 ) -> AsyncIterator[tuple[MessageT, T]]:
-    """Yields each element of a request with what `read` makes of it; the event loop's other work gets its turns.
+    """Yield each element of a request with what `read` makes of it; the loop's other work gets its turns.
 
-    Args:
-        elements: In order.
-        read: Reads one; a large one on a thread, for normal forms take 0.1 s a megabyte.
-        request_bytes: Of the request where it is known; elements of one that fits into a turn are not measured, for to
-            measure is to encode.
+    A large one is read on a thread, for normal forms take 0.1 s a megabyte. Elements of a request whose bytes fit into
+    a turn are not measured, for to measure is to encode.
     """
     measures = request_bytes is None or request_bytes > BYTES_PER_TURN
     items = turn_bytes = 0

@@ -23,11 +23,7 @@ class RequestError(Exception):
 
 
 class InvalidRequestError(RequestError):
-    """The request cannot be understood or asks for too much.
-
-    Attributes:
-        field: Path of the field at fault, e.g. ``metrics[1].smile.preset``.
-    """
+    """The request cannot be understood or asks for too much; `field` is the path of the field at fault."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -35,11 +31,7 @@ class InvalidRequestError(RequestError):
 
 
 class OverloadedError(RequestError):
-    """Too much is in flight; nothing of the request was begun.
-
-    Attributes:
-        retry_after_s: When it is worth coming back.
-    """
+    """Too much is in flight; nothing of the request was begun. `retry_after_s`: when to come back."""
 
     def __init__(self, message: str, *, retry_after_s: float) -> None:
         super().__init__(message)

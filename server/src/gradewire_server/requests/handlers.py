@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from google.protobuf.message import Message
 
@@ -33,12 +33,12 @@ async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
     ports, metrics = context.ports, context.metrics
     encoders, graders = ports.encoders.statuses(), ports.grader_models.statuses()
     judges = ports.judge_models.statuses()
-    missing = _Missing(
-        encoder=_without_encoder(encoders),
-        grader=_without_grader(graders),
-        judge=_without_judge(ports.judge_models, judges),
-        synonyms=await without_synonyms(ports.lexicon),
-    )
+    missing = {
+        "asks_judge": _without_judge(ports.judge_models, judges),
+        "needs_grader": _without_grader(graders),
+        "needs_model": _without_encoder(encoders),
+        "needs_synonyms": await without_synonyms(ports.lexicon),
+    }
     return models_pb2.ListModelsResponse(
         models=[_model(status, metrics) for status in (*encoders, *graders, *judges)],
         metrics=[_metric(metric.info, missing) for metric in metrics.values()],
@@ -92,15 +92,6 @@ def _beyond(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str
     return found
 
 
-class _Missing(NamedTuple):
-    """Reasons why metrics that need something cannot run now, with what to do; empty where they can."""
-
-    encoder: str
-    grader: str
-    judge: str
-    synonyms: str
-
-
 def _without_encoder(models: Sequence[ModelStatus]) -> str:
     if any(model.state in USABLE_STATES for model in models):
         return ""
@@ -130,14 +121,9 @@ async def without_synonyms(lexicon: Lexicon) -> str:
     return synonyms.message if isinstance(synonyms, Failure) else ""
 
 
-def _metric(info: MetricInfo, missing: _Missing) -> models_pb2.Metric:
-    needs = (
-        (info.asks_judge, missing.judge),
-        (info.needs_grader, missing.grader),
-        (info.needs_model, missing.encoder),
-        (info.needs_synonyms, missing.synonyms),
-    )
-    in_the_way = next((reason for needed, reason in needs if needed and reason), "")
+def _metric(info: MetricInfo, missing: Mapping[str, str]) -> models_pb2.Metric:
+    """Describe a metric, and why it cannot run now: `missing` has a reason by each need, empty where that is met."""
+    in_the_way = next((reason for need, reason in missing.items() if reason and getattr(info, need)), "")
     parameters = [models_pb2.MetricParameter(**asdict(parameter)) for parameter in info.parameters]
     fields = _shared(models_pb2.Metric, info) | {"parameters": parameters}
     return models_pb2.Metric(available=not in_the_way, missing=in_the_way, **fields)
@@ -149,16 +135,6 @@ class Handlers:
     Every `deadline_s` is seconds from now; None is the default, and more than the maximum is cut to it. Work that is
     not done shortly before the deadline is answered as TIMEOUT results beside those that are. All calls may be
     cancelled.
-
-    Attributes:
-        context: Limits, permits and all else that the handlers share.
-        score: Scores items x metrics, as `ScoreHandler.run`.
-        compare: Compares the answers of pairs, as `ScoreHandler.run`.
-        complete: Has a judge write, as `requests.judging.complete`.
-        decide: Has a judge decide, as `requests.judging.decide`.
-        prepare: Registers references and fills the cache, as `requests.prepare.prepare`.
-        score_stream: Scores a stream of items, as `requests.stream.stream`.
-        compare_stream: Compares a stream of pairs, as `requests.stream.stream`.
     """
 
     def __init__(self, context: RequestContext) -> None:
@@ -171,6 +147,7 @@ class Handlers:
         self.complete = partial(complete, context)
         self.decide = partial(decide, context)
         self.prepare = partial(prepare, context)
+        self.list_models = partial(list_models, context)
         self.score_stream = partial(stream, context, ITEMS)
         self.compare_stream = partial(stream, context, PAIRS)
         self._views: OrderedDict[str, Handlers] = OrderedDict()
@@ -202,7 +179,3 @@ class Handlers:
         idle = [name for name, view in self._views.items() if view._idle]  # noqa: SLF001 - of the same class
         for name in idle[: max(0, len(self._views) - _MAX_VIEWS)]:
             del self._views[name]
-
-    async def list_models(self) -> models_pb2.ListModelsResponse:
-        """Models, metrics and limits of this server."""
-        return await list_models(self.context)

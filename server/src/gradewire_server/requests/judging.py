@@ -70,15 +70,10 @@ async def await_judge(need: Choose | Generate, asking: Awaitable[JudgeReply[A]])
 
 @contextmanager
 def admitted(context: RequestContext, work: Work, *, started_s: float, deadline_s: float | None) -> Iterator[float]:
-    """Lets a request that asks a judge in for the block.
+    """Let a request that asks a judge in for the block.
 
-    Yields when judges are to be done, in `time.monotonic()` seconds: a little early, so that one that is late is told.
-
-    Args:
-        context: Has admission, and the default and the longest deadline.
-        work: What the request is.
-        started_s: When it came, in `time.monotonic()` seconds.
-        deadline_s: Seconds from then that the caller waits; None: the default.
+    Yield when judges are to be done, in `time.monotonic()` seconds as `started_s`: a little early, so that one that
+    is late is told.
 
     Raises:
         DeadlineExceededError: The deadline has passed.
@@ -176,12 +171,14 @@ def _stops(given: Sequence[str]) -> tuple[str, ...]:
 def _reply_of(reply: JudgeReply[Generated], judge: ModelStatus) -> judging_pb2.CompleteResponse:
     message = judging_pb2.CompleteResponse(model=judge.name, model_digest=judge.digest)
     answer = fill_reply(message, reply)
-    if answer is not None:
-        message.text, message.complete = answer.text, answer.complete
-        if answer.prompt_tokens is not None:
-            message.prompt_tokens = answer.prompt_tokens
-        if answer.generated_tokens is not None:
-            message.generated_tokens = answer.generated_tokens
+    if answer is not None:  # to protobuf None is a field that is not set
+        said = judging_pb2.CompleteResponse(
+            text=answer.text,
+            complete=answer.complete,
+            prompt_tokens=answer.prompt_tokens,
+            generated_tokens=answer.generated_tokens,
+        )
+        message.MergeFrom(said)
     return message
 
 
@@ -280,10 +277,10 @@ def _fill(message: judging_pb2.Decision, reply: JudgeReply[Choice], *, cut: bool
     answer = fill_reply(message, reply)
     if answer is None:
         return
-    message.probabilities.extend(answer.probabilities)
-    if answer.mass is not None:
-        message.label_mass = answer.mass
+    message.MergeFrom(
+        judging_pb2.Decision(
+            probabilities=answer.probabilities, label_mass=answer.mass, prompt_tokens=answer.prompt_tokens
+        )
+    )
     if cut or answer.truncated:
         message.warnings.append(int(ResultWarning.TRUNCATED))  # type: ignore[arg-type]
-    if answer.prompt_tokens is not None:
-        message.prompt_tokens = answer.prompt_tokens

@@ -94,28 +94,20 @@ class CostEstimates:
 
 
 class ServiceRate:
-    """Tokens that the server gets through in a second.
+    """Tokens that the server gets through in a second; 0 before anything was measured.
 
     A window counts against the rate only where work was waiting all through it, and this work was tokens: a quiet
     server is not a slow one, nor is one that finds everything in its caches.
-
-    Args:
-        clock: Monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._tokens_per_s = 0.0
+        self.tokens_per_s = 0.0
         self._seen_s = clock()
         self._busy_s = 0.0
         self._computed_tokens = self._expected_tokens = 0.0
         self._pending_tokens = 0
         self._least_in_work = math.inf
-
-    @property
-    def tokens_per_s(self) -> float:
-        """The rate; 0 before anything was measured."""
-        return self._tokens_per_s
 
     def began(self) -> None:
         """Work was begun where there was none: the time before does not count, nor what was computed in it."""
@@ -127,12 +119,7 @@ class ServiceRate:
         self._pending_tokens += tokens
 
     def left(self, expected_tokens: float, in_work_tokens: float) -> None:
-        """Work has left, done or not.
-
-        Args:
-            expected_tokens: That it was thought to cost.
-            in_work_tokens: Of all work that was in the server until now, this one included.
-        """
+        """Count work that has left, done or not, and all tokens that were in the server until now."""
         now_s = self._clock()
         self._busy_s += now_s - self._seen_s
         self._seen_s = now_s
@@ -149,25 +136,18 @@ class ServiceRate:
         computing = self._computed_tokens > 0 and self._computed_tokens >= _LEAST_COMPUTED_SHARE * self._expected_tokens
         # By what was measured, not by the rate: one that is far too high would call no server busy, and never fall.
         saturated = self._least_in_work > _SATURATED_S * measured
-        if not self._tokens_per_s:
-            self._tokens_per_s = measured if computing else 0.0
-        elif measured > self._tokens_per_s:
-            self._tokens_per_s += _RATE_RISE * (measured - self._tokens_per_s)
+        if not self.tokens_per_s:
+            self.tokens_per_s = measured if computing else 0.0
+        elif measured > self.tokens_per_s:
+            self.tokens_per_s += _RATE_RISE * (measured - self.tokens_per_s)
         elif saturated and computing:
-            self._tokens_per_s += _RATE_FALL * (measured - self._tokens_per_s)
+            self.tokens_per_s += _RATE_FALL * (measured - self.tokens_per_s)
 
 
 class EncoderBacklog:
-    """Work of encoders, lane by lane. Lives on one event loop.
+    """Work of encoders, lane by lane: tokens in work, and the requests and parts of bulk work they are of.
 
-    Args:
-        max_wait_s: No small request waits longer.
-        clock: Monotonic seconds.
-
-    Attributes:
-        rate: What encoders get through.
-        in_work: Tokens in work.
-        parts: Requests and parts of bulk work that they are of.
+    No small request waits longer than `max_wait_s`. Lives on one event loop.
     """
 
     def __init__(self, max_wait_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -216,13 +196,7 @@ class EncoderBacklog:
         self.in_work[lane] += tokens
 
     def leave(self, lane: Lane, tokens: float, expected_tokens: float | None = None) -> None:
-        """Work has left.
-
-        Args:
-            lane: Where it was.
-            tokens: That it counted for in the end.
-            expected_tokens: That it was thought to cost; None for work that was never begun.
-        """
+        """Count work that has left; `expected_tokens` is None for work that was never begun."""
         if expected_tokens is not None:
             self.rate.left(expected_tokens, sum(self.in_work.values()))
         self.parts[lane] -= 1
@@ -257,11 +231,7 @@ class LoopRounds:
 
 
 class LoopBacklog:
-    """Calls under way on one event loop, and whether they are taken up late.
-
-    Args:
-        clock: Monotonic seconds.
-    """
+    """Calls under way on one event loop, and whether they are taken up late."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -286,11 +256,7 @@ class LoopBacklog:
         return not nobody_came and self._under_way >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > _PATIENCE_S
 
     def began(self, waited_s: float) -> None:
-        """A call began.
-
-        Args:
-            waited_s: For its first step.
-        """
+        """Note that a call began, which waited so long for its first step."""
         now_s = self._clock()
         gap_s = now_s - self._seen_s
         self._seen_s, self._first_step_s = now_s, waited_s
@@ -307,11 +273,7 @@ class LoopBacklog:
 
 
 class OverloadWatch:
-    """Duration of an overload, from the refusals for want of time.
-
-    Args:
-        clock: Monotonic seconds.
-    """
+    """Duration of an overload, from the refusals for want of time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -20,13 +20,11 @@ from gradewire_server.requests.errors import InvalidRequestError
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A parameter on both sides.
+    """A parameter of the same name in the message and in the dataclass.
 
     Attributes:
-        name: The same in the message and in the dataclass.
         has_presence: Whether the message tells an unset value from a zero.
         by_number: Domain value by enum number; empty for fields of other kinds.
-        by_value: Enum number by domain value.
     """
 
     name: str
@@ -44,15 +42,9 @@ def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things
     beside: Mapping[str, str] = MappingProxyType({}),
     prompts: PromptLibrary = PACKAGE_PROMPTS,
 ) -> Parameters:
-    """Builds a metric's parameters from its message; what is unset takes the preset's value, else the dataclass's.
+    """Return a metric's parameters; what is unset takes the preset's value, else the dataclass's.
 
-    Args:
-        message: E.g. SmileParameters.
-        metric: The metric they are for.
-        path: Where the message stands in the request, for error messages: ``metrics[1].smile``.
-        model: Plain name of the resolved model; "" for metrics without one.
-        beside: Plain names of the resolved judge and grader that a metric names beside its model, by parameter.
-        prompts: Where the prompt of a judge is looked up.
+    `model` and `beside` are the plain names of the resolved models; `path` is for messages (``metrics[1].smile``).
 
     Raises:
         InvalidRequestError: An enum number that this server does not know.

@@ -18,28 +18,24 @@ class Permits:
     """Counts one kind of thing in flight; used on one event loop only.
 
     What is larger than the whole limit is let in when nothing else is in flight: otherwise it could never be served.
+    `taken` are the permits in flight now.
     """
 
     def __init__(self, limit: int, unit: str) -> None:
         self.limit = limit
         self._unit = unit
-        self._taken = 0
+        self.taken = 0
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
-
-    @property
-    def taken(self) -> int:
-        """Permits in flight now."""
-        return self._taken
 
     def take(self, count: int) -> None:
         """Takes `count` permits at once, which `release` gives back; errors as `hold`."""
-        taken = self._taken
+        taken = self.taken
         if taken and taken + count > self.limit:
             raise OverloadedError(
                 f"{taken} {self._unit} are in flight, {count} more exceed the limit of {self.limit}; come back later",
                 retry_after_s=_NO_PERMIT_RETRY_S,
             )
-        self._taken = taken + count
+        self.taken = taken + count
 
     @contextmanager
     def hold(self, count: int) -> Iterator[None]:
@@ -62,7 +58,7 @@ class Permits:
     async def acquire(self, count: int) -> None:
         """Waits for permits, first come first served; for streams, which are slowed down and not turned away."""
         if not self._waiting and self._fits(count):
-            self._taken += count
+            self.taken += count
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((granted, count))
@@ -76,12 +72,12 @@ class Permits:
 
     def release(self, count: int) -> None:
         """Gives permits back, and hands them to those that wait."""
-        self._taken -= count
+        self.taken -= count
         if self._waiting:
             self._grant()
 
     def _fits(self, count: int) -> bool:
-        return self._taken == 0 or self._taken + count <= self.limit
+        return self.taken == 0 or self.taken + count <= self.limit
 
     def _grant(self) -> None:
         while self._waiting:
@@ -90,18 +86,14 @@ class Permits:
                 self._waiting.popleft()
             elif self._fits(count):
                 self._waiting.popleft()
-                self._taken += count
+                self.taken += count
                 granted.set_result(None)
             else:
                 return
 
 
 class SlowedMessages:
-    """Messages that were received and wait for a quota. Lives on one event loop.
-
-    Args:
-        limit_bytes: Of those of all tenants together.
-    """
+    """Messages that were received and wait for a quota. Lives on one event loop."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._all = Permits(limit_bytes, "bytes of messages that wait for quotas")
@@ -115,12 +107,7 @@ class SlowedMessages:
 
     @contextmanager
     def hold(self, tenant: str, size_bytes: int) -> Iterator[None]:
-        """Holds a message for the block; raises OverloadedError where there is no room for it.
-
-        Args:
-            tenant: Whose quota it waits for.
-            size_bytes: Of the message.
-        """
+        """Hold a tenant's message for the block; raise OverloadedError where there is no room for it."""
         own = self._by_tenant.get(tenant)
         if own is None:
             own = self._by_tenant[tenant] = Permits(self._share_bytes, "bytes of messages that wait for the quota")

@@ -46,11 +46,7 @@ Models: TypeAlias = Mapping[str, ModelStatus]
 
 
 def check_strings(message: Message) -> None:
-    """Raises ParameterError where a string is longer than its kind may be; the error names field, size and bound.
-
-    Args:
-        message: Parameters of a metric, or how synthetic answers are written.
-    """
+    """Raise ParameterError where a string is longer than its kind may be; it names field, size and bound."""
     for name, bound in _bounds(message.DESCRIPTOR):
         text = getattr(message, name)
         if len(text) * _MAX_UTF8_BYTES_PER_CHAR > bound and (size := byte_count(text)) > bound:
@@ -86,12 +82,7 @@ def _pinned(model: ModelStatus | None) -> str:
 
 
 def find_model(written: str, path: str, known: ModelIndex) -> ModelStatus | Failure:
-    """The model that NAME, NAME@DIGEST or "" stands for, or why it cannot be used.
-
-    Args:
-        written: As sent.
-        path: Where it stands in the request, for messages.
-        known: Encoders, graders or judges.
+    """Return the model that NAME, NAME@DIGEST or "" stands for, or why it cannot be used.
 
     Raises:
         ParameterError: It is no model's name.
@@ -120,12 +111,11 @@ def _unusable_reason(name: str, failure: Failure, known: Sequence[ModelStatus]) 
 
 @dataclass(frozen=True, slots=True)
 class MetricPlan:
-    """One metric of a request.
+    """One metric of a request, with what a reader needs to get the same numbers again.
 
     Attributes:
         request: What the scorer runs, or what becomes the result of every item. Its model is NAME@DIGEST, so that
             the engine computes with the model that the provenance names, or not at all.
-        provenance: What a reader needs to get the same numbers again, but for the reference set.
     """
 
     request: MetricRequest | Failure
@@ -149,11 +139,9 @@ class MetricPlan:
         return not isinstance(self.request, Failure) and self.request.parameters.corpus is Corpus.PREPARED
 
     def provenance_in(self, reference_set: str, corpus_digest: str = "") -> types_pb2.Provenance:
-        """The provenance in a call with a reference set, which it names where the metric reads something of it.
+        """Return the provenance in a call with a reference set, named where the metric reads of it.
 
-        Args:
-            reference_set: Name of the set.
-            corpus_digest: Of its corpus, which is named where the metric counts over it; empty where it is not known.
+        The digest of its corpus is named where the metric counts over it; empty where it is not known.
         """
         request = self.request
         if not reference_set or isinstance(request, Failure) or not request.parameters.reads_prepared:
@@ -196,14 +184,7 @@ def failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_
 
 
 class Planner:
-    """Resolves metric specs to plans, which it remembers.
-
-    Args:
-        ports: Say which encoders, judges and graders there are.
-        metrics: By name.
-        prompts: Where the prompts of judge metrics are looked up.
-        comparisons: What grades pairs, by name.
-    """
+    """Resolves metric specs to plans, which it remembers."""
 
     def __init__(
         self,
@@ -222,11 +203,7 @@ class Planner:
         self._cache_bytes = 0
 
     def plan(self, specs: Sequence[types_pb2.MetricSpec], path: str) -> list[MetricPlan]:
-        """Resolves the metrics of a call.
-
-        Args:
-            specs: As sent; the same metric may come several times.
-            path: Where they stand in the request, for messages.
+        """Resolve the metrics of a call, the same one possibly several times; `path` is for messages.
 
         Raises:
             InvalidRequestError: A spec with no metric, or an enum number that is not known here.
@@ -235,12 +212,7 @@ class Planner:
         return self._checked([self._plan_metric(spec, f"{path}[{index}]") for index, spec in enumerate(specs)])
 
     def plan_comparison(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
-        """Resolves the comparison of a call; raises as `plan`.
-
-        Args:
-            spec: It, with its parameters.
-            path: Where these stand in the request, for messages.
-        """
+        """Resolve the comparison of a call; raise as `plan`."""
         (plan,) = self._checked([self._plan(spec, self._comparisons[spec.WhichOneof("metric") or ""], path)])
         return plan
 
@@ -255,18 +227,6 @@ class Planner:
                 f"Models that are here: {', '.join(usable) or 'none'}"
             )
         return plans
-
-    def judge(self, written: str, path: str) -> ModelStatus | Failure:
-        """The judge that NAME, NAME@DIGEST or "" stands for, or why it cannot be used.
-
-        Args:
-            written: As sent.
-            path: Where it stands in the request, for messages.
-        """
-        try:
-            return find_model(written, path, self._judges)
-        except ParameterError as error:
-            return Failure(Status.INVALID_PARAMETER, f"{path.removesuffix('.model')}.{error}")
 
     def check_models(self, plans: Sequence[MetricPlan]) -> None:
         """Raises ModelReplacedError where a model is not the one any more that a plan's provenance names."""

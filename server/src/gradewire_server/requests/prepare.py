@@ -27,7 +27,6 @@ from gradewire_server.requests.errors import (
     SetUnavailableError,
 )
 from gradewire_server.requests.plan import check_strings
-from gradewire_server.scoring import PreparedChunk
 from gradewire_server.scoring.corpus import digest_of, entries_of
 from gradewire_server.scoring.prepare import entries_per_chunk
 from gradewire_server.scoring.synthetic import FIRST, WritingSettings
@@ -56,10 +55,7 @@ async def admit(
     reference_set: str,
     entries: Sequence[ReferenceEntry],
 ) -> str:
-    """Says whether entries may go into a set, before any is stored; an immutable one is claimed for its content.
-
-    Returns:
-        What the set is sealed with; "" for one that may grow.
+    """Return what entries seal an immutable set with, "" for one that may grow, before any is stored.
 
     Raises:
         InvalidRequestError: The set is immutable and has other content, or it has and is to become immutable.
@@ -142,12 +138,7 @@ def _stored_entries(found: T | Failure) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The judge and the prompt that write missing synthetic answers.
-
-    Attributes:
-        writing: For the scorer.
-        provenance: What a reader needs to have the same sentences written again.
-    """
+    """The judge and the prompt that write missing synthetic answers, and their provenance."""
 
     writing: WritingSettings
     provenance: types_pb2.Provenance
@@ -257,9 +248,21 @@ async def prepare(
             )
             if ends_s is not None and time.monotonic() >= ends_s:
                 raise DeadlineExceededError("the set is not wholly prepared yet; call again to go on")
-            _advance(progress, chunk, positions, refused)
+            progress.MergeFrom(
+                references_pb2.PrepareProgress(
+                    entries_done=refused + chunk.entries_done,
+                    synthetic_answers_stored=chunk.synthetic.stored,
+                    synthetic_answers_generated=chunk.synthetic.generated,
+                    synthetic_answers_fallback=chunk.synthetic.fallback,
+                    failures=[_failure(positions[index], failure) for index, failure in chunk.failures],
+                )
+            )
+            fill_hits(progress.cache_hits, chunk.cache_hits)
             if request.generate.return_answers:
-                _return_answers(progress, chunk, positions)
+                for index, answers in chunk.answers:
+                    progress.synthetic_answers.add(
+                        index=positions[index], synthetic_answers=[answer or "" for answer in answers]
+                    )
             yield progress
             del progress.failures[:]
             del progress.synthetic_answers[:]
@@ -271,22 +274,6 @@ async def prepare(
     if generation is not None:
         progress.generation.CopyFrom(generation.provenance)
     yield progress
-
-
-def _advance(
-    progress: references_pb2.PrepareProgress, chunk: PreparedChunk, positions: Sequence[int], refused: int
-) -> None:
-    progress.entries_done = refused + chunk.entries_done
-    progress.synthetic_answers_stored = chunk.synthetic.stored
-    progress.synthetic_answers_generated = chunk.synthetic.generated
-    progress.synthetic_answers_fallback = chunk.synthetic.fallback
-    fill_hits(progress.cache_hits, chunk.cache_hits)
-    progress.failures.extend(_failure(positions[index], failure) for index, failure in chunk.failures)
-
-
-def _return_answers(progress: references_pb2.PrepareProgress, chunk: PreparedChunk, positions: Sequence[int]) -> None:
-    for index, answers in chunk.answers:
-        progress.synthetic_answers.add(index=positions[index], synthetic_answers=[answer or "" for answer in answers])
 
 
 def _failure(index: int, failure: Failure) -> references_pb2.EntryFailure:

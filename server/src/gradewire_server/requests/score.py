@@ -50,16 +50,9 @@ ReplyT = TypeVar("ReplyT", bound=Message)
 
 
 class ReplySize:
-    """Counts the bytes of one reply.
-
-    Args:
-        max_bytes: Of the whole reply.
-        items: Of the request.
-        provenance_bytes: What stands in the reply beside the items.
-        form: Of the call.
+    """Counts the bytes of one reply, of which some stand beside the items.
 
     Attributes:
-        form: As given.
         overflowed: Whether more was to be put in than there is room for.
     """
 
@@ -123,12 +116,7 @@ class ReplySize:
 class ItemReplies:
     """Fills the items of a reply in place: a slot per item and metric, in order, whenever its result is done.
 
-    Args:
-        reply: Without rows.
-        metric_names: Of the request, in its order.
-        size: Counts what is put in; a result that it has no room for is left out, and so are all that come later.
-        diagnostics: Whether results tell what they cost.
-        report_result: Called for every result.
+    A result for which there is no room is left out, and so are all that come later.
 
     Attributes:
         items: Those that are to be scored.
@@ -281,11 +269,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
     ) -> ReplyT:
         """Grade the items or pairs of a request; the reply has their order.
 
-        Args:
-            request: As gradewire.v1.Scoring.Score and gradewire.v1.Judging.Compare say.
-            deadline_s: Seconds from now; None: the default.
-            size_bytes: Size of the request on the wire where it is known, which saves measuring it.
-            caller: The caller.
+        Without `deadline_s` the default holds; `size_bytes`, where it is known, saves measuring the request.
 
         Raises:
             InvalidRequestError: Names the field at fault.
@@ -397,14 +381,10 @@ def _is_urgent(request: RequestT) -> bool:
 
 
 def reply_margin_s(left_s: float, pairs: int) -> float:
-    """Time to keep back at the end of a call, so that its reply reaches the caller before the deadline.
+    """Return the time to keep back at the end of a call, so that its reply arrives before the deadline.
 
     It covers telling of every (item, metric) pair and an event loop busy with their texts; at most 1 s and a
-    fifth of the time.
-
-    Args:
-        left_s: Seconds until the deadline; may be negative.
-        pairs: Results of the reply.
+    fifth of the time, which may be negative.
     """
     wanted_s = _LEAST_MARGIN_S + _MARGIN_SHARE * left_s + _MARGIN_PER_PAIR_S * pairs
     return max(0.0, min(wanted_s, _MAX_MARGIN_S, _MAX_MARGIN_SHARE * left_s))

@@ -1,13 +1,12 @@
 """ScoreStream and CompareStream: read while the window has room, score, and send results as they are done."""
 
 import asyncio
-import itertools
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gradewire_server.domain.caller import LOCAL, Caller
 from gradewire_server.domain.items import Failure, Item, MetricResult, ScoredResult
@@ -114,29 +113,22 @@ class _Reply:
             self.completed += item.places
 
 
-class _Slice(NamedTuple):
-    """Items that are scored together.
-
-    Attributes:
-        messages: As sent, items or pairs.
-        places: How many of the window each takes.
-    """
-
-    messages: Sequence[Row]
-    places: Sequence[int]
+_Slice: TypeAlias = Sequence[tuple[Row, int]]
+"""Items or pairs that are scored together, each with how many places of the window it takes."""
 
 
 def _slices(messages: Sequence[Row]) -> Iterator[_Slice]:
-    start = 0
-    places: list[int] = []
-    for index, message in enumerate(messages):
-        wanted = min(1 + _text_bytes(message) // _BYTES_PER_PLACE, _MOST_PLACES)
-        if places and sum(places) + wanted > ITEMS_PER_SLICE:
-            yield _Slice(messages[start:index], places)
-            start, places = index, []
-        places.append(wanted)
-    if places:
-        yield _Slice(messages[start:], places)
+    part: list[tuple[Row, int]] = []
+    taken = 0
+    for message in messages:
+        places = min(1 + _text_bytes(message) // _BYTES_PER_PLACE, _MOST_PLACES)
+        if part and taken + places > ITEMS_PER_SLICE:
+            yield part
+            part, taken = [], 0
+        part.append((message, places))
+        taken += places
+    if part:
+        yield part
 
 
 def _text_bytes(message: Row) -> int:
@@ -225,10 +217,10 @@ class ScoreStream:
         for part in _slices(items):
             await self._begin(part)
 
-    async def _begin(self, part: "_Slice") -> None:
-        await self._window.acquire(sum(part.places))
+    async def _begin(self, part: _Slice) -> None:
+        await self._window.acquire(sum(places for _, places in part))
         task = asyncio.create_task(self._score(part, self._index))
-        self._index += len(part.messages)
+        self._index += len(part)
         self._slices.add(task)
         task.add_done_callback(self._slice_done)
 
@@ -237,14 +229,17 @@ class ScoreStream:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._out.fail(error)
 
-    async def _score(self, part: "_Slice", first_index: int) -> None:
+    async def _score(self, part: _Slice, first_index: int) -> None:
         items: list[Item] = []
         open_items: list[OpenItem] = []
         read = partial(read_row, limits=self._context.limits, check_bytes=True)
-        places = zip(itertools.count(first_index), part.places, strict=False)
-        async for message, item in read_in_turns(part.messages, read):
-            index, taken = next(places)
-            target = OpenItem(index, reply_id(message), len(self._requests), taken)
+        messages = [message for message, _ in part]
+        targets = (
+            OpenItem(index, reply_id(message), len(self._requests), places)
+            for index, (message, places) in enumerate(part, first_index)
+        )
+        async for _, item in read_in_turns(messages, read):
+            target = next(targets)
             if isinstance(item, Item):
                 items.append(item)
                 open_items.append(target)
@@ -257,7 +252,7 @@ class ScoreStream:
             self._put(open_items[item_index], metric_index, scored)
 
         if items:
-            work = work_of(self._caller, self._plans, sum(message.ByteSize() for message in part.messages), len(items))
+            work = work_of(self._caller, self._plans, sum(message.ByteSize() for message in messages), len(items))
             async with self._context.admission.bulk(work, source=self):
                 deadlines = self._context.deadlines
                 await self._context.scorer.score(

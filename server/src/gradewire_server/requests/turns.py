@@ -23,10 +23,11 @@ _FEW: Final = 0.5
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """Somebody who waits for so many tokens."""
+    """Somebody who waits for so many tokens, and is `counted` among those who wait."""
 
     tokens: float
     granted: Future[None]
+    counted: bool = True
 
 
 @dataclass(slots=True)
@@ -77,15 +78,6 @@ class FairWaiting:
         self._all.line(caller.key, caller.weight).line(source).waiters.append(waiter)
         self.tokens += waiter.tokens
 
-    def remove(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
-        """Takes out one that has gone away before its turn came, if it is still there."""
-        queue = self._all.lines.get(caller.key)
-        line = queue and queue.lines.get(source)
-        if line and waiter in line.waiters:
-            line.waiters.remove(waiter)
-            self.tokens -= waiter.tokens
-            self._tidy(caller.key, source)
-
     def peek(self) -> Waiter | None:
         """Return the next waiter; those who have gone away are dropped."""
         while self._all.lines:
@@ -93,7 +85,7 @@ class FairWaiting:
             waiter = self._all.lines[caller].lines[source].waiters[0]
             if not waiter.granted.cancelled():
                 return waiter
-            self._sweep()  # where one has gone, a thousand may have: one by one they would take too long
+            self.drop_gone()
         return None
 
     def pop(self) -> None:
@@ -112,12 +104,14 @@ class FairWaiting:
         caller = self._all.next()
         return caller, self._all.lines[caller].next()
 
-    def _sweep(self) -> None:
+    def drop_gone(self) -> None:
+        """Drop all who have gone away: where one has, a thousand may have, and one by one would take too long."""
         for caller, queue in list(self._all.lines.items()):
             for source, line in list(queue.lines.items()):
-                here = deque(each for each in line.waiters if not each.granted.cancelled())
-                self.tokens -= sum(each.tokens for each in line.waiters) - sum(each.tokens for each in here)
-                line.waiters = here
+                for waiter in line.waiters:
+                    waiter.counted = not waiter.granted.cancelled()
+                    self.tokens -= 0.0 if waiter.counted else waiter.tokens
+                line.waiters = deque(waiter for waiter in line.waiters if waiter.counted)
                 self._tidy(caller, source)
 
     def _tidy(self, caller: Hashable, source: Hashable) -> None:
@@ -133,12 +127,7 @@ class FairWaiting:
 class BulkTurns:
     """The line of bulk work that waits for its turns. Lives on one event loop.
 
-    Args:
-        encoders: What they have before them.
-        loop: While it is behind, one part is in work at a time.
-
-    Attributes:
-        waiting: Those who wait, and for how many tokens.
+    While the event loop is behind, one part is in work at a time.
     """
 
     def __init__(self, encoders: EncoderBacklog, loop: LoopBacklog) -> None:
@@ -158,7 +147,8 @@ class BulkTurns:
             await granted
         except asyncio.CancelledError:
             if granted.cancelled():
-                self.waiting.remove(caller, source, waiter)
+                if waiter.counted:
+                    self.waiting.drop_gone()
             else:  # cancelled after the turn was given
                 self._encoders.leave(Lane.BULK, tokens)
                 self.grant()
@@ -187,11 +177,7 @@ class _Share:
 
 
 class CallerShares:
-    """Small work in the server, caller by caller. Lives on one event loop.
-
-    Args:
-        clock: Monotonic seconds.
-    """
+    """Small work in the server, caller by caller. Lives on one event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -228,24 +214,17 @@ class CallerShares:
         return share.tokens + tokens <= allowed_tokens * share.weight / self._weights
 
     def has_few(self, caller: Caller, requests: int) -> bool:
-        """Return whether a caller has less than half of its share of the requests in work; False for one that is alone.
+        """Return whether a caller has less than half of its share of all requests in work.
 
-        Args:
-            caller: Who calls.
-            requests: Of all callers that are in work.
+        False for one that is alone.
         """
         share = self._of(caller)
         return share.requests < _FEW * requests * share.weight / self._weights
 
     def promise(self, caller: Caller, work_s: float, longest_s: float) -> float:
-        """Seconds after which a refused caller has its turn, behind what was promised to it before.
+        """Return the seconds after which a refused caller has its turn, behind earlier promises to it.
 
-        So those who are refused do not all come back at once.
-
-        Args:
-            caller: Who is refused.
-            work_s: Seconds that its request would take the whole server.
-            longest_s: No promise is longer.
+        So those who are refused do not all come back at once. `work_s` is what its request would take the whole server.
         """
         share = self._of(caller)
         after_s = max(0.0, share.promised_s - share.seen_s) + work_s * self._weights / share.weight

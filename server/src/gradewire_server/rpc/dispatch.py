@@ -43,7 +43,6 @@ from gradewire_server.requests.errors import (
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.load import LoopRounds
 from gradewire_server.rpc.errors import (
-    InternalError,
     UnauthenticatedError,
     WireStatus,
     end_with,
@@ -104,16 +103,8 @@ ResultT = TypeVar("ResultT")
 class Calls:
     """Wraps the servicers' functions into gRPC's method handlers, and knows which calls are in flight.
 
-    Args:
-        lifecycle: Whether calls are taken, and the handlers that they end in.
-        telemetry: Prometheus metrics of calls.
-        log: Told of each call that has ended.
-        authentication: Knows the callers; None: every call is let in.
-        tracer: Traces calls; None: none is traced.
-        process: INDEX/COUNT of this process, which callers are told; empty: it is the only one.
-
-    Attributes:
-        receiver: Receives the messages of all calls.
+    Without authentication every call is let in, without a tracer none is traced. `process` is INDEX/COUNT of this
+    process, which callers are told; empty: it is the only one.
     """
 
     def __init__(  # noqa: PLR0913 - what surrounds a call; half of it by name
@@ -166,8 +157,7 @@ class Calls:
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
             async def body(call: RpcCall) -> bytes:
-                handlers = self._handlers(method, call)
-                messages = Messages(method, call, self.receiver, handlers.context, context)
+                handlers, messages = self._open(method, call, context)
 
                 async def respond(request: RequestT) -> bytes:
                     return await messages.write(await run(handlers, request, call))
@@ -194,8 +184,7 @@ class Calls:
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
-                handlers = self._handlers(method, call)
-                messages = Messages(method, call, self.receiver, handlers.context, context)
+                handlers, messages = self._open(method, call, context)
                 await messages.answer(lambda request: messages.send(run(handlers, request, call)))
 
             await self._around(method.name, telemetry, context, body)
@@ -212,9 +201,8 @@ class Calls:
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
             async def body(call: RpcCall) -> None:
-                handlers = self._handlers(method, call)
+                handlers, messages = self._open(method, call, context)
                 admission = handlers.context.admission
-                messages = Messages(method, call, self.receiver, handlers.context, context)
                 with admission.streams.hold(1):
                     held = StreamMemory(admission.stream_bytes, admission.stream_bytes.limit)
                     try:
@@ -227,8 +215,10 @@ class Calls:
 
         return grpc.stream_stream_rpc_method_handler(handle)
 
-    def _handlers(self, method: Method[Any], call: RpcCall) -> Handlers:
-        """Return the handlers of the caller's namespace.
+    def _open(
+        self, method: Method[RequestT], call: RpcCall, context: GrpcContext
+    ) -> tuple[Handlers, Messages[RequestT]]:
+        """Return the handlers of the caller's namespace, and the messages of the call.
 
         Raises:
             DeadlineExceededError: The call waited inside gRPC for longer than its caller does.
@@ -238,8 +228,8 @@ class Calls:
         if call.deadline_s == 0:
             raise DeadlineExceededError("the deadline passed before the call was taken up")
         method.check_scope(call.caller)
-        handlers = self._lifecycle.handlers()
-        return handlers.within(call.caller.namespace) if call.caller.namespace else handlers
+        handlers = self._lifecycle.handlers().within(call.caller.namespace)
+        return handlers, Messages(method, call, self.receiver, handlers.context, context)
 
     @property
     def _of_process(self) -> tuple[tuple[str, str], ...]:
@@ -328,6 +318,6 @@ class Calls:
 def _failed(error: Exception, call: RpcCall) -> WireStatus:
     if isinstance(error, InvalidRequestError):
         call.record.at = error.field
-    if not isinstance(error, RequestError) or isinstance(error, InternalError):
+    if not isinstance(error, RequestError):
         _log.error("call %s failed by a defect", call.record.request_id, exc_info=error)
     return to_wire(error, call.record.request_id)

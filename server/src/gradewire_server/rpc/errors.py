@@ -3,8 +3,9 @@
 RequestError                the rest of its kinds: requests/errors.py
  ├─ UnauthenticatedError    no token, or a wrong one
  ├─ PermissionDeniedError   a token that is not good for this; names the scope that is needed
- ├─ NotServingError         loading or shutting down; another replica may serve
- └─ InternalError           a defect; the caller gets the request id, the log the details
+ └─ NotServingError         loading or shutting down; another replica may serve
+
+Any other error is a defect: the caller gets the request id, the log the details.
 """
 
 import asyncio
@@ -52,36 +53,18 @@ class NotServingError(RequestError):
     """The server is loading or shutting down."""
 
 
-class InternalError(RequestError):
-    """A defect of the server."""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorRow:
-    """The wire's form of one kind of error.
-
-    Attributes:
-        code: Its gRPC status code.
-        retry_helps: Whether the same call may go well later or elsewhere.
-    """
-
-    code: grpc.StatusCode
-    retry_helps: bool
-
-
-ERROR_TABLE: Final[Mapping[type[RequestError], ErrorRow]] = MappingProxyType(
+ERROR_TABLE: Final[Mapping[type[RequestError], grpc.StatusCode]] = MappingProxyType(
     {
-        InvalidRequestError: ErrorRow(grpc.StatusCode.INVALID_ARGUMENT, retry_helps=False),
-        UnauthenticatedError: ErrorRow(grpc.StatusCode.UNAUTHENTICATED, retry_helps=False),
-        PermissionDeniedError: ErrorRow(grpc.StatusCode.PERMISSION_DENIED, retry_helps=False),
-        OverloadedError: ErrorRow(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_helps=True),
-        QuotaExceededError: ErrorRow(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_helps=True),
-        NothingLoadedError: ErrorRow(grpc.StatusCode.FAILED_PRECONDITION, retry_helps=False),
-        DeadlineExceededError: ErrorRow(grpc.StatusCode.DEADLINE_EXCEEDED, retry_helps=False),
-        NotServingError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),
-        ModelReplacedError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),
-        SetUnavailableError: ErrorRow(grpc.StatusCode.UNAVAILABLE, retry_helps=True),
-        InternalError: ErrorRow(grpc.StatusCode.INTERNAL, retry_helps=False),
+        InvalidRequestError: grpc.StatusCode.INVALID_ARGUMENT,
+        UnauthenticatedError: grpc.StatusCode.UNAUTHENTICATED,
+        PermissionDeniedError: grpc.StatusCode.PERMISSION_DENIED,
+        OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+        QuotaExceededError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+        NothingLoadedError: grpc.StatusCode.FAILED_PRECONDITION,
+        DeadlineExceededError: grpc.StatusCode.DEADLINE_EXCEEDED,
+        NotServingError: grpc.StatusCode.UNAVAILABLE,
+        ModelReplacedError: grpc.StatusCode.UNAVAILABLE,
+        SetUnavailableError: grpc.StatusCode.UNAVAILABLE,
     }
 )
 
@@ -97,16 +80,16 @@ class WireStatus:
 
 def to_wire(error: Exception, request_id: str) -> WireStatus:
     """Looks an error up in the table; one that is not in it is a defect, whose text stays in the server."""
-    row = ERROR_TABLE.get(type(error)) if isinstance(error, RequestError) else None
+    code = ERROR_TABLE.get(type(error)) if isinstance(error, RequestError) else None
     trailing: Trailing = ((REQUEST_ID_KEY, request_id),)
-    if row is None or isinstance(error, InternalError):
+    if code is None:
         details = f"internal error; the server's log has the details under request id {request_id}"
         return WireStatus(grpc.StatusCode.INTERNAL, details, trailing)
     if isinstance(error, OverloadedError):
         trailing = (*trailing, (PUSHBACK_KEY, str(max(1, round(error.retry_after_s * 1000)))))
     if isinstance(error, QuotaExceededError):
         trailing = (*trailing, (QUOTA_KEY, "1"))
-    return WireStatus(row.code, str(error), trailing)
+    return WireStatus(code, str(error), trailing)
 
 
 async def abort(

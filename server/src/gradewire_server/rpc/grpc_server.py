@@ -111,13 +111,8 @@ def make_server(  # noqa: PLR0913 - the last four by name
 ) -> aio.Server:
     """Return a server that does not listen yet.
 
-    Args:
-        services: Ours.
-        lifecycle: What health says.
-        max_message_bytes: Of requests and replies.
-        connections: How many there may be, and how long; None: the settings' defaults.
-        authentication: Asked about calls of health and reflection; None: these are open to all.
-        shared: Whether other processes of this server listen on its address too.
+    `authentication` is asked about calls of health and reflection, which are open to all without it. `shared` says that
+    other processes of this server listen on its address too.
     """
     server = aio.server(
         options=[
@@ -149,11 +144,7 @@ def make_server(  # noqa: PLR0913 - the last four by name
 async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, private: str = "") -> int:
     """Start a server on `address` (HOST:PORT); return its port.
 
-    Args:
-        server: Of `make_server`.
-        address: Where to listen.
-        tls: None: in the clear.
-        private: A second address (``unix:PATH``), in the clear, for who can open it; empty: none.
+    `private` is a second address (``unix:PATH``), in the clear, for who can open it; empty: none.
 
     Raises:
         BindError: The address is taken or not ours.

@@ -40,7 +40,7 @@ class Lifecycle:
     def __init__(self, telemetry: RpcTelemetry) -> None:
         self.others_serve = False
         self._telemetry = telemetry
-        self._phase = Phase.LOADING
+        self.phase = Phase.LOADING
         self._handlers: Handlers | None = None
         self._degraded: tuple[str, ...] = ()
         self._broken: tuple[str, ...] = ()
@@ -48,11 +48,6 @@ class Lifecycle:
         self._judging: bool | None = None
         self._beat_s = time.monotonic()
         self._changed = asyncio.Event()
-
-    @property
-    def phase(self) -> Phase:
-        """The phase now."""
-        return self._phase
 
     def loaded(self, handlers: Handlers) -> None:
         """Take calls from now on, and do not say so yet."""
@@ -86,20 +81,20 @@ class Lifecycle:
         self._overloaded, self._judging = overloaded, judging
         self._degraded, self._broken = tuple(degraded), tuple(broken)
         self._telemetry.degraded.set(len(self._degraded) + len(self._broken))
-        self._become(self._phase)
+        self._become(self.phase)
 
     def handlers(self) -> Handlers:
         """Return what calls end in; raise NotServingError while loading and once stopping."""
         if self._handlers is None:
             raise NotServingError("the server is still loading its models; try again, or another replica")
-        if self._phase is Phase.STOPPING:
+        if self.phase is Phase.STOPPING:
             raise NotServingError("the server is shutting down; try another replica")
         return self._handlers
 
     def report(self) -> dict[str, Any]:
         """Return the state for /healthz; for any thread."""
         return {
-            "phase": self._phase.value,
+            "phase": self.phase.value,
             "degraded": [*self._degraded, *self._broken],
             "judging": self._judging,
             "event_loop_silent_s": round(time.monotonic() - self._beat_s, 3),
@@ -108,13 +103,13 @@ class Lifecycle:
     @property
     def ready(self) -> bool:
         """True if new callers are welcome; for any thread."""
-        return self._phase is Phase.SERVING and not self._broken and not self._overloaded
+        return self.phase is Phase.SERVING and not self._broken and not self._overloaded
 
     def is_serving(self, service: str) -> bool | None:
         """Return whether health says SERVING of a service, "" being the whole server; None for an unknown service."""
         if service not in ALL_SERVICES and (service != JUDGING or self._judging is None):
             return None
-        if self._phase is not Phase.SERVING:
+        if self.phase is not Phase.SERVING:
             return False
         return bool(self._judging) if service == JUDGING else service == MODELS or not self._broken
 
@@ -126,7 +121,7 @@ class Lifecycle:
             await changed.wait()
 
     def _become(self, phase: Phase) -> None:
-        self._phase = phase
+        self.phase = phase
         self._telemetry.serving.set(bool(self.is_serving("")))
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
@@ -135,12 +130,9 @@ class Lifecycle:
 def standard_services(
     lifecycle: Lifecycle, names: tuple[str, ...], authentication: Authentication | None
 ) -> list[grpc.GenericRpcHandler]:
-    """Return handlers of health and reflection.
+    """Return handlers of health and reflection, which shows `names`.
 
-    Args:
-        lifecycle: What health says.
-        names: Names of services that reflection shows.
-        authentication: Tokens, one of which each call needs, whatever it is good for; None: all may call.
+    With `authentication` each call needs one of its tokens, whatever that is good for.
     """
     statuses = {None: _Status.SERVICE_UNKNOWN, False: _Status.NOT_SERVING, True: _Status.SERVING}
 

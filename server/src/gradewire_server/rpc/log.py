@@ -39,12 +39,7 @@ _BROKEN_METADATA: Final = "Invalid encoding on "
 
 
 class RateBound(Generic[KeyT]):
-    """Lets so many of a kind pass within a second, and counts the others; for any thread.
-
-    Args:
-        per_s: How many of one kind.
-        clock: Seconds that only grow.
-    """
+    """Lets so many of a kind pass within a second, and counts the others; for any thread."""
 
     def __init__(self, per_s: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_s = per_s
@@ -101,10 +96,6 @@ class FloodFilter(logging.Filter):
     A reply that nobody waits for any more is no defect, whatever gRPC thinks: its traceback becomes a counted line of
     level DEBUG. Metadata that are not UTF-8 are no defect either, and their value may be a token. Any other exception
     of a handler is logged as it was.
-
-    Attributes:
-        on_left_out: Called for each message that is left out.
-        on_lost_call: Called for each reply that had nobody to go to.
     """
 
     def __init__(self, *, per_s: int = MESSAGES_PER_S, clock: Callable[[], float] = time.monotonic) -> None:
@@ -148,17 +139,10 @@ class CallRecord:
     """The line of a call in the log; filled while it runs.
 
     Attributes:
-        request_id: Given by the caller or made here.
         method: ``gradewire.v1.Scoring/Score``.
-        peer: Network address of the caller.
         tenant: Name of the caller's tenant; empty where its token has none.
-        items: Items or entries so far.
         metrics: Names of the metrics asked for; the first of them are logged.
-        code: gRPC code; empty while running.
         at: Path of the field at fault, for INVALID_ARGUMENT.
-        request_bytes: All messages that came in.
-        reply_bytes: All messages that went out.
-        duration_s: From arrival to end.
     """
 
     request_id: str

@@ -3,14 +3,13 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 from grpc import aio
-from typing_extensions import override
 
 from gradewire_proto.v1 import judging_pb2, scoring_pb2
 from gradewire_server.requests.context import RequestContext
@@ -44,13 +43,10 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(slots=True, eq=False)
 class _Expected:
-    """A message that is waited for.
+    """A message that a task waits for.
 
     Attributes:
-        task: Waits for it.
-        peer: Where it comes from.
-        within_s: How long it may take.
-        due_s: When that is over, by the loop's clock.
+        due_s: When `within_s` is over, by the loop's clock.
         in_work: Asked then.
         ended: Whether the task was told to wait no longer.
         shed: Whether that was for want of memory.
@@ -71,7 +67,7 @@ class _Expected:
 
 
 class Receiver:
-    """Lives on one event loop.
+    """The receiver of all calls' messages. Lives on one event loop.
 
     Attributes:
         memory_is_short: Large messages are refused.
@@ -87,19 +83,16 @@ class Receiver:
 
     async def receive(
         self,
-        messages: AsyncIterator[bytes],
+        read: Callable[[], Awaitable[object]],
         peer: str,
         *,
         within_s: float,
         in_work: Callable[[], bool] = lambda: False,
     ) -> bytes | None:
-        """The next message of a call; None at the end of its messages.
+        """Return the next message of a call; None at the end of its messages.
 
-        Args:
-            messages: Those of the call.
-            peer: Address of the connection.
-            within_s: How long it may take.
-            in_work: Asked then; while it says so, that time begins again.
+        When `within_s` is over `in_work` is asked; while it says so, that time begins again. `read` is that of gRPC's
+        context: its iterator keeps the last message until the next one comes, and to close it early costs a task.
 
         Raises:
             TimeoutError: It did not come in time.
@@ -115,7 +108,7 @@ class Receiver:
         if expected.due_s < self._look_at_s:
             self._look_then(loop, expected.due_s)
         try:
-            data = await anext(messages, None)
+            data = await read()
         except asyncio.CancelledError:
             # As `asyncio.timeout` does it, without a timer for each message: nearly all are there at once.
             if not expected.ended or task.uncancel() > cancelling:
@@ -126,8 +119,9 @@ class Receiver:
         finally:
             self._expected.discard(expected)
             del expected, task  # an error's traceback keeps this frame, and a task its error: both were a cycle
-        if data is not None:
-            self._take(peer, len(data))
+        if not isinstance(data, bytes):  # the end, which gRPC gives as an object of its own
+            return None
+        self._take(peer, len(data))
         return data
 
     def _take(self, peer: str, size_bytes: int) -> None:
@@ -180,12 +174,7 @@ def _memory_is_short() -> OverloadedError:
 
 
 class StreamMemory:
-    """The share of one stream in the memory of all streams. Lives on one event loop.
-
-    Args:
-        shared: Memory of all streams, in bytes.
-        limit_bytes: How much that is.
-    """
+    """The share of one stream in the memory of all streams. Lives on one event loop."""
 
     def __init__(self, shared: Permits, limit_bytes: int) -> None:
         self._shared = shared
@@ -199,11 +188,9 @@ class StreamMemory:
         return bool(self._held)
 
     async def take(self, size_bytes: int, items: int) -> None:
-        """Waits until there is room for a message.
+        """Wait until there is room for a message of so many bytes, parsed.
 
-        Args:
-            size_bytes: What it takes, parsed.
-            items: It leaves when so many more items are done; without any it does not stay.
+        It leaves when so many more items are done; without any it does not stay.
         """
         if not items:
             return
@@ -251,37 +238,9 @@ async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> b
     return bytes(written) + rest.SerializeToString()
 
 
-class MessageReader(AsyncIterator[bytes]):
-    """Messages of a call, read by hand.
-
-    gRPC's own iterator is a generator: it keeps the last message until the next one comes, and where it was not read to
-    its end, to close it costs a task and a wake-up of the event loop.
-    """
-
-    __slots__ = ("_context",)
-
-    def __init__(self, context: GrpcContext) -> None:
-        self._context = context
-
-    @override
-    async def __anext__(self) -> bytes:
-        data: object = await self._context.read()
-        if not isinstance(data, bytes):  # the end, which gRPC gives as an object of its own
-            raise StopAsyncIteration
-        return data
-
-
 @dataclass(slots=True, eq=False)
 class Messages(Generic[RequestT]):
-    """Messages of one call.
-
-    Attributes:
-        method: Method of the call.
-        call: The call, which counts them.
-        receiver: Receives them.
-        served: Limits, deadlines and permits of the server.
-        context: Context of gRPC.
-    """
+    """Messages of one call, with limits, deadlines and permits of the server."""
 
     method: Method[RequestT]
     call: RpcCall
@@ -300,7 +259,7 @@ class Messages(Generic[RequestT]):
         """
         served, stall_s, bytes_of_all = self.served, self.served.deadlines.stall_s, self.served.admission.bytes
         try:
-            data = await self.receiver.receive(MessageReader(self.context), self.call.record.peer, within_s=stall_s)
+            data = await self.receiver.receive(self.context.read, self.call.record.peer, within_s=stall_s)
         except TimeoutError:
             raise DeadlineExceededError(f"the request did not come within {stall_s:g} s (stall_s)") from None
         if data is None:
@@ -380,7 +339,7 @@ class Messages(Generic[RequestT]):
         idle_s = self.served.deadlines.idle_stream_s
         try:
             return await self.receiver.receive(
-                MessageReader(self.context), self.call.record.peer, within_s=idle_s, in_work=held.in_work
+                self.context.read, self.call.record.peer, within_s=idle_s, in_work=held.in_work
             )
         except TimeoutError:
             raise DeadlineExceededError(
@@ -407,14 +366,14 @@ class Messages(Generic[RequestT]):
             raise self._unreadable() from None
 
     async def _memory_bytes(self, data: bytes, counts: Counts) -> int:
-        try:
-            return await memory_bytes(data, counts, self.descriptor)
-        except MalformedError:
-            raise self._unreadable() from None
+        return await self._readable(memory_bytes(data, counts, self.descriptor))
 
     async def _parse(self, data: bytes) -> RequestT:
+        return await self._readable(parse(self.method.request_type, data))
+
+    async def _readable(self, reading: Awaitable[ResultT]) -> ResultT:
         try:
-            return await parse(self.method.request_type, data)
+            return await reading
         except DecodeError:
             raise self._unreadable() from None
 

@@ -19,17 +19,15 @@ RequestT = TypeVar("RequestT", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[RequestT]):
-    """A method of a service.
+    """A method of a service, ``gradewire.v1.Scoring/Score``, and the paths of what its requests bring; empty: none.
 
     Attributes:
-        name: ``gradewire.v1.Scoring/Score``.
-        request_type: Message class of its requests.
         scope: Scope that a token must have; None: any token will do.
-        rows: Path of the items, pairs, questions or entries of a request; empty: it has none.
-        metrics: Path of the metrics of a request; empty: it names none.
+        rows: Path of the items, pairs, questions or entries of a request.
+        metrics: Path of the metrics of a request.
         judges: Path of what a judge is always asked for; empty: none is, or the metrics or `may_judge` say so.
-        may_judge: Name of the field that asks a judge where it is set; empty: there is none.
-        metric: Name of the one metric of all its requests; empty: there is none.
+        may_judge: Name of the field that asks a judge where it is set.
+        metric: Name of the one metric of all its requests.
     """
 
     name: str
@@ -61,8 +59,6 @@ class RpcCall:
     """One call that is being served.
 
     Attributes:
-        record: The call's line in the log.
-        telemetry: Metrics of its method.
         deadline_s: Seconds that the caller still waits; None where it has not said.
         waited_s: Seconds that it has waited for its first step, by the loop's last round; None where none was measured.
         caller: The caller, once that is known.

@@ -43,15 +43,9 @@ _JSON: Final = "application/json"
 
 
 class HttpSide(ThreadingTCPServer):
-    """A small HTTP server; starts when made, `close` ends it.
+    """A small HTTP server; starts when made, `close` ends it. Port 0 takes a free one.
 
-    Args:
-        host: Address to listen on.
-        port: 0 takes a free one.
-        registry: What /metrics shows.
-        lifecycle: What /healthz and /readyz show.
-        tls: Where given, connections are encrypted.
-        authentication: Knows whose token may read /metrics; None: everybody may.
+    With `authentication` only some tokens may read /metrics.
 
     Raises:
         OSError: The port cannot be had.

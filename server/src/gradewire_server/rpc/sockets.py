@@ -58,11 +58,8 @@ def _bind_problem(address: str, flag: str) -> str:
 def bound_socket(host: str, port: int, flag: str, *, backlog: int = 0) -> socket.socket:
     """Return a socket with an address of its own; raise BindError where the address cannot be had.
 
-    Args:
-        host: Name or address; of several addresses of a name, the first of IPv4 is taken.
-        port: 0 takes a free one.
-        flag: Changes the port, for the message.
-        backlog: Connections that may wait to be accepted; 0: it does not listen.
+    Of several addresses of a name the first of IPv4 is taken; port 0 takes a free one. `flag` changes the port, for the
+    message. Without a backlog of connections that may wait to be accepted it does not listen.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -143,12 +140,7 @@ def _duplicate(descriptor: int) -> socket.socket:
 
 
 class Received(NamedTuple):
-    """One connection.
-
-    Attributes:
-        descriptor: Its number in this process.
-        size_bytes: What has come in.
-    """
+    """A connection by its descriptor in this process, and the bytes that have come in."""
 
     descriptor: int
     size_bytes: int
@@ -232,14 +224,10 @@ class Sockets:
 
 
 def end_connection(descriptor: int, libc: ctypes.CDLL | None = None) -> None:
-    """Ends a connection of TCP at once, without waiting for anybody.
+    """End a connection of TCP at once, without waiting for anybody.
 
     A socket that is only shut down goes on handing over what has come in, which can be megabytes. One that is connected
     to no address is reset by Linux, and what it holds is thrown away.
-
-    Args:
-        descriptor: Its number in this process.
-        libc: The C library, where it is at hand.
 
     Raises:
         OSError: It is no connection any more.

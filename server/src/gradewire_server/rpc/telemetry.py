@@ -186,10 +186,7 @@ async def watch_lateness(late: Callable[[float], None]) -> None:
 class Snapshots:
     """Snapshots of load; made once, and taken on the server's event loop.
 
-    Args:
-        registry: All metrics.
-        report: Gives the phase, and what is degraded (`Lifecycle.report`).
-        together: Gives the metrics of all processes, where several serve; None: `registry` has them all.
+    `together` gives the metrics of all processes, where several serve; None: `registry` has them all.
     """
 
     def __init__(

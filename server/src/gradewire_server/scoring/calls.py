@@ -96,11 +96,8 @@ class ProgramRun(Generic[K, R]):
     """A program between two rounds.
 
     Attributes:
-        key: What `done` is told of it.
-        program: A generator that yields needs and is sent their answers.
         answers: Of the open round, in the order of its needs; placeholders where one is awaited.
         missing: How many answers are awaited.
-        cost: So far.
     """
 
     key: K
@@ -394,9 +391,7 @@ class GradeCall(EncoderCall[GradedTexts, GradeReply]):
 class LookupCall(PortCall[T]):
     """Look-ups that are answered one by one: stored synthetic answers, counts of a corpus.
 
-    Args:
-        span_name: Of its span.
-        find: Answers one; what takes a store's time has a deadline of its own.
+    Answers of a store have a deadline of their own.
     """
 
     def __init__(self, span_name: str, find: Callable[[T], Awaitable[Answer]]) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gradewire_proto.wire_rules import corpus_digest, entry_name, entry_payload
 from gradewire_server.domain.items import Failure, Item, Status, quoted
 from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
-from gradewire_server.domain.ports import Ports, ReferenceSets
+from gradewire_server.domain.ports import Ports
 from gradewire_server.metrics.common import check_question, check_references
 from gradewire_server.metrics.encoder.bertscore import behind_question
 from gradewire_server.metrics.overlap.cider import document_frequencies
@@ -98,82 +98,6 @@ def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
     return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
 
 
-class CorpusDigests:
-    """Digests of the prepared sets of a process, as one namespace sees them. Belongs to one event loop.
-
-    Args:
-        reference_sets: Keep the sets.
-    """
-
-    def __init__(self, reference_sets: ReferenceSets) -> None:
-        self._reference_sets = reference_sets
-        self._namespace = ""
-        self._known: OrderedDict[_Name, tuple[str, str]] = OrderedDict()
-        self._reading: SingleFlight[tuple[_Name, str], str | Failure] = SingleFlight()
-        self._held: dict[tuple[_Name, str], ReferenceEntries] = {}
-
-    def within(self, reference_sets: ReferenceSets, namespace: str) -> "CorpusDigests":
-        """Return those of a tenant's namespace, kept by `reference_sets`; what is remembered has one bound for all."""
-        view = copy(self)
-        view._reference_sets = reference_sets  # noqa: SLF001 - of the same class
-        view._namespace = namespace  # noqa: SLF001 - as above
-        return view
-
-    async def of_set(self, reference_set: str) -> str | Failure:
-        """32 hex digits; NOT_PREPARED where the set has no corpus, or is not yet what it was sealed as."""
-        name = (self._namespace, reference_set)
-        revision = await self._reference_sets.entries_revision(reference_set)
-        if isinstance(revision, Failure):
-            return revision
-        known = self._known.get(name)
-        if known is not None and known[0] == revision:
-            self._known.move_to_end(name)
-            return known[1]
-        return await self._reading.result((name, revision), partial(self._read, name, revision))
-
-    async def entries(self, reference_set: str, digest: str) -> ReferenceEntries | Failure:
-        """The entries of that digest; UNAVAILABLE where the set has others by now."""
-        held = self._held.get(((self._namespace, reference_set), digest))
-        if held is not None:
-            return held
-        entries = await self._reference_sets.entries(reference_set)
-        if isinstance(entries, Failure):
-            return entries
-        now = await digest_of(entries)
-        if now == digest:
-            return entries
-        return Failure(
-            Status.UNAVAILABLE,
-            f"reference_set: the corpus of {quoted(reference_set)} was {digest} when this call began and is {now} now; "
-            "try again",
-        )
-
-    async def _read(self, name: _Name, revision: str) -> str | Failure:
-        # `revision` was read before the entries: a set that grows meanwhile is read again by the next request.
-        reference_set = name[1]
-        entries = await self._reference_sets.entries(reference_set)
-        if isinstance(entries, Failure):
-            return entries
-        digest = await digest_of(entries)
-        seal = await self._reference_sets.seal_of(reference_set)
-        if isinstance(seal, Failure):
-            return seal
-        if seal and seal != digest:
-            return Failure(
-                Status.NOT_PREPARED,
-                f"reference_set: {quoted(reference_set)} is to have the corpus {seal} and has {len(entries)} entries "
-                f"so far, {digest}; prepare the rest of it",
-            )
-        self._held.clear()
-        if len(entries) <= _MAX_HELD_ENTRIES and _characters(entries) <= _MAX_HELD_CHARACTERS:
-            self._held[name, digest] = entries
-        self._known[name] = revision, digest
-        self._known.move_to_end(name)
-        if len(self._known) > _MAX_REMEMBERED:
-            self._known.popitem(last=False)
-        return digest
-
-
 async def digest_of(entries: ReferenceEntries) -> str:
     """32 hex digits over distinct entries in their normal form, whatever their order."""
     if len(entries) > _OFF_LOOP_ENTRIES:
@@ -190,54 +114,54 @@ def _characters(entries: ReferenceEntries) -> int:
 
 
 class Corpora:
-    """The prepared corpora of a process, as one namespace sees them. Belongs to one event loop.
-
-    Args:
-        ports: Keep the sets and know the tokens of models.
-    """
-
-    _namespace = ""
+    """The prepared corpora of a process and their digests, as one namespace sees them. Belongs to one event loop."""
 
     def __init__(self, ports: Ports) -> None:
-        self._embeddings = ports.embeddings
-        self._digests = CorpusDigests(ports.reference_sets)
-        self._known: OrderedDict[_Key, tuple[str, DocumentFrequencies]] = OrderedDict()
+        self._ports = ports
+        self._namespace = ""
+        self._digests: OrderedDict[_Name, tuple[str, str]] = OrderedDict()
+        self._reading: SingleFlight[tuple[_Name, str], str | Failure] = SingleFlight()
+        self._held: dict[tuple[_Name, str], ReferenceEntries] = {}
+        self._counted: OrderedDict[_Key, tuple[str, DocumentFrequencies]] = OrderedDict()
         self._counting: SingleFlight[tuple[_Key, str], DocumentFrequencies | Failure] = SingleFlight()
 
     def within(self, ports: Ports, namespace: str) -> "Corpora":
         """Return those of a tenant's namespace, of which `ports` are; what is remembered has one bound for all."""
         view = copy(self)
-        view._embeddings = ports.embeddings  # noqa: SLF001 - of the same class
-        view._digests = self._digests.within(ports.reference_sets, namespace)  # noqa: SLF001 - as above
-        view._namespace = namespace  # noqa: SLF001 - as above
+        view._ports, view._namespace = ports, namespace  # noqa: SLF001 - of the same class
         return view
 
     async def digest_of(self, reference_set: str) -> str | Failure:
-        """32 hex digits over the entries of a prepared set as it is now; NOT_PREPARED where there is none."""
-        return await self._digests.of_set(reference_set) if reference_set else _UNNAMED
+        """Return 32 hex digits over the entries of a set; NOT_PREPARED where it has none, or not yet all."""
+        if not reference_set:
+            return _UNNAMED
+        name = (self._namespace, reference_set)
+        revision = await self._ports.reference_sets.entries_revision(reference_set)
+        if isinstance(revision, Failure):
+            return revision
+        known = self._digests.get(name)
+        if known is not None and known[0] == revision:
+            self._digests.move_to_end(name)
+            return known[1]
+        return await self._reading.result((name, revision), partial(self._read, name, revision))
 
     async def of_set(
         self, reference_set: str, need: CorpusStatistics, digest: str = ""
     ) -> DocumentFrequencies | Failure:
-        """The frequencies in a prepared set; NOT_PREPARED where there is none.
+        """Return the frequencies in a prepared set, NOT_PREPARED where there is none.
 
-        Args:
-            reference_set: Name of the set.
-            need: What is counted.
-            digest: Of the corpus that is meant, as `digest_of` gave it; empty: the set as it is now.
+        `digest` is of the corpus that is meant, as `digest_of` gave it; empty: the set as it is now.
         """
-        if not reference_set:
-            return _UNNAMED
-        meant = digest or await self._digests.of_set(reference_set)
+        meant = digest or await self.digest_of(reference_set)
         if isinstance(meant, Failure):
             return meant
         key = (self._namespace, reference_set, need)
-        known = self._known.get(key)
+        known = self._counted.get(key)
         if known is not None and known[0] == meant:
-            self._known.move_to_end(key)
+            self._counted.move_to_end(key)
             return known[1]
         # The work belongs to the process: a request that gives up must not make the next one begin anew.
-        return await self._counting.result((key, meant), partial(self._count_set, self._digests, key, meant))
+        return await self._counting.result((key, meant), partial(self._count_set, key, meant))
 
     async def count(
         self, name: str, entries: ReferenceEntries, need: CorpusStatistics
@@ -253,7 +177,7 @@ class Corpora:
         texts = await run(lambda: distinct_references(entries, with_question=with_question))
         if not texts:
             return _NO_QUESTION
-        ids = await self._embeddings.token_ids(need.model, texts)
+        ids = await self._ports.embeddings.token_ids(need.model, texts)
         if isinstance(ids, Failure):
             return ids
         documents = len(texts)
@@ -263,9 +187,48 @@ class Corpora:
             )
         )
 
-    async def _count_set(self, digests: CorpusDigests, key: _Key, digest: str) -> DocumentFrequencies | Failure:
-        _, reference_set, need = key
-        entries = await digests.entries(reference_set, digest)
+    async def _read(self, name: _Name, revision: str) -> str | Failure:
+        # `revision` was read before the entries: a set that grows meanwhile is read again by the next request.
+        sets, reference_set = self._ports.reference_sets, name[1]
+        entries = await sets.entries(reference_set)
+        if isinstance(entries, Failure):
+            return entries
+        digest = await digest_of(entries)
+        seal = await sets.seal_of(reference_set)
+        if isinstance(seal, Failure):
+            return seal
+        if seal and seal != digest:
+            return Failure(
+                Status.NOT_PREPARED,
+                f"reference_set: {quoted(reference_set)} is to have the corpus {seal} and has {len(entries)} entries "
+                f"so far, {digest}; prepare the rest of it",
+            )
+        self._held.clear()
+        if len(entries) <= _MAX_HELD_ENTRIES and _characters(entries) <= _MAX_HELD_CHARACTERS:
+            self._held[name, digest] = entries
+        self._digests[name] = revision, digest
+        self._digests.move_to_end(name)
+        if len(self._digests) > _MAX_REMEMBERED:
+            self._digests.popitem(last=False)
+        return digest
+
+    async def _entries(self, name: _Name, digest: str) -> ReferenceEntries | Failure:
+        """Return the entries of that digest; UNAVAILABLE where the set has others by now."""
+        held = self._held.get((name, digest))
+        if held is not None:
+            return held
+        entries = await self._ports.reference_sets.entries(name[1])
+        if isinstance(entries, Failure) or (now := await digest_of(entries)) == digest:
+            return entries
+        return Failure(
+            Status.UNAVAILABLE,
+            f"reference_set: the corpus of {quoted(name[1])} was {digest} when this call began and is {now} now; "
+            "try again",
+        )
+
+    async def _count_set(self, key: _Key, digest: str) -> DocumentFrequencies | Failure:
+        namespace, reference_set, need = key
+        entries = await self._entries((namespace, reference_set), digest)
         if isinstance(entries, Failure):
             return entries
         counted = await self.count(reference_set, entries, need)
@@ -274,11 +237,11 @@ class Corpora:
         return counted
 
     def _remember(self, key: _Key, digest: str, counted: DocumentFrequencies) -> None:
-        self._known[key] = digest, counted
-        self._known.move_to_end(key)
-        terms = sum(len(each.counts) for _, each in self._known.values())
-        while terms > MAX_REMEMBERED_TERMS and len(self._known) > 1:
-            _, (_, oldest) = self._known.popitem(last=False)
+        self._counted[key] = digest, counted
+        self._counted.move_to_end(key)
+        terms = sum(len(each.counts) for _, each in self._counted.values())
+        while terms > MAX_REMEMBERED_TERMS and len(self._counted) > 1:
+            _, (_, oldest) = self._counted.popitem(last=False)
             terms -= len(oldest.counts)
 
 
@@ -287,9 +250,7 @@ class RequestCorpora:
     """The corpora that metrics of one request may ask for; each is counted once, however many items ask.
 
     Attributes:
-        corpora: Of the process.
         items: All items of the request, the same whatever their order.
-        reference_set: Of the request; empty without.
         digest: Of its corpus as it was when the call began; empty: as it is now.
     """
 

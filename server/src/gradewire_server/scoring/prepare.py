@@ -50,11 +50,9 @@ class WrittenCounts:
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """An entry of a chunk.
+    """An entry of a chunk, with an answer for each reference, None as long as there is none.
 
     Attributes:
-        entry: The entry.
-        answers: One per reference, None as long as there is none.
         awaited: How many sentences are not done.
         failure: What stood in the way of an answer.
         faults: By index of the reference, why it stands for itself.
@@ -79,7 +77,6 @@ class _Outcome:
     Attributes:
         failures: Entries of which an answer is missing now.
         faults: Entries that are whole, with references that stand for themselves (UNPARSABLE).
-        answers: Of every entry, one per reference; None where there is none.
     """
 
     failures: dict[int, Failure] = field(default_factory=dict)
@@ -88,15 +85,7 @@ class _Outcome:
 
 
 class AnswerWriter:
-    """Has a judge write what is missing, for all entries of one call.
-
-    Args:
-        ports: Hold the set, and reach the judge.
-        writing: Judge and prompt.
-        counts: Counted up as sentences are done.
-        reference_set: Name of the set.
-        deadline_s: In `time.monotonic()` seconds, or None.
-    """
+    """Has a judge write what is missing, for all entries of one call, and counts what is done."""
 
     def __init__(
         self,
@@ -114,11 +103,9 @@ class AnswerWriter:
         self._counts = counts
 
     async def write(self, entries: Mapping[int, ReferenceEntry], outcome: _Outcome) -> AsyncGenerator[int]:
-        """Works on a chunk; yields the number of entries that are through as sentences are done.
+        """Work on entries of a chunk without own answers, by index; yield how many are through so far.
 
-        Args:
-            entries: By index in the chunk, without those that bring their own answers.
-            outcome: Filled in at the end.
+        `outcome` is filled in at the end.
         """
         chunk = {index: _Entry(entry, [None] * len(entry.references)) for index, entry in entries.items()}
         await asyncio.gather(*map(self._look_up, chunk.values()))
@@ -243,11 +230,9 @@ class PreparedChunk:
 
     Attributes:
         entries_done: So far, failed ones included.
-        cache_hits: Texts so far, by where they were found.
-        synthetic: Synthetic answers so far.
         failures: New since the last one: index of the entry and the first thing that stood in its way, by index. An
             entry of which a reference stands for itself (UNPARSABLE) is prepared nevertheless.
-        answers: Likewise, index of the entry and its synthetic answers, one per reference, None where there is none.
+        answers: Index of the entry and its synthetic answers, one per reference, None where there is none.
     """
 
     entries_done: int
@@ -258,15 +243,9 @@ class PreparedChunk:
 
 
 class Preparer:
-    """One preparation; `run` is to be called once.
+    """One preparation of a reference set for metrics; `run` is to be called once.
 
-    Args:
-        ports: Store, embed, and have a judge write.
-        metrics: What to get ready for; a Failure is the failure of every entry, the other metrics go on.
-        reference_set: Name of the set.
-        deadline_s: In `time.monotonic()` seconds, or None.
-        writing: How synthetic answers are written that are missing; None: they are not.
-        seal: What the set was sealed with; empty: it is not.
+    A metric that is a Failure is the failure of every entry, and the others go on.
     """
 
     def __init__(  # noqa: PLR0913 - what to prepare and where, and three things of which two have defaults

@@ -99,11 +99,7 @@ class LoopTurns:
 
 
 class LoopSlice:
-    """The time that one request may work on the event loop at a stretch; begins when it is made.
-
-    Args:
-        turns: Of bulk work, shared by all that runs on the event loop.
-    """
+    """The time that one request may work on the event loop at a stretch; begins when it is made."""
 
     __slots__ = ("_end_s", "_is_bulk", "_turns")
 
@@ -144,14 +140,7 @@ class _Returned(Generic[R]):
 class ProgramRunner(Generic[K, R]):
     """Runs the programs of one request; `run` is to be called once.
 
-    Args:
-        ports: Answer the needs.
-        done: Told of each program as it ends.
-        reference_set: Where prepared synthetic answers are looked up; empty: nowhere.
-        deadline_s: In `time.monotonic()` seconds, for all but judges; None: no deadline.
-        judge_deadline_s: Likewise, for judges; None: the same one.
-        count_corpus: Answers CorpusStatistics.
-        turns: Of bulk work, shared by all that runs on the event loop.
+    Deadlines are in `time.monotonic()` seconds, None for none; that of judges is the same unless it is given.
     """
 
     def __init__(  # noqa: PLR0913 - two collaborators, the set, and four optional settings
@@ -185,12 +174,10 @@ class ProgramRunner(Generic[K, R]):
         judged: Programs[K, R] = (),
         is_large: Callable[[K], bool] = lambda _: False,
     ) -> None:
-        """Runs all programs to their end, in no particular order. Cancelling it cancels its calls of the ports.
+        """Run all programs to their end, in no particular order. Cancelling it cancels its calls of the ports.
 
-        Args:
-            programs: Are all started before the first of `judged`, so that nothing waits behind a judge.
-            judged: Those that ask a judge; few at a time.
-            is_large: Whether a program, by its key, has so much text that its rounds run on a thread.
+        All `programs` are started before the first of `judged`, which ask a judge, so that nothing waits behind one.
+        Rounds of a program that `is_large` by its key run on a thread.
         """
         self._is_large = is_large
         self._slice.start()

@@ -1,16 +1,10 @@
 """The scorer: items by metrics, results remembered from before, and references made ready."""
 
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sys import getsizeof
 from typing import Any, Final, NamedTuple, TypeAlias
-
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.core import Metric as PrometheusMetric
-from prometheus_client.registry import Collector
-from typing_extensions import override
 
 from gradewire_proto.tracing.spans import ITEMS, METRICS, SCORE, spanned
 from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ReferenceEntry, ScoredResult, Status
@@ -34,8 +28,6 @@ _TEXT_BYTES: Final = 24
 """Bytes of a text beside its own object: its place in a tuple, and what the allocator rounds up."""
 _MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
 
-_PREFIX = "gradewire_remembered_results"
-
 _LARGE_CHARACTERS: Final = 8_192
 """Characters of an item: metrics that read words take up to 0.4 µs for each of them, `correctness` up to 1 µs."""
 
@@ -53,13 +45,7 @@ Emitted: TypeAlias = set[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class MetricRequest:
-    """A metric of a request, ready to run.
-
-    Attributes:
-        metric: From the registry.
-        parameters: Of its `parameters_type`; the model is NAME or NAME@DIGEST.
-        metadata: Of that model; empty for metrics without one.
-    """
+    """A metric of a request, ready to run; without a model its metadata is empty."""
 
     metric: Metric[Any]
     parameters: Parameters
@@ -75,11 +61,8 @@ class _Entry(NamedTuple):
 class RememberedResults:
     """The results of a process; least recently used ones go. Belongs to one event loop.
 
-    Args:
-        max_bytes: Of all namespaces together; 0: nothing is remembered.
-
     Attributes:
-        used_bytes: Bytes accounted for, at most `max_bytes`.
+        used_bytes: Bytes accounted for, of all namespaces together.
         found: Results that were found, since the start and in all namespaces.
         texts: Texts of the results that were found: those that an encoder's cache was not asked for.
     """
@@ -186,40 +169,8 @@ def _parts_bytes(result: MetricResult) -> int:
     return mappings + sum(_text_bytes(value) for value in values if isinstance(value, str))
 
 
-class RememberedTelemetry(Collector):
-    """Metrics of the remembered results, read when they are asked for.
-
-    Args:
-        results: Of the process.
-        registry: Where this is registered.
-    """
-
-    def __init__(self, results: RememberedResults, registry: CollectorRegistry) -> None:
-        self._results = results
-        registry.register(self)
-
-    @override
-    def collect(self) -> Iterable[PrometheusMetric]:
-        results = self._results
-        yield GaugeMetricFamily(f"{_PREFIX}_bytes", "Bytes of results that are remembered.", results.used_bytes)
-        yield CounterMetricFamily(
-            f"{_PREFIX}_found", "Results that were answered from those remembered.", results.found
-        )
-        yield CounterMetricFamily(
-            f"{_PREFIX}_texts", "Texts of those results: no encoder's cache was asked for them.", results.texts
-        )
-
-
 class Scorer:
-    """Runs metrics over the server's ports; holds no state of a request, so any number may be scored at once.
-
-    Args:
-        ports: Answer what metrics need.
-        corpora: The prepared corpora behind these ports; None: made here.
-        turns: Of bulk work on the event loop; None: made here.
-        results: Remembered ones; None: none are.
-        namespace: Of the tenant whose ports these are.
-    """
+    """Runs metrics over the server's ports; holds no state of a request, so any number may be scored at once."""
 
     def __init__(
         self,
@@ -250,16 +201,17 @@ class Scorer:
         emitted: Emitted | None = None,
         emit: Emit,
     ) -> None:
-        """Grades every item with every metric; returns when all results are emitted.
+        """Grade every item with every metric; return when all results are emitted.
 
         Each (item, metric) pair is emitted exactly once, in no particular order, and fails alone. Cancelling the call
-        cancels what it asked of the ports; what was emitted before stands.
+        cancels what it asked of the ports; what was emitted before stands. A request that is a Failure becomes the
+        result of all items at its place.
 
         Args:
             items: Answers to grade.
-            requests: Metrics; a Failure becomes the result of all items at its place.
+            requests: Metrics or failures.
             deadline_s: In `time.monotonic()` seconds; what is not computed by then ends with TIMEOUT.
-            judge_deadline_s: Likewise for what judges say; None: the same.
+            judge_deadline_s: Deadline of judges; None: the same.
             corpora: Of the request, which name the set of prepared synthetic answers; None: of these items, no set.
             emitted: What `recall` has emitted; None: it was not asked.
             emit: Called with each result; must not block.
@@ -301,15 +253,9 @@ class Scorer:
             )
 
     def recall(self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, emit: Emit) -> Emitted:
-        """Emits what is remembered of a few items, without a turn of the event loop; the rest is `score`'s.
+        """Emit and return what is remembered of a few items, without a turn of the loop; the rest is `score`'s.
 
-        Args:
-            items: As for `score`; they are looked up at once, so that at most RECALLED_AT_ONCE results should be asked.
-            requests: As for `score`.
-            emit: As for `score`.
-
-        Returns:
-            Item and metric index of each result that was emitted.
+        Items are looked up at once, so that at most RECALLED_AT_ONCE results should be asked.
         """
         if not (mine := self._remembered(requests)):
             return set()
@@ -332,12 +278,9 @@ class Scorer:
         return {index: results for index, each in found if (results := self._results.of(each, self._namespace))}
 
     def corpora_of(self, items: Sequence[Item], *, reference_set: str = "", corpus_digest: str = "") -> RequestCorpora:
-        """The corpora of a request whose items may be scored in several parts.
+        """Return the corpora of a request whose items may be scored in several parts.
 
-        Args:
-            items: All of them.
-            reference_set: Of the request; empty without.
-            corpus_digest: Of the prepared corpus that is meant, as `corpus_digest` gave it; empty: as it is now.
+        `corpus_digest` is of the prepared corpus that is meant, as that method gave it; empty: as it is now.
         """
         return RequestCorpora(self._corpora, items, reference_set=reference_set, digest=corpus_digest)
 

@@ -206,13 +206,7 @@ def _has_run(words: list[str], run: list[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ShownTexts:
-    """The texts that the judge was shown.
-
-    Attributes:
-        prompt: A file of the metric "synthetic".
-        variant_name: One of its variants.
-        problem: What it said was wrong before; "" for nothing.
-    """
+    """The texts of a prompt of the metric "synthetic" that the judge was shown, and what was wrong before."""
 
     prompt: PromptFile
     variant_name: str
@@ -222,11 +216,7 @@ class ShownTexts:
 def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str) -> Flaw | None:
     """Return what a sentence repeats of the prompt; words of question and reference are nobody's own.
 
-    Args:
-        sentence: Not blank, MAX_WORDS words at most.
-        shown: What may be repeated.
-        question: What was asked.
-        reference: The answer.
+    The sentence is not blank and has MAX_WORDS words at most.
     """
     words = split_words(sentence)
     known = _content(split_words(_head(question))) | _content(split_words(_head(reference)))
@@ -303,12 +293,9 @@ def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[st
 
 @dataclass(frozen=True, slots=True)
 class WritingSettings:
-    """The judge and the prompt that write synthetic answers.
+    """The judge, NAME@DIGEST, and the prompt that write synthetic answers.
 
-    Attributes:
-        model: Judge, NAME@DIGEST.
-        prompt: A file of the metric "synthetic". It has the variant "sentence"; where "again" is missing there is no
-            second try.
+    A file of the metric "synthetic" has the variant "sentence"; where "again" is missing there is no second try.
     """
 
     model: str
@@ -317,10 +304,9 @@ class WritingSettings:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticAnswer:
-    """The sentence that stands for a reference.
+    """The sentence that stands for a reference: the judge's, or the reference itself.
 
     Attributes:
-        text: The judge's, or the reference itself.
         tries: How often the judge was asked.
         fault: Why the reference stands for itself although it is short; "" where it does not.
     """
@@ -334,17 +320,12 @@ WritingProgram: TypeAlias = Generator[tuple[Need, ...], Any, SyntheticAnswer | F
 
 
 def write_sentence(question: str, reference: str, writing: WritingSettings) -> WritingProgram:
-    """Asks for a sentence, once more where the first one is no good, and falls back on the reference.
+    """Ask for a sentence, once more where the first one is no good, and fall back on the reference.
 
     The second time the judge is told what was wrong, and its sentence is begun for it with the reference, word for
     word: greedy as it is, it would else write the same again ("Moscow" for "Moskva"). That it holds the answer then
     says nothing any more, so it has to be about the question too. A long reference stands for itself, as does one that
-    imitates a chat's markup, and the judge is not asked.
-
-    Args:
-        question: NFC, not blank.
-        reference: NFC, not blank.
-        writing: Judge and prompt.
+    imitates a chat's markup, and the judge is not asked. Both texts are NFC and not blank.
 
     Returns:
         What stands for the reference, or why the judge did not answer: then nothing is to be kept.

@@ -1,10 +1,14 @@
 """A setting: kinds of values, one name as flag, variable and TOML key, and the groups that are made of values."""
 
+import ast
+import inspect
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
@@ -24,7 +28,7 @@ from pydantic_core import CoreSchema, ErrorDetails
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
-GROUP: Final = ConfigDict(hide_input_in_errors=True, use_attribute_docstrings=True)
+GROUP: Final = ConfigDict(hide_input_in_errors=True)
 """Configuration of every group: errors show no input, which may hold a password."""
 
 MIB: Final = 1 << 20
@@ -138,6 +142,8 @@ class SettingField(NamedTuple):
 
     setting: Setting
     field: FieldInfo
+    group: type
+    attribute: str
 
     @property
     def name(self) -> str:
@@ -157,7 +163,8 @@ class SettingField(NamedTuple):
     @property
     def help(self) -> str:
         """One sentence."""
-        return " ".join((self.field.description or "").partition("\n\n")[0].split())
+        text = _docstrings(self.group.__module__)[self.group.__name__, self.attribute]
+        return " ".join(text.partition("\n\n")[0].split())
 
     @property
     def secret(self) -> bool:
@@ -212,10 +219,22 @@ def _kind_of(annotation: Any) -> str:
     return _KINDS[annotation] if origin is None else _kind_of(get_args(annotation)[0])
 
 
+@cache
+def _docstrings(module: str) -> dict[tuple[str, str], str]:
+    """Return the docstrings of fields by group and name; pydantic would read them whenever a group is imported."""
+    found = {}
+    for group in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if isinstance(group, ast.ClassDef):
+            for field, text in pairwise(group.body):
+                if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                    found[group.name, ast.unparse(field.target)] = str(ast.literal_eval(text.value))
+    return found
+
+
 def setting_fields(group: Any) -> dict[str, SettingField]:
     """Return a group's own fields that users can set, by the name of the field."""
     return {
-        name: SettingField(mark, field)
+        name: SettingField(mark, field, group, name)
         for name, field in group.__pydantic_fields__.items()
         for mark in field.metadata
         if isinstance(mark, Setting)
@@ -284,11 +303,7 @@ def _read_toml(path: str | Path, *, known: Collection[str]) -> dict[str, Any]:
 
 
 def read_values(group: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of all settings of a group and of those inside it, by name.
-
-    Args:
-        group: The group.
-        given: Values of flags, as text or typed; None: not given.
+    """Return the values of all settings of a group and of those inside it, by name; None is not given.
 
     Raises:
         SettingsError: One line that names the settings.
@@ -309,13 +324,9 @@ def _flat_model(group: type) -> type[_Flat]:
 
 
 def make_group(kind: type[G], values: Mapping[str, Any], *, without: Collection[type] = (), **others: Any) -> G:
-    """Return a group with those inside it; an optional one is left out where a value that it needs is unset.
+    """Return a group with those inside it, of values by the names of settings.
 
-    Args:
-        kind: The class.
-        values: Values by the names of settings.
-        without: Optional groups that are left out in any case.
-        others: Values of fields that are no settings.
+    Optional groups in `without` are left out, and those for which a needed value is unset; `others` are no settings.
 
     Raises:
         SettingsError: The values do not go together.

@@ -43,17 +43,18 @@ class SegmentedLru:
         protected_share: Largest share of `max_bytes` for the protected segment, 0 to 1.
 
     Attributes:
+        used_bytes: Bytes accounted for, at most `max_bytes`.
         evicted_entries: Total since the start.
     """
 
     __slots__ = (
-        "_bytes",
         "_max_bytes",
         "_probation",
         "_protected",
         "_protected_bytes",
         "_protected_max",
         "evicted_entries",
+        "used_bytes",
     )
 
     def __init__(self, max_bytes: int, *, protected_share: float = 0.8) -> None:
@@ -63,7 +64,7 @@ class SegmentedLru:
         self._protected_max = int(max_bytes * protected_share)
         self._probation: OrderedDict[bytes, bytes] = OrderedDict()
         self._protected: OrderedDict[bytes, bytes] = OrderedDict()
-        self._bytes = 0
+        self.used_bytes = 0
         self._protected_bytes = 0
         self.evicted_entries = 0
 
@@ -72,11 +73,6 @@ class SegmentedLru:
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._protected or key in self._probation
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes accounted for, at most `max_bytes`."""
-        return self._bytes
 
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, which becomes the most recently used one, or None."""
@@ -101,12 +97,9 @@ class SegmentedLru:
                 segment[key] = value
 
     def put(self, key: bytes, value: bytes, *, pinned: bool) -> None:
-        """Keeps `value`, replacing what is there.
+        """Keep `value`, replacing what is there; refused where it alone would not fit.
 
-        Args:
-            key: Name of the entry.
-            value: What to keep; refused where it alone would not fit.
-            pinned: Goes to the protected segment at once; else to probation, unless it is protected already.
+        A pinned one goes to the protected segment at once, else to probation, unless it is protected already.
         """
         size = _size(key, value)
         if size > self._max_bytes:
@@ -114,7 +107,7 @@ class SegmentedLru:
             return
         protected = pinned or key in self._protected
         self.discard(key)
-        self._bytes += size
+        self.used_bytes += size
         if protected:
             self._protect(key, value)
         else:
@@ -129,7 +122,7 @@ class SegmentedLru:
             if value is None:
                 return
             self._protected_bytes -= _size(key, value)
-        self._bytes -= _size(key, value)
+        self.used_bytes -= _size(key, value)
 
     def _protect(self, key: bytes, value: bytes) -> None:
         self._protected[key] = value
@@ -140,11 +133,11 @@ class SegmentedLru:
             self._probation[old_key] = old_value
 
     def _evict(self) -> None:
-        while self._bytes > self._max_bytes:
+        while self.used_bytes > self._max_bytes:
             segment = self._probation or self._protected
             key, value = segment.popitem(last=False)
             size = _size(key, value)
-            self._bytes -= size
+            self.used_bytes -= size
             if segment is self._protected:
                 self._protected_bytes -= size
             self.evicted_entries += 1
@@ -155,11 +148,7 @@ def _size(key: bytes, value: bytes) -> int:
 
 
 class StorageTelemetry:
-    """Counters, gauges and histograms of memory and stores.
-
-    Args:
-        registry: Where they are registered; one per registry.
-    """
+    """Counters, gauges and histograms of memory and stores; one per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -194,7 +183,7 @@ class StorageTelemetry:
         self._gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
         self._gauge("memory_entries", "Entries of the in-process cache.", lambda: len(memory))
         self.registry.register(
-            _ReadCounter(f"{_PREFIX}_memory_evictions", "Entries pushed out of memory.", lambda: memory.evicted_entries)
+            ReadCounter(f"{_PREFIX}_memory_evictions", "Entries pushed out of memory.", lambda: memory.evicted_entries)
         )
 
     @contextmanager
@@ -218,7 +207,7 @@ class StorageTelemetry:
         Gauge(f"{_PREFIX}_{name}", what, registry=self.registry).set_function(read)
 
 
-class _ReadCounter(Collector):
+class ReadCounter(Collector):
     """A counter that something else counts."""
 
     def __init__(self, name: str, what: str, read: Callable[[], float]) -> None:
@@ -230,15 +219,7 @@ class _ReadCounter(Collector):
 
 
 class Write(NamedTuple):
-    """A vector to keep.
-
-    Attributes:
-        key: `KeySpace.stored`.
-        blob: See `codec`.
-        tier: REFERENCE is kept without a time to live.
-        dims: Length of the model's vectors.
-        kind: Of the blob.
-    """
+    """A vector to keep, under `KeySpace.stored`; REFERENCE is kept without a time to live."""
 
     key: bytes
     blob: bytes
@@ -278,14 +259,10 @@ class SecondLevel(Protocol):
 
 
 class WriteBehind:
-    """Queue before a second level.
+    """Queue before a second level; `written` is called with name and tier of each vector that is stored.
 
-    Args:
-        store: Where vectors go.
-        telemetry: Counts what was left out.
-        max_pending: Bound of the queue in entries, and times 2 KiB in bytes; what does not fit is dropped and offered
-            again at the next hit.
-        written: Called with name and tier of each vector that is stored.
+    `max_pending` is its bound in entries, and times 2 KiB in bytes; what does not fit is dropped and offered again at
+    the next hit.
     """
 
     def __init__(

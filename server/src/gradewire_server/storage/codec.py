@@ -54,15 +54,9 @@ class EntryKind(StrEnum):
 class KeySpace:
     """Keys of one namespace, model and kind.
 
-    In the process an entry is named by the 16-byte hash alone: the space's prefix is hashed before the text, so
-    hashes of different spaces differ. Stores outside the process see `stored`, whose prefix people can read.
-
-    Args:
-        namespace: Tenant; see `CacheConfig.namespace`.
-        model_digest: 64 hex characters.
-        kind: What the entries hold.
-        layer: Of token vectors with special tokens; 0 otherwise.
-        input_prefix: The model's prefix, part of the exact input.
+    In the process an entry is named by the 16-byte hash alone: the space's prefix is hashed before the text, so hashes
+    of different spaces differ. Stores outside the process see `stored`, whose prefix people can read. `layer` is of
+    token vectors with special tokens, 0 otherwise; `input_prefix` is the model's, part of the exact input.
     """
 
     __slots__ = ("_seed", "kind", "prefix")
@@ -137,12 +131,7 @@ _ONE_LENGTH = frozenset({EntryKind.SENTENCE, EntryKind.LOGIT})
 
 
 class Stored(NamedTuple):
-    """A value from a second level that passed its check.
-
-    Attributes:
-        blob: With the tier it is stored as.
-        expires_unix_s: 0 for never.
-    """
+    """A value from a second level that passed its check, with the tier it is stored as; expiry 0 for never."""
 
     blob: bytes
     expires_unix_s: int
@@ -216,16 +205,13 @@ def _check(key: bytes, head: bytes, payload: bytes) -> bytes:
 def encode_tokens(
     sentence_blob: bytes, tokens: NDArray[np.float32], offsets: NDArray[np.int32], ids: NDArray[np.int32]
 ) -> bytes | None:
-    """Blob of one text.
+    """Return the blob of one text, with the flags of its sentence's; None where a value is not finite.
 
     Args:
-        sentence_blob: Of the same text; its flags become this blob's.
+        sentence_blob: Of the same text.
         tokens: float32[n, dims] of the tokens that stand for text.
         offsets: int32[n, 2].
         ids: int32[n].
-
-    Returns:
-        None where a value is not finite.
     """
     with np.errstate(over="ignore"):
         rounded = tokens.astype("<f2")

@@ -32,13 +32,10 @@ _LAYOUT = "v1"
 
 
 def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: bool) -> lmdb.Environment:
-    """Opens an environment, or a new one in place of a damaged one.
+    """Open an environment, or a new one in place of a damaged one.
 
-    Args:
-        directory: Its own; made if it is not there.
-        max_bytes: Size of the map.
-        durable: Whether a commit waits for the disk.
-        alone: Whether no other process has it open, so that it may be verified and replaced.
+    A commit of a durable one waits for the disk. `alone` says that no other process has it open, so that it may be
+    verified and replaced.
 
     Raises:
         OSError: The directory cannot be made, read or written.
@@ -206,11 +203,7 @@ class StoreDirectory:
 
 
 class TruncatedError(lmdb.Error):
-    """The file of an environment has shrunk; nothing may be read from it.
-
-    Attributes:
-        environment: Whose it is; its `rebuild` makes a new one.
-    """
+    """The file of an environment has shrunk; nothing may be read from it before its `rebuild`."""
 
     def __init__(self, environment: "WatchedEnvironment") -> None:
         super().__init__(f"{environment.path.name}: its file was cut short while it was open")
@@ -218,19 +211,10 @@ class TruncatedError(lmdb.Error):
 
 
 class WatchedEnvironment:
-    """One environment; see the module.
+    """An environment whose file is watched while it is open; raises as `open_environment`.
 
-    Any thread may read. One thread alone writes, rebuilds and closes: the writer.
-
-    Args:
-        directory: The store that it is a part of.
-        path: Its own directory, which is made if it is not there.
-        max_bytes: Size of the map.
-        durable: Whether a commit waits for the disk, and a damaged file is kept for people to look at.
-
-    Raises:
-        OSError: As `open_environment`.
-        lmdb.Error: As `open_environment`.
+    Any thread may read. One thread alone writes, rebuilds and closes: the writer. With `durable` a commit waits for the
+    disk, and a damaged file is kept for people to look at.
     """
 
     def __init__(self, directory: StoreDirectory, path: Path, *, max_bytes: int, durable: bool) -> None:
@@ -283,11 +267,9 @@ class WatchedEnvironment:
                 self._largest_bytes = max(size, self._largest_bytes)
 
     def rebuild(self) -> None:
-        """Puts a new environment in place of one that was cut short; on the writer's thread.
+        """Put a new environment in place of one that was cut short, on the writer's thread.
 
-        Raises:
-            OSError: As `open_environment`.
-            lmdb.Error: As `open_environment`.
+        Raises as `open_environment`.
         """
         with self._directory.rotating(), self._reading:
             try:

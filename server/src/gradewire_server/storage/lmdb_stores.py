@@ -52,18 +52,10 @@ _COUNT: Final = struct.Struct("<Q")
 
 
 class Generations:
-    """The generations of one directory, as this process has them open.
+    """The generations of one directory, as this process has them open; raises as `open_environment`.
 
     `read` may run in one thread while `write` runs in another. A process that holds a generation that another has
-    removed goes on with it until its own map is full.
-
-    Args:
-        directory: Where they lie.
-        max_bytes: Of all generations together.
-
-    Raises:
-        OSError: As `open_environment`.
-        lmdb.Error: As `open_environment`.
+    removed goes on with it until its own map is full. `max_bytes` is of all generations together.
     """
 
     def __init__(self, directory: StoreDirectory, *, max_bytes: int) -> None:
@@ -162,18 +154,10 @@ def _scan(path: Path) -> list[tuple[int, Path]]:
 
 
 class DiskVectors(SecondLevel):
-    """Vectors in LMDB maps; processes may share the directory.
+    """Vectors in LMDB maps; processes may share the directory. Raises as `open_environment`.
 
-    Args:
-        directory: Held by the caller, and closed by it after this.
-        config: See `DiskConfig`.
-        telemetry: Where calls are counted.
-        prediction_ttl_s: See `CacheConfig`.
-        clock: Unix seconds; values carry their expiry across restarts and processes.
-
-    Raises:
-        OSError: As `open_environment`.
-        lmdb.Error: As `open_environment`.
+    The directory is held by the caller, and closed by it after this. `clock` gives Unix seconds: values carry their
+    expiry across restarts and processes.
     """
 
     source = AnswerSource.DISK
@@ -341,13 +325,7 @@ class DiskVectors(SecondLevel):
 class DiskPrepared(PreparedStore):
     """Synthetic answers and corpora in an LMDB environment; `PreparedStore` says what is promised.
 
-    Args:
-        directory: Closed with this store, which is closed after the vectors.
-        config: See `DiskConfig`.
-
-    Raises:
-        OSError: As `open_environment`.
-        lmdb.Error: As `open_environment`.
+    Closes its directory, and so is closed after the vectors. Raises as `open_environment`.
     """
 
     def __init__(self, directory: StoreDirectory, config: DiskConfig) -> None:

@@ -61,12 +61,9 @@ def read_mac_key(secret: str, file: Path | None) -> bytes:
 
 
 class ValueMac:
-    """Puts the MAC before values and takes it off again.
+    """Puts the MAC before values and takes it off again; without a key it leaves all values as they are.
 
-    Args:
-        key: At least `MIN_KEY_BYTES`; b"" leaves all values as they are.
-        refused: Counts, by ``reason``, values that were refused: ``missing``: it has no MAC; ``wrong``: it has another.
-        clock: Seconds that only grow.
+    `refused` counts, by ``reason``, values that were refused: ``missing``: it has no MAC; ``wrong``: it has another.
     """
 
     def __init__(self, key: bytes, refused: Counter, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -127,15 +124,8 @@ class RedisRefusedError(RedisAwayError):
 class RedisClient:
     """Connection pool, timeouts, breaker and probe of one server.
 
-    A command that is cut off closes its connection, so its late reply cannot be taken for another command's.
-
-    Args:
-        config: See `RedisConfig`.
-        telemetry: Where calls and the breaker's state are counted.
-        mac_key: What values are authenticated with; b"": they are not.
-
-    Attributes:
-        mac: Put before values and taken off again by the stores.
+    A command that is cut off closes its connection, so its late reply cannot be taken for another command's. The stores
+    put `mac` before values and take it off again.
     """
 
     def __init__(self, config: RedisConfig, telemetry: StorageTelemetry, *, mac_key: bytes = b"") -> None:

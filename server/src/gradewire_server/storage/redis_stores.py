@@ -30,13 +30,7 @@ _TOO_LARGE = Failure(
 
 
 class RedisVectors(SecondLevel):
-    """The second level in Redis. References have no time to live, predictions have one.
-
-    Args:
-        client: The server.
-        telemetry: Where rejected values are counted.
-        prediction_ttl_s: See `CacheConfig`.
-    """
+    """The second level in Redis. References have no time to live, predictions have one."""
 
     source = AnswerSource.REDIS
 
@@ -123,10 +117,8 @@ class RedisPrepared(PreparedStore):
     """Synthetic answers in Redis, without a time to live; as durable as the server is set up to be.
 
     A group is one hash, so that a cluster keeps it in one place. A value whose MAC is refused is shown as b"", which
-    passes no check: a synthetic answer is as if it were not there, an entry of a corpus is damaged.
-
-    Args:
-        client: The server; closed with this store.
+    passes no check: a synthetic answer is as if it were not there, an entry of a corpus is damaged. The client is
+    closed with this store.
     """
 
     def __init__(self, client: RedisClient) -> None:

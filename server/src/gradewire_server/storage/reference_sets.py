@@ -71,8 +71,7 @@ class PreparedStore(Protocol):
 class MemoryPreparedStore(PreparedStore):
     """Answers that live as long as the process, for a server without disk and without Redis.
 
-    Args:
-        max_bytes: Bound of keys and values; beyond it storing fails, nothing is ever pushed out.
+    Beyond `max_bytes` of keys and values storing fails, nothing is ever pushed out.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -146,12 +145,7 @@ def payload_of(key: bytes, value: bytes | None) -> bytes | None:
 
 
 class StoredReferenceSets(ReferenceSets):
-    """All reference sets of a tenant.
-
-    Args:
-        store: Where they are kept; closed by its owner.
-        namespace: See `CacheConfig.namespace`.
-    """
+    """All reference sets of a tenant, in a store that its owner closes."""
 
     def __init__(self, store: PreparedStore, *, namespace: str) -> None:
         self._store = store

@@ -28,13 +28,7 @@ def text_tokens(size_bytes: int) -> int:
 
 @dataclass(slots=True)
 class Level:
-    """The content of a bucket.
-
-    Attributes:
-        size: Tokens of a full one.
-        left: Tokens that may be drawn; below 0: a debt.
-        seen_s: When that was so.
-    """
+    """The tokens left in a bucket, below 0 for a debt, and when that was so."""
 
     size: float
     left: float
@@ -55,13 +49,8 @@ class TokenBucket(Quota):
     """A quota of one tenant. Belongs to one event loop.
 
     It holds what may be sent in a minute. A message that is larger needs a full bucket, and leaves a debt that is paid
-    off before the next one.
-
-    Args:
-        tokens_per_minute: Above 0.
-        clock: Monotonic seconds.
-        level: Gives the level that several processes draw from, to be changed while the context lasts, by the size of
-            a full bucket and the time; None: this bucket has its own.
+    off before the next one. `level` gives the level that several processes draw from, to be changed while the context
+    lasts, by the size of a full bucket and the time; None: this bucket has its own.
     """
 
     def __init__(
@@ -123,10 +112,7 @@ def charge(caller: Caller, size_bytes: int) -> None:
 async def charge_stream(caller: Caller, size_bytes: int, slowed: SlowedMessages) -> None:
     """Draw a message of a stream from the tenant's quota, as soon as that has room for it.
 
-    Args:
-        caller: The caller, who may have a quota.
-        size_bytes: Bytes of the message.
-        slowed: Room for messages that wait here: while they do, they take nothing of what others need.
+    While messages wait here, in `slowed`, they take nothing of what others need.
 
     Raises:
         QuotaExceededError: Too many of the tenant's messages wait already, or of all tenants'.

@@ -28,10 +28,9 @@ _PATIENCE_S: Final = 0.001
 
 @dataclass(slots=True)
 class _Seen:
-    """The level of a tenant, as this process knows it.
+    """The level of a tenant, as this process knows it: as seen last, less what was drawn here since.
 
     Attributes:
-        level: As it was seen last, less what was drawn here since.
         offset: Where it stands in the file; None before that was looked up.
         owed: Tokens drawn without the lock.
         size: Set without the lock; None: none was.
@@ -44,14 +43,7 @@ class _Seen:
 
 
 class SharedLevels:
-    """The levels of all tenants. Belongs to one event loop.
-
-    Args:
-        path: The file; made if it is not there.
-
-    Raises:
-        OSError: It cannot be made or opened.
-    """
+    """The levels of all tenants, in a file that is made if it is not there. Belongs to one event loop."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -50,11 +50,7 @@ class TokensFileError(ValueError):
 
 
 def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
-    """The tenants of a tokens file, in its order.
-
-    Args:
-        text: Of the file.
-        own_namespace: The server's, which a tenant shares only where its table says so.
+    """Return the tenants of a tokens file, in its order; one shares the server's namespace only if it says so.
 
     Raises:
         TokensFileError: It is not TOML, has no tenant, or one of its values cannot be used.

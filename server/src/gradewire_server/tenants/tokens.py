@@ -33,9 +33,6 @@ class TokenTable:
     A token is looked up by a keyed hash of its SHA-256. Without the key nobody can bring about two tokens that share a
     part of their hash, so neither the length, nor how much of a token is right, nor whose it is shows in the time; and
     a thousand tenants take as long as one.
-
-    Args:
-        callers: By SHA-256 of a token, 32 bytes.
     """
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
@@ -51,53 +48,15 @@ class TokenTable:
         return known[1] if known is not None and hmac.compare_digest(known[0], digest) else None
 
 
-class Quotas:
-    """The quotas of tenants by name: they outlive the file that set them, so that reading it again refills none.
-
-    Args:
-        levels: Of several processes that serve together; None: this one is alone.
-    """
-
-    def __init__(self, levels: SharedLevels | None = None) -> None:
-        self._levels = levels
-        self._buckets: dict[str, TokenBucket] = {}
-
-    def table_of(self, tenants: Iterable[Tenant]) -> TokenTable:
-        """The table of these tenants; those that had a quota before go on with what is left of it."""
-        callers: dict[bytes, Caller] = {}
-        buckets: dict[str, TokenBucket] = {}
-        for tenant in tenants:
-            quota = None
-            if tenant.quota_tokens_per_minute is not None:
-                quota = buckets[tenant.name] = self._bucket(tenant.name, tenant.quota_tokens_per_minute)
-            caller = Caller(tenant.name, tenant.weight, tenant.namespace, tenant.scopes, quota, tenant.name)
-            callers |= dict.fromkeys(tenant.token_sha256, caller)
-        self._buckets = buckets
-        return TokenTable(callers)
-
-    def _bucket(self, name: str, tokens_per_minute: int) -> TokenBucket:
-        bucket = self._buckets.get(name)
-        if bucket is None:
-            level = None if self._levels is None else partial(self._levels.of, name)
-            return TokenBucket(tokens_per_minute, level=level)
-        bucket.set_rate(tokens_per_minute)
-        return bucket
-
-
 def _keyed(digest: bytes) -> bytes:
     return blake2b(digest, key=_KEY, digest_size=16).digest()
 
 
 class TokensFile:
-    """The tokens of a file. Belongs to one event loop; `table` may be read from any thread.
+    """The tokens of a file, the last that could be used. Belongs to one event loop; `table` is for any thread.
 
-    Args:
-        path: The file.
-        own_namespace: As `read_tenants`.
-        levels: As `Quotas`.
-
-    Attributes:
-        table: Of the last file that could be used.
+    Quotas of tenants outlive the file that set them, so that reading it again refills none; processes that serve
+    together share their `levels`.
 
     Raises:
         TokensFileError: It cannot be read or used; the message names file, table and key.
@@ -106,9 +65,10 @@ class TokensFile:
     def __init__(self, path: Path, own_namespace: str = "", *, levels: SharedLevels | None = None) -> None:
         self._path = path
         self._own_namespace = own_namespace
-        self._quotas = Quotas(levels)
+        self._levels = levels
+        self._buckets: dict[str, TokenBucket] = {}
         self._stamp, tenants = _read(path, own_namespace)
-        self.table: TokenTable = self._quotas.table_of(tenants)
+        self.table = self._table_of(tenants)
 
     async def watch(self) -> None:
         """Looks again and again whether the file has changed; to be cancelled."""
@@ -137,10 +97,31 @@ class TokensFile:
         except TokensFileError as error:
             _log.error("auth_tokens_file: %s; the old one stays", error)
             return
-        self.table = self._quotas.table_of(tenants)
+        self.table = self._table_of(tenants)
         _log.info(
             "auth_tokens_file: %s was read again: %d tenants, %d tokens", self._path, len(tenants), len(self.table)
         )
+
+    def _table_of(self, tenants: Iterable[Tenant]) -> TokenTable:
+        """Return the table of these tenants; those that had a quota before go on with what is left of it."""
+        callers: dict[bytes, Caller] = {}
+        buckets: dict[str, TokenBucket] = {}
+        for tenant in tenants:
+            quota = None
+            if tenant.quota_tokens_per_minute is not None:
+                quota = buckets[tenant.name] = self._bucket(tenant.name, tenant.quota_tokens_per_minute)
+            caller = Caller(tenant.name, tenant.weight, tenant.namespace, tenant.scopes, quota, tenant.name)
+            callers |= dict.fromkeys(tenant.token_sha256, caller)
+        self._buckets = buckets
+        return TokenTable(callers)
+
+    def _bucket(self, name: str, tokens_per_minute: int) -> TokenBucket:
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            level = None if self._levels is None else partial(self._levels.of, name)
+            return TokenBucket(tokens_per_minute, level=level)
+        bucket.set_rate(tokens_per_minute)
+        return bucket
 
 
 def _read(path: Path, own_namespace: str) -> tuple[_Stamp | None, tuple[Tenant, ...]]:
@@ -168,12 +149,8 @@ def _stamp(status: os.stat_result) -> _Stamp:
 class Authentication:
     """Find the caller of a call by its token; any thread may ask.
 
-    Args:
-        tokens: Each lets a call in that may do everything, in the server's own namespace.
-        file: Further tokens, each of a tenant. Without tokens and without a file every call is let in.
-
-    Attributes:
-        is_open: Whether every call is let in.
+    Each of `tokens` lets a call in that may do everything, in the server's own namespace; those of the file are of
+    tenants. Without either every call is let in: `is_open`.
     """
 
     def __init__(self, tokens: Sequence[str] = (), *, file: TokensFile | None = None) -> None:
@@ -182,11 +159,9 @@ class Authentication:
         self.is_open = file is None and not tokens
 
     def caller(self, authorization: str, peer: str) -> Caller | None:
-        """Return the caller; None where a token is needed, and this is none.
+        """Return the caller; None where a token is needed, and `authorization` holds none.
 
-        Args:
-            authorization: The metadata value of that name; "" where there is none.
-            peer: Address of the connection as gRPC writes it, ``ipv4:127.0.0.1:50514``.
+        `peer` is the address of the connection as gRPC writes it, ``ipv4:127.0.0.1:50514``.
         """
         if self.is_open:
             return anonymous_caller(peer)

@@ -13,6 +13,7 @@ from tests.server.judges.bench import Bench
 from tests.server.judges.remote.remote import Counted, choose, generate, opened
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
+from gradewire_server.backends import open_stores
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice
 from gradewire_server.domain.needs import AnswerSource
@@ -24,7 +25,6 @@ from gradewire_server.judges.remote.triton import TritonServer
 from gradewire_server.settings.engine import CacheConfig, DiskConfig, TritonConfig
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 from gradewire_server.storage.cache import StorageTelemetry
-from gradewire_server.storage.factory import open_stores
 from gradewire_server.triton import Fault, TritonClient, TritonError
 
 GOOD = completion("2", [{"2": -0.7, "1": -1.1, "3": -1.8}])
