@@ -10,8 +10,7 @@ from gradewire_models.judges import default_judge, default_judge_repository
 from gradewire_proto.v1 import types_pb2
 from gradewire_server import prompt_view
 from gradewire_server.judges.remote.server import Question
-from gradewire_server.metrics.prompts.library import PromptLibrary
-from gradewire_server.metrics.prompts.library import read_prompt
+from gradewire_server.metrics.prompts.library import PromptLibrary, read_prompt
 from gradewire_server.metrics.prompts.prompt_file import PromptFile
 from gradewire_server.metrics.prompts.template import PromptError
 from gradewire_server.prompt_view import (
