@@ -78,7 +78,6 @@ class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
     """Jobs of one call that finished in one run.
 
     Attributes:
-        jobs: Which.
         results: One per job, where a run went well.
         error: Why there are none: a `RunError`, or whatever else a run raised. Neither: nobody wanted the jobs any more
             when their turn came.
@@ -90,15 +89,7 @@ class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
 
 
 class Submission(Generic[JobT, ResultT]):
-    """The jobs of one call; iterating over it gives every job once. Lives on one event loop.
-
-    Args:
-        count: How many jobs.
-        lane: Which they wait in.
-
-    Attributes:
-        span: Of who asked, where that is traced.
-    """
+    """The jobs of one call; iterating over it gives every job once. Lives on one event loop."""
 
     def __init__(self, count: int, lane: Lane = Lane.INTERACTIVE) -> None:
         self.lane = lane
@@ -223,11 +214,7 @@ class RunJobs(Protocol[JobT_contra, ResultT_co]):
 
 
 class JobQueue(Generic[JobT, ResultT]):
-    """Jobs of many calls on their way to runs, here or on another server. Lives on one event loop.
-
-    Args:
-        max_queue_tokens: A call that finds so many waiting is refused.
-    """
+    """Jobs of many calls on their way to runs, here or on another server. Lives on one event loop."""
 
     def __init__(self, max_queue_tokens: int) -> None:
         self._max_queue_tokens = max_queue_tokens
@@ -282,13 +269,7 @@ class JobQueue(Generic[JobT, ResultT]):
 
 
 class Batcher(JobQueue[JobT, ResultT]):
-    """Queue, workers and what runs on them. Lives on one event loop.
-
-    Args:
-        run: Computes one run.
-        compute: Workers and budgets.
-        name: For thread names.
-    """
+    """Queue, workers and what runs on them. Lives on one event loop."""
 
     def __init__(self, run: RunJobs[JobT, ResultT], compute: ComputeConfig, *, name: str) -> None:
         super().__init__(compute.max_queue_tokens)

@@ -48,10 +48,7 @@ class BlobCache:
     """Both levels. Lives on one event loop.
 
     Args:
-        lru: The first level.
         second: The second level, or None; closed with this.
-        telemetry: Counts what was not written.
-        max_pending_writes: See `CacheConfig`.
     """
 
     def __init__(
@@ -117,13 +114,7 @@ class BlobCache:
 
 
 class StoredFirst(VectorBackend):
-    """A second level before another backend, which is asked for the rest.
-
-    Args:
-        backend: Asked for what is not stored.
-        second: The second level.
-        spaces: Names of the model's entries.
-    """
+    """A second level before another backend, which is asked for the rest."""
 
     def __init__(self, backend: VectorBackend, second: SecondLevel, spaces: ModelSpaces) -> None:
         self._backend = backend
@@ -183,7 +174,6 @@ class CachedEncoder:
         encoder: Works out what nobody knows.
         blobs: What is kept; shared with other models.
         pending: What is being worked out; likewise.
-        telemetry: Where answers are counted.
     """
 
     def __init__(self, encoder: Encoder, blobs: BlobCache, pending: PendingTexts, telemetry: EncoderTelemetry) -> None:

@@ -37,7 +37,6 @@ class Encoded(NamedTuple):
 
     Attributes:
         blobs: All that was asked for when its turn came, or why there is nothing.
-        source: Where it came from.
         began_s: When the run began that computed it, `time.monotonic()` seconds; infinity where there was none.
     """
 
@@ -62,8 +61,6 @@ class RoughEncoder:
 
     Attributes:
         encoder: Runs it; its entries in caches have names of their own.
-        cosine_error: See `ModelMetadata.rough_cosine_error`.
-        remark: What it does, a line for people.
     """
 
     encoder: "Encoder"
@@ -75,11 +72,6 @@ class Encoder(VectorBackend):
     """A loaded model.
 
     Args:
-        model: Its description.
-        tokenizer: Its tokenizer.
-        spaces: Names of its entries in caches.
-        queue: Runs it.
-        telemetry: Where it is counted.
         rough: Makes approximate vectors of it, if there is such an encoder; its owner closes both.
         degraded: What works less well than the settings ask for, a line for people; empty: nothing.
     """
@@ -181,13 +173,7 @@ class RunOutput:
 
 
 class RunReader:
-    """A reader of the runs of one model; in any thread.
-
-    Args:
-        tokenizer: The model's.
-        layers: Whose token vectors the model gives.
-        telemetry: Where runs are counted.
-    """
+    """A reader of the runs of one model; in any thread."""
 
     def __init__(self, tokenizer: TextTokenizer, layers: Sequence[int], telemetry: ModelTelemetry) -> None:
         self._tokenizer = tokenizer

@@ -122,13 +122,7 @@ class Bf16Session:
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any lengths, as `EncoderSession.run`.
-
-        Args:
-            ids: Token ids of each text, at least one.
-            layers: Whose token vectors are wanted, of the model's `token_layers`.
-            exclusive: Makes no difference.
-        """
+        """Run texts of any lengths, as `EncoderSession.run`."""
         del exclusive
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
         sentences, *tokens = self._graph.run(names, ids)
@@ -139,10 +133,6 @@ def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
     """Return the same model under a digest that names of entries in caches follow from.
 
     Another processor or another OpenVINO gives other bits, up to 1e-3 of a component: they share no entries.
-
-    Args:
-        model: What is run.
-        use: What its vectors are for.
 
     Raises:
         Bf16UnavailableError: As `Bf16Session`.
@@ -211,8 +201,6 @@ class RoughSession(NamedTuple):
 
     Attributes:
         session: Makes approximate vectors; None where nothing does.
-        cosine_error: See `ModelMetadata.rough_cosine_error`.
-        problem: Why there is none though the settings ask for it.
     """
 
     session: Session | None = None
@@ -221,14 +209,7 @@ class RoughSession(NamedTuple):
 
 
 def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer) -> RoughSession:
-    """Open a model in bf16 beside its own session, where the settings ask for it and it has vectors on CPUs.
-
-    Args:
-        model: What is loaded.
-        compute: Says whether windows are chosen in bf16.
-        exact: The model's session.
-        tokenizer: The model's.
-    """
+    """Open a model in bf16 beside its own session, where the settings ask for it and it has vectors on CPUs."""
     wanted = compute.window_choice == "bf16" and model.kind != "grader" and model.on_cpu
     if not wanted or model.numeric_class == BF16_CLASS:
         return RoughSession()
@@ -267,15 +248,7 @@ def _vectors(session: Session, ids: Sequence[NDArray[np.int32]]) -> NDArray[np.f
 
 
 class SessionSource(ModelSource):
-    """Models as sessions in this process.
-
-    Args:
-        repository: Directory of built models.
-        compute: How they are run.
-        gpu_config: What users set of GPUs.
-        gpu: The one that models for GPUs run on.
-        telemetry: Where runs are counted.
-    """
+    """Models as sessions in this process."""
 
     def __init__(
         self, repository: Path, compute: ComputeConfig, gpu_config: GpuConfig, gpu: Gpu, telemetry: EncoderTelemetry

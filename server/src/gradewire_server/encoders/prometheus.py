@@ -65,12 +65,7 @@ class EncoderTelemetry:
 
 
 class ModelTelemetry:
-    """The metrics of one model.
-
-    Args:
-        telemetry: Of all encoders.
-        name: Of the model.
-    """
+    """The metrics of one model."""
 
     def __init__(self, telemetry: EncoderTelemetry, name: str) -> None:
         self.tokenize_s = telemetry.tokenize_s.labels(name)
@@ -82,14 +77,7 @@ class ModelTelemetry:
         self._padding_tokens = telemetry.tokens.labels(name, "padding")
 
     def ran(self, texts: Sequence[PendingText], *, padded_tokens: int, began_s: float, duration_s: float) -> None:
-        """Count one run.
-
-        Args:
-            texts: Of the run.
-            padded_tokens: Texts times the longest one's tokens.
-            began_s: In `time.monotonic()` seconds.
-            duration_s: From its start to the blobs.
-        """
+        """Count one run."""
         real_tokens = sum(text.length for text in texts)
         self._inference_s.observe(duration_s)
         self._batch_texts.observe(len(texts))

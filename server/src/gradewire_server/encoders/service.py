@@ -42,8 +42,6 @@ class EncoderAnswers(Embeddings, Graders):
     """Answers for callers of one namespace. Lives on the event loop of its library.
 
     Args:
-        library: Models that are loaded, or can be.
-        telemetry: Where answers are counted.
         namespace: Whose entries are found and kept; empty: those of the server's own.
     """
 
@@ -165,12 +163,7 @@ async def _tokens_reply(settled: _SettledCall) -> TokensReply:
 
 
 class ModelsOfKind(ModelIndex):
-    """A view of the models of one kind in a library.
-
-    Args:
-        library: Of encoders and graders.
-        kind: "encoder" or "grader".
-    """
+    """A view of the models of one kind in a library."""
 
     def __init__(self, library: ModelLibrary, kind: str) -> None:
         self._library = library
@@ -206,7 +199,6 @@ class EncoderHealth:
 
     Attributes:
         models: Whether each model that was requested or has been used is there, and can compute where it was requested.
-        troubles: Why one of them cannot, where that is known.
         degraded: Why one cannot that nobody asked to load; and what works less well than the settings ask for.
     """
 
@@ -228,8 +220,6 @@ class EncoderService(EncoderAnswers):
     Args:
         source: Where models come from; closed with this.
         library: Those that are loaded; likewise.
-        telemetry: Where answers are counted.
-        preload: Models that the settings ask to load at start.
         supervisor: Looks after them, where they need that; closed first.
     """
 

@@ -58,11 +58,9 @@ class TritonModel:
     """A model of one digest, as Triton runs it.
 
     Args:
-        client: Where Triton is.
         model: Its description here, which Triton's was found to equal.
         probes: Short texts, one more than it has instances and each of another length, so that Triton's batcher does
             not join them and every instance that is idle gets one: for finding out whether it computes.
-        telemetry: Where errors are counted.
         doubted: Called where it should be checked now.
         flawed: Called where a probe failed, or a run that went well when it was sent again: not by the text's fault.
     """

@@ -196,14 +196,8 @@ class TritonSource(ModelSource):
 
     Args:
         repository: Directory of built models; their graphs need not be in it.
-        compute: Limits of batches and of the queue.
-        config: Where Triton is.
-        telemetry: Where runs are counted.
-        triton_telemetry: Where it is counted what Triton did.
 
     Attributes:
-        client: Where Triton is.
-        opened: What a name was last opened as.
         opening_errors: What Triton said when a name was last opened in vain.
     """
 

@@ -78,12 +78,7 @@ class ModelHealth:
     """One model that is followed.
 
     Attributes:
-        task: Looks at it.
-        doubted: Set where it should be looked at now.
-        digest: Of the model that was last there.
-        evidence: Of failures that cannot be the fault of what was asked.
         late: Looks in a row at its description that were not answered in time.
-        not_before_s: No repair before that.
     """
 
     def __init__(self) -> None:
@@ -176,13 +171,7 @@ class ModelHealth:
 
 
 class Repair:
-    """Repairs of models, where they are allowed.
-
-    Args:
-        client: Where Triton is.
-        telemetry: Where it is counted.
-        allowed: Whether it may.
-    """
+    """Repairs of models, where they are allowed."""
 
     def __init__(self, client: TritonClient, telemetry: TritonTelemetry, *, allowed: bool) -> None:
         self._client = client
@@ -247,14 +236,7 @@ def _still_needed(before: _State, now: _State, *, ill: bool, stuck: bool) -> boo
 
 
 class TritonSupervisor:
-    """A supervisor that looks at each followed model once in a while, and at once where something seems wrong.
-
-    Args:
-        library: Where models are loaded and replaced.
-        source: Where they come from.
-        config: How often to look, and whether to mend.
-        telemetry: Where it is counted.
-    """
+    """A supervisor that looks at each followed model once in a while, and at once where something seems wrong."""
 
     def __init__(
         self, library: ModelLibrary, source: TritonSource, config: TritonConfig, telemetry: TritonTelemetry

@@ -40,11 +40,6 @@ class NoJudges(JudgeBackend):
 def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: VerdictCache) -> JudgeService:
     """Return the service; no judge is loaded yet.
 
-    Args:
-        config: See `JudgeConfig`.
-        registry: Where metrics are registered; one engine per registry.
-        verdicts: What is known already; of the engine that the judges belong to.
-
     Raises:
         ImportError: What the backend runs on is not installed.
         ValueError: A setting of the backend is not valid.

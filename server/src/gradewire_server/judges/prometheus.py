@@ -20,11 +20,7 @@ class ModelRun:
     """One run of a model of this machine.
 
     Attributes:
-        sequences: How many prompts and texts were computed together.
-        prefill_tokens: Tokens of prompts that were computed in this run.
-        decode_tokens: Tokens that the judge wrote in this run.
         reused_tokens: Tokens of fixed turns whose state was kept, once for every item that began in this run.
-        duration_s: Wall time.
     """
 
     sequences: int
@@ -43,7 +39,6 @@ class RequestUsage:
         cached_tokens: Of `prompt_tokens`, those whose state the server had kept; None where it does not say.
         generated_tokens: Written by the model, thoughts included; None where the server does not say.
         cost: By the configured prices, in their currency; None where tokens or prices are not known.
-        duration_s: Of the request that was answered.
     """
 
     prompt_tokens: int | None

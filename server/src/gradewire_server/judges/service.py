@@ -45,7 +45,6 @@ class JudgeLibrary(ModelIndex):
         backend: Where they run; closed with this.
         default: Judge that "" stands for.
         wrap: Called with each judge that was opened; what it returns is what callers get.
-        clock: Monotonic seconds.
     """
 
     def __init__(
@@ -200,8 +199,6 @@ class JudgeHealth:
     """State of the default judge.
 
     Attributes:
-        configured: Whether there is to be one at all.
-        ready: Whether it can answer, at once or after it was loaded at its first use.
         trouble: Why it cannot, where somebody wanted it: the operator named or preloads it, or it was in use.
     """
 
@@ -215,9 +212,6 @@ class JudgeService(UniformJudges, ModelIndex):
 
     Args:
         backend: Where judges run; closed with this.
-        config: See `JudgeConfig`.
-        verdicts: What is known already.
-        telemetry: Where it is counted.
         default: Judge that "" stands for.
     """
 

@@ -36,7 +36,6 @@ class HostRequest:
 
     Attributes:
         need: Its `model` is NAME@DIGEST.
-        deadline_s: In `time.monotonic()` seconds.
         caller: Who asks: callers take turns in the judge's queue, whichever process they come through.
     """
 
@@ -56,12 +55,7 @@ class HostReply:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """The judges that the host has open.
-
-    Attributes:
-        loaded: Its judges by name.
-        troubles: By name, why a judge cannot answer now; only of those that cannot.
-    """
+    """The judges that the host has open."""
 
     loaded: Mapping[str, ModelStatus]
     troubles: Mapping[str, str]
@@ -109,10 +103,8 @@ class HostClient:
     """A client of the judge host. Lives on the event loop it was made on; calls may be cancelled, which the host hears.
 
     Args:
-        address: ``unix:PATH``.
         found: Called whenever a host was found: the first, and each that took the place of one.
         told: Called with each state that a host tells, before `found`.
-        away_s: How long a question waits for a host.
     """
 
     def __init__(
@@ -238,12 +230,7 @@ def _failure(error: aio.AioRpcError) -> Failure:
 
 
 class SharedJudge(Judge):
-    """A judge that the host has opened. Unlike others it looks at `need.model`: a digest in it is asked for.
-
-    Args:
-        status: How it is shown.
-        host: Where it runs.
-    """
+    """A judge that the host has opened. Unlike others it looks at `need.model`: a digest in it is asked for."""
 
     def __init__(self, status: ModelStatus, host: HostClient) -> None:
         self._status = status
@@ -279,9 +266,7 @@ class SharedJudges(JudgeBackend):
     """Judges of the host.
 
     Args:
-        address: Of the host, ``unix:PATH``.
         files: The backend that the host has, to list what is built; nothing of it is opened here.
-        away_s: How long a question waits for a host that is not there.
     """
 
     def __init__(self, address: str, files: JudgeBackend, *, away_s: float = AWAY_S) -> None:

@@ -131,9 +131,7 @@ class VerdictCache:
     Args:
         lru: The first level, shared with the vectors. Verdicts go to its protected part at once: they are expensive.
         second: The second level, or None; closed by its owner.
-        telemetry: Counts what was not written.
         namespace: Of needs that name none; see `CacheConfig.namespace`.
-        max_pending_writes: See `CacheConfig`.
     """
 
     def __init__(

@@ -62,10 +62,6 @@ class SeeingJudge(JudgeWrapper):
     """A judge that is shown checked pictures, and none if it cannot see.
 
     It stands before the caches, whose keys need the pictures' digests.
-
-    Args:
-        judge: The judge behind it.
-        checks: Checks them.
     """
 
     def __init__(self, judge: Judge, checks: ImageChecks) -> None:
@@ -197,7 +193,6 @@ class SingleFlightJudge(JudgeWrapper):
     Cancelling a call cancels the computation where nobody else waits for it.
 
     Args:
-        judge: The judge behind it.
         limit: How many computations may be under way, those of other judges included.
     """
 
@@ -267,7 +262,6 @@ class MemoryCachedJudge(JudgeWrapper):
 
     Args:
         judge: Puts its answers into memory: a `StoreCachedJudge` stands somewhere behind this.
-        verdicts: What is known.
     """
 
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
@@ -288,7 +282,6 @@ class StoreCachedJudge(JudgeWrapper):
 
     Args:
         judge: Never answers with nonsense.
-        verdicts: What is known.
     """
 
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:

@@ -27,12 +27,7 @@ class LabelsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LabelTokens:
-    """Token ids.
-
-    Attributes:
-        shared: What the turn begins with, whichever option follows.
-        tokens: One per option, all different.
-    """
+    """Token ids."""
 
     shared: tuple[int, ...]
     tokens: tuple[int, ...]
@@ -40,11 +35,6 @@ class LabelTokens:
 
 def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: Sequence[str]) -> LabelTokens:
     """Return the tokens of `options` behind `opening` and one blank, or at once where the opening is empty.
-
-    Args:
-        encode: Plain text to token ids.
-        opening: Begin of the judge's turn.
-        options: Two or more.
 
     Raises:
         LabelsError: Fewer than two options, or two that begin with the same token (or one with nothing) where they part
@@ -75,13 +65,7 @@ class FixedTooLongError(PromptTooLongError):
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """A prompt as the judge reads it.
-
-    Attributes:
-        fixed: Token ids of the fixed turns.
-        item: Of the item's turn and the opening of the judge's.
-        truncated: The prediction was cut.
-    """
+    """A prompt as the judge reads it."""
 
     fixed: tuple[int, ...]
     item: tuple[int, ...]
@@ -117,10 +101,7 @@ class ChatTokenizer:
     """Tokenizer and chat template of one judge. Its calls may come from any thread.
 
     Args:
-        path: tokenizer.json.
-        template: Name of its chat template, of `TEMPLATES`.
         eos_ids: Tokens that end the judge's turn; special ones always do.
-        limits: How long prompts may be.
 
     Raises:
         ValueError: The template is not known, or its markup is not in the vocabulary.
@@ -249,13 +230,7 @@ class ChatTokenizer:
 
 
 class TextEnd:
-    """The end of one answer.
-
-    Args:
-        text: Token ids to text.
-        ends: Tokens that end the judge's turn.
-        stop: Texts that end the answer.
-    """
+    """The end of one answer."""
 
     def __init__(self, text: Callable[[Sequence[int]], str], ends: frozenset[int], stop: Sequence[str]) -> None:
         self._text = text

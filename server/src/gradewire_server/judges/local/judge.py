@@ -67,11 +67,6 @@ class RunLoop:
 
     Args:
         supervisor: Of the worker, which is started; closed with this.
-        queue: Empty.
-        telemetry: Where runs are counted.
-
-    Attributes:
-        supervisor: Of the worker.
     """
 
     def __init__(self, supervisor: WorkerSupervisor, queue: EmbeddedQueue, telemetry: JudgeTelemetry) -> None:
@@ -176,8 +171,6 @@ class EmbeddedJudge(Judge):
     """A judge of this machine. Lives on the event loop it was made on.
 
     Args:
-        status: How it is shown.
-        tokenizer: Its tokenizer and chat template.
         runs: Computes; closed with this.
     """
 
@@ -266,13 +259,6 @@ async def open_judge(
 ) -> EmbeddedJudge:
     """Open a judge and have it answer once.
 
-    Args:
-        status: How it is shown.
-        built: Its files.
-        form: Which of its forms runs.
-        config: How it is run.
-        telemetry: Where its runs are counted.
-
     Raises:
         ModelRefusedError: The worker cannot open the model, or (LibraryMissingError) lacks what would compute it.
         WorkerLostError: The worker ended, or was not ready in time.
@@ -306,12 +292,7 @@ async def open_judge(
 
 
 class EmbeddedJudges(JudgeBackend):
-    """The backend `embedded`.
-
-    Args:
-        config: Which judges, and how they are run.
-        telemetry: Where their runs are counted.
-    """
+    """The backend `embedded`."""
 
     def __init__(self, config: EmbeddedJudgeConfig, telemetry: JudgeTelemetry) -> None:
         self._config = config

@@ -21,9 +21,6 @@ class Prefix:
     """Fixed turns of some items.
 
     Attributes:
-        ids: Token ids.
-        state: Number of its state in the worker.
-        computed: How many tokens of it are there.
         users: States that stand behind it and are not done.
     """
 
@@ -43,7 +40,6 @@ class PrefixStore:
     """The prefixes that the worker keeps; the least recently used one is dropped first.
 
     Attributes:
-        max_prefixes: How many.
         max_tokens: Of all together; a single longer one stays as long as it is used.
     """
 
@@ -81,21 +77,13 @@ class Work:
     """A prompt, what is asked of it, and how far it has come.
 
     Attributes:
-        fixed: Token ids of the fixed turns.
-        item: Token ids of the item and the opening.
         done: Gets the result of the last row, or a failure; cancelled once nobody waits any more.
         arrived_s: When it was queued, `time.monotonic()` seconds.
-        labels: For a choice: token ids to compare.
         max_tokens: For a text: how many tokens may be written; 0 for a choice.
         ended: For a text: whether these tokens are the whole answer.
         prefix: State of the fixed turns, from its first run on; None where there are none.
-        state: Its own number in the worker.
         computed: How many of the item's tokens are computed.
-        written: Tokens of the answer so far.
-        begun_s: When its first run left.
         inference_s: Sum of its runs.
-        span: Of who asked, where that is traced.
-        caller: The caller that asked: `domain.caller.current_caller`.
     """
 
     fixed: tuple[int, ...]
@@ -218,11 +206,8 @@ class Planned:
     """A run, and whose rows it has.
 
     Attributes:
-        run: For the worker.
         works: One per row; empty where the run computes fixed turns.
         prefix: The fixed turns that it computes, or that stand before its rows.
-        group: Token ids of the fixed turns.
-        begins: How many works have their first row in it.
     """
 
     run: Run
@@ -236,8 +221,6 @@ class EmbeddedQueue:
     """Work that waits, and work that grows over several runs.
 
     Args:
-        config: How much is computed and kept at a time.
-        core: The core's limits.
         max_growing_tokens: Of all states together that grow over several runs; a single longer one goes alone.
     """
 

@@ -23,8 +23,6 @@ class DecisionQuestion:
     """One question of the type choice; all texts are harmless to a server that writes a chat of them.
 
     Attributes:
-        state: The item.
-        instructions: What to decide.
         options: Descriptions by label, in the order of the labels.
     """
 
@@ -60,7 +58,6 @@ class Form:
     """A way in which a server is asked.
 
     Attributes:
-        path: Behind its base address.
         body: From the model's name and what is asked about one state to the JSON object that is sent.
         answers: From the JSON object of an answer and the number of questions to the answer to each of them; raises
             RemoteError where these are not answered, or others are.

@@ -115,8 +115,6 @@ class DecisionServer(Server):
     """One decision model behind a server.
 
     Args:
-        client: Where it is.
-        model: The model's name there.
         forms: How it may be asked; the first that it takes is used.
         most_questions: How many questions one request may have at most.
     """
@@ -208,7 +206,6 @@ class DecisionJudges(RemoteBackend):
 
     Args:
         config: Where the server is: its base address, or that of its endpoint (…/systemone, …/decisions).
-        telemetry: Where the requests are counted.
 
     Raises:
         ValueError: The address or the token is not valid.

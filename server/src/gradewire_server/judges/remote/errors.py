@@ -76,7 +76,6 @@ class RemoteError(Exception):
     """A request to a judge's server went wrong.
 
     Attributes:
-        kind: What went wrong.
         failure: For callers: says what to do, and nothing that the server said; with the wait that the server wants.
     """
 
@@ -149,10 +148,8 @@ class Reply:
     """An HTTP reply.
 
     Attributes:
-        status: Its code.
         content: Its body, 1 MiB at most.
         retry_after: The header of that name; "" where there is none.
-        address: Base address of the server that sent it.
     """
 
     status: int

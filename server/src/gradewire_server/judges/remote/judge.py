@@ -91,10 +91,7 @@ class RemoteJudge(Judge):
     """A judge behind a server.
 
     Args:
-        status: How it is shown.
         server: Where it runs; closed with it.
-        config: Limits and prices.
-        telemetry: Where its requests are counted.
     """
 
     def __init__(
@@ -206,10 +203,7 @@ class RemoteBackend(JudgeBackend):
 
     Args:
         backend: Kind of server; a part of the digest.
-        config: Where it is.
-        telemetry: Where the requests are counted.
         make_server: Awaited once per opened judge.
-        remarks: What is to be known of this kind of judge, beside what holds for all.
     """
 
     def __init__(

@@ -54,14 +54,7 @@ class DialectLearner:
     A refusal of another question only makes us ask our own: its words may quote a user's text. Lives on one event loop.
 
     Args:
-        name: Of the judge, for the log.
-        full: With everything that its kind can do.
         send: Sends a question in a dialect; raises RemoteError where nothing comes back.
-        uncounted: Gets the tokens of our own questions.
-        clock: Monotonic, in seconds.
-
-    Attributes:
-        dialect: How the server is spoken to now.
     """
 
     def __init__(
@@ -193,14 +186,7 @@ def _may_name_a_feature(reply: Reply, error: RemoteError) -> bool:
 
 
 class OpenAIServer(Server):
-    """One model behind an OpenAI-compatible server.
-
-    Args:
-        client: Where it is.
-        model: The model's name there.
-        prefill: Whether it goes on from a begun assistant's turn.
-        reasoning_tokens: What the model may think before it answers.
-    """
+    """One model behind an OpenAI-compatible server."""
 
     def __init__(self, client: HttpClient, model: str, prefill: Prefill, reasoning_tokens: int = 0) -> None:
         self._client = client
@@ -310,10 +296,6 @@ class OpenAIServer(Server):
 
 class OpenAIJudges(RemoteBackend):
     """One judge behind an OpenAI-compatible server.
-
-    Args:
-        config: Where the server is.
-        telemetry: Where the requests are counted.
 
     Raises:
         ValueError: The address or the token is not valid.

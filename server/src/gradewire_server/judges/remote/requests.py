@@ -34,9 +34,7 @@ class ServerAvailability:
     """A memory of why a server cannot answer, and the probes until it can again.
 
     Args:
-        name: Of the judge, for the log.
         probe: Asks the server for as little as possible; raises RemoteError while it cannot answer.
-        backoff: Waits between probes.
         probe_timeout_s: Longest wait for one; a server that is silent is still away.
     """
 
@@ -118,14 +116,7 @@ class ServerAvailability:
 
 
 class ServerRequests:
-    """Requests to one server, repeated where that helps, and counted.
-
-    Args:
-        name: Of the judge, for the log.
-        server: Closed with this.
-        config: Limits and prices.
-        telemetry: Where they are counted.
-    """
+    """Requests to one server, repeated where that helps, and counted."""
 
     def __init__(self, name: str, server: Server, config: RemoteJudgeConfig, telemetry: JudgeTelemetry) -> None:
         self._server = server
@@ -242,8 +233,6 @@ class RequestQueue:
     those that wait already and may share it come along. Those of one turn of the event loop wait together.
 
     Args:
-        max_in_flight: Requests under way at a time.
-        questions_per_request: The most questions that share one.
         send: Has questions answered by one request; takes them and the latest of their deadlines in `time.monotonic()`
             seconds: an answer for each, of several None in the place of one that is to be asked alone, which it is
             before any other that waits; raises RemoteError where all have failed.

@@ -17,10 +17,6 @@ class Question:
 
     Attributes:
         prompt: What the judge is to see, not yet made harmless.
-        options: Labels to choose from; empty for free text.
-        max_tokens: Longest free text.
-        stop: Texts that end it.
-        namespace: Whose it is.
     """
 
     prompt: JudgePrompt
@@ -32,11 +28,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of requests, as a server counts them; None: it does not say.
-
-    Attributes:
-        prompt, cached, generated: As `prompt_tokens`, … of RequestUsage.
-    """
+    """Tokens of requests, as a server counts them; None: it does not say."""
 
     prompt: int | None = None
     cached: int | None = None
@@ -62,14 +54,12 @@ class Answer:
 
     Attributes:
         text: What the judge wrote, without what it was made to begin with.
-        whole: Whether it ended by itself or at a stop.
         steps: Its tokens with the alternatives; None where the server does not give them.
         continued: Whether it goes on from the opening; otherwise the opening may be its begin.
         tokens: With those of other requests that were made on the way, our own small questions for instance.
         exhausted: Whether its tokens were used up before an answer began: it thinks first, or it rambles.
         probabilities: Of the question's options, where the server gives them itself, in place of text and steps: each 0
             to 1, sum 1.
-        demonstrated: Whether the judge was shown the demonstrations.
     """
 
     text: str

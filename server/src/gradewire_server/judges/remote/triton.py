@@ -40,11 +40,6 @@ def chat_text(prompt: JudgePrompt, template: str = "chatml", *, image_placeholde
     """Return a prompt as its model was trained to read it, up to where the judge goes on.
 
     The markup of the template is the only markup in it: see `harmless`.
-
-    Args:
-        prompt: What the judge is to see.
-        template: A name of `TEMPLATES`.
-        image_placeholder: What stands for a picture, before the item's text.
     """
     kind = TEMPLATES[template]
     parts = list(kind.begin)
@@ -148,9 +143,6 @@ class TritonServer(Server):
     """One model on Triton's vLLM backend.
 
     Args:
-        client: Where it is.
-        model: The model's name there.
-        address: Of `client`, for messages.
         image_placeholder: What stands for a picture in the model's prompt; "" for Qwen's.
     """
 
@@ -246,10 +238,6 @@ class TritonServer(Server):
 
 class TritonJudges(RemoteBackend):
     """One judge on Triton's vLLM backend.
-
-    Args:
-        config: Where the server is.
-        telemetry: Where the requests are counted.
 
     Raises:
         ValueError: The address is not valid.

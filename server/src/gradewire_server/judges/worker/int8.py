@@ -57,7 +57,6 @@ class Int8Core(Core):
     """The int8 graph of a judge on ONNX Runtime.
 
     Args:
-        path: model.onnx, its weights beside it.
         threads: Of the session; they sleep between runs.
 
     Raises:

@@ -34,8 +34,6 @@ class LlamaCore(Core):
     Args:
         path: The GGUF file, which is mapped into memory.
         threads: Of the computation; they do not spin between runs.
-        context_tokens: Longest sequence.
-        max_states: Prefixes whose state is worth keeping.
 
     Raises:
         CoreError: The file cannot be opened.

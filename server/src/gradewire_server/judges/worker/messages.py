@@ -75,11 +75,8 @@ class OpenModel:
     """First message to a worker.
 
     Attributes:
-        form: Which core computes.
         path: model.onnx (int8) or the GGUF file.
-        threads: Of the core.
         context_tokens: Longest sequence, prefix included.
-        max_states: How many states there may be at a time.
         nice: Added to the worker's nice level, 0 to 19.
     """
 
@@ -98,7 +95,6 @@ class CoreLimits:
     Attributes:
         max_row_tokens: Longest row. Longer texts are cut into rows at multiples of it, always at the same places, so
             that an answer does not depend on what else was computed.
-        max_rows: Of one run.
         max_growing: States that grow over several runs, prefixes left out. With 1, nothing else may be computed between
             two runs of such a state.
         max_prefixes: Whose state it keeps at a time. What is computed behind none takes the place of
@@ -118,8 +114,6 @@ class Row(NamedTuple):
         state: Its number; a new one begins behind the prefix.
         ids: Token ids, at least one.
         labels: Token ids whose probabilities as the next token are wanted; empty for none.
-        next_token: Whether the most probable next token is wanted.
-        keep: Whether the state stays, for further rows or as a prefix.
     """
 
     state: int
