@@ -19,7 +19,7 @@ from typing_extensions import override
 from gradewire_proto.tracing.spans import BATCH, TEXTS, TOKENS, current_span, record_batch
 from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure
-from gradewire_server.encoders.token_batches import LaneQueue, plan_runs
+from gradewire_server.encoders.token_batches import HasLength, LaneQueue, plan_runs
 from gradewire_server.settings.engine import ComputeConfig, allowed_cores
 
 _log = logging.getLogger(__name__)
@@ -53,12 +53,8 @@ class DeadlinePassedError(Exception):
     """A run was not done when the last of those who waited for it at its start gave up."""
 
 
-class WantedJob(Protocol):
+class WantedJob(HasLength, Protocol):
     """A queued job."""
-
-    @property
-    def length(self) -> int:
-        """Tokens."""
 
     @property
     def deadline_s(self) -> float:
@@ -165,10 +161,7 @@ def lower_priority(nice: int) -> None:
     """Give the calling thread, and those that it starts, a lower priority than the rest of the process.
 
     Else calls wait to be taken in, refused and answered while texts are computed: all threads of a busy process get the
-    same time, and there is one that talks to callers. Linux alone has levels of single threads.
-
-    Args:
-        nice: Nice level, 0 to 19; no lower than it is.
+    same time, and there is one that talks to callers. Linux alone has levels of single threads (`nice`, 0 to 19).
     """
     if sys.platform != "linux":
         return
@@ -182,12 +175,8 @@ def lower_priority(nice: int) -> None:
 def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> ThreadPoolExecutor:
     """Return threads for runs of one thread each.
 
-    Args:
-        count: How many.
-        name: For thread names.
-        pinned: Keep each on a core of its own where there are exactly as many cores: woken at the same moment, two
-            threads otherwise start on one core, and Linux takes longer than a short run to notice.
-        nice: Their nice level.
+    Pinned ones are each kept on a core of its own where there are exactly as many cores: woken at the same moment, two
+    threads otherwise start on one core, and Linux takes longer than a short run to notice.
     """
     cores = allowed_cores()
     if not pinned or len(cores) != count or not hasattr(os, "sched_setaffinity"):

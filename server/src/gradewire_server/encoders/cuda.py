@@ -90,11 +90,7 @@ class Buckets:
         return [Bucket(count, length) for length in self._tokens for count in self._rows[length]]
 
     def cover(self, lengths: Sequence[int]) -> Iterator[Part]:
-        """Cut texts into parts with a shape each, the longest first.
-
-        Args:
-            lengths: Tokens of each text, 1 to `max_tokens`.
-        """
+        """Cut texts of 1 to `max_tokens` tokens into parts with a shape each, the longest first."""
         order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
         at = 0
         while at < len(order):
@@ -132,13 +128,9 @@ def _rows_for(texts: int, rows: Sequence[int]) -> int:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids and attention mask of a part, int64[rows, tokens] each.
+    """Return token ids and attention mask of a part of the texts, int64[rows, tokens] each.
 
     A row without a text gets one token: a mask of zeros alone would make NaN of its own row.
-
-    Args:
-        ids: int32[tokens] of each text that was given to `Buckets.cover`.
-        part: Which of them, and their shape.
     """
     padded = np.zeros(part.bucket, np.int64)
     mask = np.zeros(part.bucket, np.int64)
@@ -359,9 +351,6 @@ class BucketSession:
 
     All of them share one session, one stream and one thread that talks to it: a GPU computes one large run sooner than
     two of half the size beside each other, and recorded CUDA graphs may not be started from several threads.
-
-    Args:
-        thread: On which `bound` is called.
     """
 
     def __init__(self, bound: BoundSession, model: BuiltModel, buckets: Buckets, thread: ThreadPoolExecutor) -> None:

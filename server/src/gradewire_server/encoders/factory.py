@@ -65,7 +65,7 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
     library = library_of(remote)
     supervisor = TritonSupervisor(library, remote, config.triton, counters)
     remote.supervise(supervisor)
-    return EncoderService(remote, library, telemetry, preload=config.preload, supervisor=supervisor)
+    return EncoderService(remote, library, telemetry, preload=config.preload, stop_supervision=supervisor.close)
 
 
 def _default_on_gpu(config: EngineConfig) -> str:

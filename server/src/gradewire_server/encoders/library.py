@@ -68,6 +68,7 @@ class ModelSource(Protocol):
 
     async def close(self) -> None:
         """Give back what it holds; all encoders are closed by then."""
+        return
 
 
 @dataclass(frozen=True, slots=True)

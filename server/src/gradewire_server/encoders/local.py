@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from typing_extensions import override
 from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, arithmetic
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.repository.built import BuiltModel, list_built, load_built
+from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 from gradewire_models.runtime import cpu_session_options, onnxruntime
 from gradewire_server.encoders.batcher import Batcher, lower_priority
 from gradewire_server.encoders.cuda import Buckets, BucketSession, Gpu, gpu_compute, gpu_thread, open_bound
@@ -26,6 +27,7 @@ from gradewire_server.encoders.encoder import (
     RoughEncoder,
     RunOutput,
     open_tokenizer,
+    pad,
     run_reader,
     token_ids,
     warm_up_ids,
@@ -90,7 +92,8 @@ class EncoderSession:
         """
         session = self._exclusive_session if exclusive else self._session
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
-        sentences, *tokens = session.run(names, _inputs(ids))
+        padded, mask = pad(ids)
+        sentences, *tokens = session.run(names, {INPUT_IDS: padded, ATTENTION_MASK: mask})
         return RunOutput(sentences, dict(zip(layers, tokens, strict=True)))
 
 
@@ -99,14 +102,6 @@ def _open(model: BuiltModel, compute: ComputeConfig, *, threads: int) -> onnxrun
     # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
     options.enable_mem_pattern = False
     return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
-
-
-def _inputs(ids: Sequence[NDArray[np.int32]]) -> dict[str, Any]:
-    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
-    mask = np.arange(lengths.max()) < lengths[:, None]
-    padded = np.zeros(mask.shape, np.int64)  # what stands under a zero of the mask is never read
-    padded[mask] = np.concatenate(ids)
-    return {"input_ids": padded, "attention_mask": mask.astype(np.int64)}
 
 
 class Bf16Session:
@@ -157,12 +152,6 @@ class OpenSession(NamedTuple):
 
 def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> OpenSession:
     """Load a model where its digest says that its vectors are made.
-
-    Args:
-        model: Of the repository.
-        compute: How runs are cut and run on the CPU.
-        config: What users set of GPUs.
-        gpu: The one there is.
 
     Raises:
         UnusableError: It is for a GPU, and there is none, or for TensorRT; or for bf16, which cannot be had here.
@@ -297,10 +286,6 @@ class SessionSource(ModelSource):
         spaces = ModelSpaces.of_model(namespace, shown)
         queue = batcher(opened.session, model.numeric_class)
         return Encoder(model, tokenizer, spaces, queue, telemetry, rough=approximate, degraded=rough.problem)
-
-    @override
-    async def close(self) -> None:
-        pass  # nothing is held here
 
     def _open(self, name: str) -> tuple[BuiltModel, TextTokenizer, OpenSession, RoughSession]:
         model = load_built(self._repository, name)

@@ -17,11 +17,7 @@ _PREFIX: Final = "gradewire_engine"
 
 
 class EncoderTelemetry:
-    """Counters, gauges and histograms of all encoders.
-
-    Args:
-        registry: Where they are registered; one per registry.
-    """
+    """Counters, gauges and histograms of all encoders; one per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -49,12 +45,7 @@ class EncoderTelemetry:
         gauge.set_function(in_flight)
 
     def count_answers(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
-        """Count the texts of one call.
-
-        Args:
-            sources: `AnswerSource` of each text.
-            failed: Positions and failures of those that were not answered.
-        """
+        """Count the texts of one call by source; those that were not answered, by their failure."""
         counts = [sources.count(source) for source in AnswerSource]
         for position, failure in failed:
             counts[sources[position]] -= 1
@@ -89,11 +80,7 @@ class ModelTelemetry:
 
 
 class TritonTelemetry:
-    """Counters and gauges of the models in Triton.
-
-    Args:
-        registry: Where they are registered; one per registry.
-    """
+    """Counters and gauges of the models in Triton; one per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         prefix = "gradewire_engine_triton"

@@ -1,9 +1,9 @@
 """The encoders of the server: called for the needs of metrics, with replies from settled calls, and their health."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,20 +207,13 @@ class EncoderHealth:
     degraded: tuple[str, ...]
 
 
-class Supervisor(Protocol):
-    """A supervisor of models that run elsewhere."""
-
-    async def close(self) -> None:
-        """Look no more."""
-
-
 class EncoderService(EncoderAnswers):
     """Answers to what needs vectors. Lives on the event loop it was made on.
 
     Args:
         source: Where models come from; closed with this.
         library: Those that are loaded; likewise.
-        supervisor: Looks after them, where they need that; closed first.
+        stop_supervision: Called first when this is closed, where models are supervised.
     """
 
     def __init__(
@@ -230,12 +223,12 @@ class EncoderService(EncoderAnswers):
         telemetry: EncoderTelemetry,
         *,
         preload: Sequence[str],
-        supervisor: Supervisor | None = None,
+        stop_supervision: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__(library, telemetry)
         self._source = source
         self._preload = preload
-        self._supervisor = supervisor
+        self._stop_supervision = stop_supervision
         self._requested: dict[str, None] = {}
 
     async def load(self, name: str) -> ModelStatus | Failure:
@@ -277,7 +270,7 @@ class EncoderService(EncoderAnswers):
 
     async def close(self) -> None:
         """Fail what is queued, finish what is running."""
-        if self._supervisor is not None:
-            await self._supervisor.close()
+        if self._stop_supervision is not None:
+            await self._stop_supervision()
         await self.library.close()
         await self._source.close()

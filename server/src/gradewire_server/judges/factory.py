@@ -32,10 +32,6 @@ class NoJudges(JudgeBackend):
     async def open(self, name: str) -> Judge:
         raise JudgeUnavailableError(NO_JUDGE)
 
-    @override
-    async def close(self) -> None:
-        pass
-
 
 def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: VerdictCache) -> JudgeService:
     """Return the service; no judge is loaded yet.

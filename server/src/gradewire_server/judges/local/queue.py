@@ -35,43 +35,6 @@ class Prefix:
         return self.computed == len(self.ids)
 
 
-@dataclass(slots=True)
-class PrefixStore:
-    """The prefixes that the worker keeps; the least recently used one is dropped first.
-
-    Attributes:
-        max_tokens: Of all together; a single longer one stays as long as it is used.
-    """
-
-    max_prefixes: int
-    max_tokens: int
-    _kept: OrderedDict[tuple[int, ...], Prefix] = field(default_factory=OrderedDict)
-
-    def find(self, ids: tuple[int, ...], *, state: int) -> Prefix:
-        """Return the prefix with these token ids, a new one under number `state` where it is not kept."""
-        prefix = self._kept.get(ids)
-        if prefix is None:
-            prefix = self._kept[ids] = Prefix(ids, state)
-        self._kept.move_to_end(ids)
-        return prefix
-
-    def make_room(self) -> list[int]:
-        """Drop what exceeds the limits, but never the latest one nor one in use; return the states to drop."""
-        dropped = []
-        tokens = sum(len(ids) for ids in self._kept)
-        for ids in list(self._kept)[:-1]:
-            if len(self._kept) <= self.max_prefixes and tokens <= self.max_tokens:
-                break
-            if not self._kept[ids].users:
-                dropped.append(self._kept.pop(ids).state)
-                tokens -= len(ids)
-        return dropped
-
-    def forget_all(self) -> None:
-        """Forget everything: the worker is gone, and all states with it."""
-        self._kept.clear()
-
-
 @dataclass(slots=True, eq=False)
 class Work:
     """A prompt, what is asked of it, and how far it has come.
@@ -229,7 +192,9 @@ class EmbeddedQueue:
         self._max_run_tokens = config.max_batch_tokens
         self._max_growing = min(config.max_sequences, core.max_growing)
         self._max_growing_tokens = max_growing_tokens
-        self._prefixes = PrefixStore(min(config.max_prefix_states, core.max_prefixes), config.max_prefix_tokens)
+        self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
+        self._max_prefixes = min(config.max_prefix_states, core.max_prefixes)
+        self._max_prefix_tokens = config.max_prefix_tokens
         self._groups: OrderedDict[tuple[int, ...], _Group] = OrderedDict()
         self._states = 0
         self._drop: list[int] = []
@@ -245,9 +210,10 @@ class EmbeddedQueue:
         if ids is None:
             return None
         # Where there are no fixed turns, what comes behind them still takes a place in the core.
-        place = self._prefixes.find(ids, state=self._next_state())
+        place = self._prefixes.setdefault(ids, Prefix(ids, self._next_state()))
+        self._prefixes.move_to_end(ids)
         prefix = place if ids else None
-        self._drop += self._prefixes.make_room()
+        self._make_room()
         if prefix is not None and not prefix.ready:
             row = Row(prefix.state, ids[prefix.computed : prefix.computed + self._core.max_row_tokens], keep=True)
             return Planned(Run(None, (row,), self._dropped()), (), prefix, ids)
@@ -279,7 +245,7 @@ class EmbeddedQueue:
 
     def start_over(self) -> None:
         """Begin all work again: there is another worker, which knows no states."""
-        self._prefixes.forget_all()
+        self._prefixes.clear()
         self._drop.clear()
         for each in self._groups.values():
             each.debt_tokens = 0
@@ -306,6 +272,16 @@ class EmbeddedQueue:
             group.waiting.drop_cancelled()
             if not group.waiting and not group.growing:
                 del self._groups[ids]
+
+    def _make_room(self) -> None:
+        """Drop the least recently used prefixes beyond the limits, but never the latest one nor one in use."""
+        tokens = sum(len(ids) for ids in self._prefixes)
+        for ids in list(self._prefixes)[:-1]:
+            if len(self._prefixes) <= self._max_prefixes and tokens <= self._max_prefix_tokens:
+                break
+            if not self._prefixes[ids].users:
+                self._drop.append(self._prefixes.pop(ids).state)
+                tokens -= len(ids)
 
     def _turn(self) -> tuple[int, ...] | None:
         if self._max_growing == 1:

@@ -21,9 +21,6 @@ _FIRST_ERROR: Final = 400
 class HttpClient:
     """Kept connections to one server. Follows no redirect: a key goes where it was meant to go and nowhere else.
 
-    Args:
-        config: Where it is; `token` is sent as a bearer token.
-
     Raises:
         ValueError: The address or the token is not valid.
     """

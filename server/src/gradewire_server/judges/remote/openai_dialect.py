@@ -235,7 +235,10 @@ def _last_end(text: str) -> int | None:
 
 
 def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
-    """Read a chat completion; raise RemoteError where it is none."""
+    """Read a chat completion; raise RemoteError where it is none.
+
+    Of a judge that is known to think first, an answer that was cut short before its thoughts were over is none.
+    """
     completion = errors.json_object(reply.content)
     try:
         choice = completion["choices"][0]

@@ -28,7 +28,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of requests, as a server counts them; None: it does not say."""
+    """Tokens of requests, as a server counts them; None: it does not say.
+
+    Those of the prompt include the cached ones, whose state the server had kept; the generated ones include thoughts.
+    """
 
     prompt: int | None = None
     cached: int | None = None
@@ -126,9 +129,6 @@ class Server(Protocol):
 
         Counts of tokens are shared out among the answers, so that their sum is the request's. Raises RemoteError where
         the whole request has failed. Cancelling it cancels the request.
-
-        Args:
-            questions: One, or at most `questions_per_request`.
         """
 
     async def probe(self) -> None:
