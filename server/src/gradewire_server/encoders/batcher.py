@@ -94,10 +94,6 @@ class Submission(Generic[JobT, ResultT]):
         self._parts: list[FinishedJobs[JobT, ResultT]] = []
         self._waiting: asyncio.Future[None] | None = None
 
-    def queued(self, jobs: Sequence[JobT]) -> "list[Queued[JobT, ResultT]]":
-        """Return its jobs for a queue. They know the submission; it does not keep them, or both were a cycle."""
-        return [Queued(job, self) for job in jobs]
-
     def put(self, part: FinishedJobs[JobT, ResultT]) -> None:
         """Take note of how some of its jobs ended."""
         self._parts.append(part)
@@ -231,7 +227,8 @@ class JobQueue(Generic[JobT, ResultT]):
         submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
         if submission.lane is Lane.INTERACTIVE:
             self._interactive_s = self._loop.time()
-        self._queue.push(submission.queued(jobs), submission.lane)
+        # They know the submission; it does not keep them, or both were a cycle.
+        self._queue.push([Queued(job, submission) for job in jobs], submission.lane)
         self._dispatch()
         return submission
 

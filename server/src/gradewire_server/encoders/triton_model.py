@@ -155,22 +155,16 @@ class TritonModel:
         """Return whether a run went well since then."""
         return self._computed_s > since_s
 
-    def failed_once(self, error: TritonError) -> None:
-        """Count an inference that failed and will be sent again."""
-        self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
-        self._log(error)
-        self._doubted()
-
     def overdue(self, sent_s: float) -> None:
         """Take note that a run's callers have given up; where nothing else went well meanwhile it may hang."""
         if not self.computed_since(sent_s):
             self._doubted()
 
-    def note(self, error: TritonError) -> None:
-        """Count an inference that failed, and draw the conclusions."""
+    def note(self, error: TritonError, *, again: bool = False) -> None:
+        """Count an inference that failed, and draw the conclusions; fewer where it will be sent again."""
         self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
         self._log(error)
-        if error.meaning.breaks:
+        if error.meaning.breaks and not again:
             self.breaker.failed()
         if error.kind in _DOUBTFUL:
             self._doubted()

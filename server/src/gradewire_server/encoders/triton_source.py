@@ -162,7 +162,7 @@ class TritonRuns(RemoteRuns[PendingText, Encoded]):
             hopeless = self._resending and not model.computed_since(sent_s)  # one is enough to find out
             if error.kind is not Fault.FAILED or not model.breaker.closed or hopeless:
                 raise
-            model.failed_once(error)
+            model.note(error, again=True)
         self._resending += 1
         try:
             output = await self._send(jobs, layers, deadline_s=deadline_s)

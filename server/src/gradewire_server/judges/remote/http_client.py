@@ -73,8 +73,7 @@ class HttpClient:
         span = current_span()
         if span is None:
             return await self._exchange(method, path, body, {})
-        host = httpx2.URL(self._address).host
-        attributes = {HTTP_METHOD: method, SERVER_ADDRESS: host}
+        attributes = {HTTP_METHOD: method, SERVER_ADDRESS: httpx2.URL(self._address).host}
         with span.child(method, attributes, calls_out=True) as part:
             reply = await self._exchange(method, path, body, dict(part.metadata()))
             part.set(HTTP_STATUS, reply.status)

@@ -194,18 +194,13 @@ class OpenAIServer(Server):
         self._prefill = prefill
         self._reasoning_tokens = reasoning_tokens
         self._uncounted = UncountedTokens()
-        self._sees_images: bool | None = None
+        self.sees_images = None
         self._learner = DialectLearner(model, self._full(ServerKind.OTHER), self._send, self._uncounted)
 
     @property
     @override
     def lacks(self) -> str:
         return self._learner.lacks
-
-    @property
-    @override
-    def sees_images(self) -> bool | None:
-        return self._sees_images
 
     @override
     async def find_out(self) -> None:
@@ -283,7 +278,7 @@ class OpenAIServer(Server):
         error = errors.error_of(reply, self._model)
         if error is not None:
             raise error
-        self._sees_images = sees_images(reply, self._model)
+        self.sees_images = sees_images(reply, self._model)
         return kind_of(reply, self._model)
 
     async def _send(self, question: Question, dialect: Dialect) -> Reply:

@@ -97,10 +97,12 @@ class Server(Protocol):
     Attributes:
         writes: Whether it writes texts; one that does not is only asked to choose.
         questions_per_request: The most questions about one subject that one request may have.
+        sees_images: Whether its model can be shown pictures; None where it does not say.
     """
 
     writes: bool = True
     questions_per_request: int = 1
+    sees_images: bool | None = False
 
     def shown(self, prompt: JudgePrompt) -> JudgePrompt:
         """Return what of a prompt is sent; the rest does not count against its longest length."""
@@ -110,11 +112,6 @@ class Server(Protocol):
     def lacks(self) -> str:
         """Names of what it does not do though its kind does, where that changes answers; ""."""
         return ""
-
-    @property
-    def sees_images(self) -> bool | None:
-        """Whether its model can be shown pictures; None where it does not say."""
-        return False
 
     async def find_out(self) -> None:
         """Learn what it can do; called once, before anything else. Raise RemoteError where it is of no use."""

@@ -158,12 +158,6 @@ class TritonServer(Server):
     def lacks(self) -> str:
         return "" if "return_logprobs" in self._inputs else "logprobs"
 
-    @property
-    @override
-    def sees_images(self) -> bool | None:
-        # The backend adds the input to every model that it configures itself, whether or not that has eyes.
-        return None if "image" in self._inputs else False
-
     @override
     async def find_out(self) -> None:
         await self.probe()
@@ -176,6 +170,8 @@ class TritonServer(Server):
                 f"{', '.join(missing)}: see {errors.MODEL_SETTING}"
             )
         self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
+        # The backend adds the input to every model that it configures itself, whether or not that has eyes.
+        self.sees_images = None if "image" in self._inputs else False
 
     @override
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
