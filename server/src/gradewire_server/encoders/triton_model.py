@@ -84,7 +84,7 @@ class TritonModel:
     async def infer(
         self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], timeout_s: float | None = None
     ) -> RunOutput:
-        """Get vectors of texts, and token vectors of layers, in one request; it may take as long as the client's may.
+        """Get vectors of texts, and token vectors of layers, in one request; without `timeout_s` the client's holds.
 
         Raises:
             TritonError: It failed, or the answer is not this model's.
