@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from gradewire_server.domain.judge import Choose
     from gradewire_server.judges.backend import Judge
-    from gradewire_server.judges.prometheus import RequestUsage
 
 
 TOGETHER_ROWS = 50
@@ -61,8 +60,8 @@ class Requests(JudgeTelemetry):
         self.seconds: list[float] = []
 
     @override
-    def request_answered(self, usage: RequestUsage) -> None:
-        self.seconds.append(usage.duration_s)
+    def request_answered(self, *, duration_s: float, **_: object) -> None:
+        self.seconds.append(duration_s)
 
 
 def item_of(row: Row) -> Item:

@@ -19,9 +19,9 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from gradewire_proto.tracing.spans import TRACEPARENT_KEY, TRACESTATE_KEY
 from gradewire_server.domain.caller import set_current_caller
 from gradewire_server.domain.items import Failure
-from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges import service
-from gradewire_server.judges.backend import Judge, JudgeBackend
+from gradewire_server.judges.backend import Judge, JudgeBackend, failed_reply
 from gradewire_server.judges.factory import NoJudges
 from gradewire_server.judges.local.judge import EmbeddedJudges
 from gradewire_server.judges.prometheus import JudgeTelemetry
@@ -33,7 +33,6 @@ from gradewire_server.judges.shared import (
     SERVICE,
     STATE,
     UNBOUNDED,
-    HostReply,
     HostRequest,
     HostState,
     Stopping,
@@ -112,7 +111,7 @@ class JudgeHost:
         judge = await self._unless_stopping(self._judge(name))
         return judge if isinstance(judge, Failure | Stopping) else judge.status
 
-    async def _ask(self, request: HostRequest, context: _Context) -> HostReply | Stopping:
+    async def _ask(self, request: HostRequest, context: _Context) -> JudgeReply[Any] | Stopping:
         set_current_caller(request.caller)  # each question is a task of its own
         return await self._unless_stopping(self._trace(request, context))
 
@@ -120,7 +119,7 @@ class JudgeHost:
         result = await unless(self._stopping, work)
         return Stopping.STOPPING if result is None else result
 
-    async def _trace(self, request: HostRequest, context: _Context) -> HostReply:
+    async def _trace(self, request: HostRequest, context: _Context) -> JudgeReply[Any]:
         headers = dict(context.invocation_metadata() or ())
         traceparent, span = headers.get(TRACEPARENT_KEY), None
         if self._tracer is not None and isinstance(traceparent, str):
@@ -132,17 +131,16 @@ class JudgeHost:
             if span is not None:
                 span.end()
 
-    async def _reply_to(self, request: HostRequest) -> HostReply:
+    async def _reply_to(self, request: HostRequest) -> JudgeReply[Any]:
         need, deadline_s = request.need, request.deadline_s
         try:
             async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
                 judge = await self._judge(need.model)
         except TimeoutError:
-            return HostReply(TIMED_OUT)
+            return failed_reply(TIMED_OUT)
         if isinstance(judge, Failure):
-            return HostReply(judge)
-        reply = await judge.answer(need, deadline_s=deadline_s)
-        return HostReply(reply.answer, reply.source, reply.timing)
+            return failed_reply(judge)
+        return await judge.answer(need, deadline_s=deadline_s)
 
     async def _judge(self, reference: str) -> Judge | Failure:
         self._models.add(reference.partition("@")[0])

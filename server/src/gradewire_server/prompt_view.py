@@ -12,7 +12,7 @@ from gradewire_server.domain.items import Failure, MetricResult, ResultWarning, 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.domain.metric import NO_MODEL, ParameterError, Parameters
 from gradewire_server.domain.needs import Need
-from gradewire_server.judges.local.chat import ChatTokenizer, LabelsError, PromptTooLongError, open_chat_tokenizer
+from gradewire_server.judges.local.chat import ChatTokenizer, PromptError, open_chat_tokenizer
 from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, fitted
 from gradewire_server.judges.remote.decision_forms import decision_question, without_demonstrations
 from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of, most_written, request_body
@@ -185,7 +185,7 @@ class JudgeTokenizer:
             else:
                 opening = self.chat.opening(prompt.opening)
             tokens = self.chat.prompt(prompt, opening, answer_tokens=asked.max_tokens)
-        except (PromptTooLongError, LabelsError) as error:
+        except PromptError as error:
             raise PromptViewError(str(error)) from error
         return RoundTokens(tokens.fixed, tokens.item, labels, tokens.truncated)
 

@@ -61,7 +61,7 @@ class ByHand:
         if self.full:
             raise QueueFullError
         submission: Submission[PendingText, Encoded] = Submission(len(texts))
-        self.submitted += map(Text, submission.queued(texts))
+        self.submitted += [Text(Queued(text, submission)) for text in texts]
         return submission
 
     async def close(self, reason: Failure) -> None:

@@ -1,11 +1,15 @@
 """When what was seen of a model in Triton is enough to load it anew."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from prometheus_client import CollectorRegistry
 
 from gradewire_server.encoders import triton_supervisor as triton_repair
 from gradewire_server.encoders.prometheus import TritonTelemetry
-from gradewire_server.encoders.triton_supervisor import FailureEvidence, ModelHealth, Repair
+from gradewire_server.encoders.triton_supervisor import FailureEvidence, ModelHealth, TritonSupervisor
+from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.triton import Counts, Fault, TritonClient
 
 
@@ -115,7 +119,10 @@ def ill_case() -> ModelHealth:
 
 
 async def mended(link: Link, health: ModelHealth) -> list[str]:
-    await Repair(link, TritonTelemetry(CollectorRegistry()), allowed=True).consider(MODEL, health)
+    source: Any = SimpleNamespace(client=link)
+    library: Any = None
+    telemetry = TritonTelemetry(CollectorRegistry())
+    await TritonSupervisor(library, source, TritonConfig("127.0.0.1:1"), telemetry).repair(MODEL, health)
     return link.asked
 
 

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.encoders.triton_model import pad, padded_tokens
+from gradewire_server.encoders.encoder import pad
+from gradewire_server.encoders.triton_model import padded_tokens
 
 _LIMITS = st.sampled_from([16, 100, 128, 150, 256, 384, 512, 8192])
 
@@ -25,8 +26,9 @@ def test_lengths_are_few() -> None:
 
 @given(st.lists(st.lists(st.integers(1, 30_000), min_size=1, max_size=100), min_size=1, max_size=12))
 def test_padding_keeps_every_id_and_masks_the_rest(texts: list[list[int]]) -> None:
-    ids, mask = pad([np.array(text, np.int32) for text in texts], max_tokens=100)
-    assert ids.shape == mask.shape == (len(texts), padded_tokens(max(map(len, texts)), max_tokens=100))
+    width = padded_tokens(max(map(len, texts)), max_tokens=100)
+    ids, mask = pad([np.array(text, np.int32) for text in texts], width)
+    assert ids.shape == mask.shape == (len(texts), width)
     assert ids.dtype == mask.dtype == np.int64
     assert [row[keep == 1].tolist() for row, keep in zip(ids, mask, strict=True)] == texts
     assert mask.sum() == sum(map(len, texts))

@@ -8,11 +8,12 @@ from typing import Any, Self
 import grpc
 import pytest
 from tests.server.judges.bench import choose
+from tests.server.judges.house import until
 from tests.support.judges.scripted import ScriptedJudges
 
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.judges.backend import JudgeUnavailableError
-from gradewire_server.judges.shared import SERVICE, STATE, HostClient, HostRequest, HostState, SharedJudges
+from gradewire_server.judges.shared import SERVICE, STATE, HostRequest, HostState, SharedJudges
 
 _STATE = STATE.dump_json(HostState({}, {}))
 _Answer = Callable[[bytes, object], Awaitable[bytes]]
@@ -57,41 +58,27 @@ class RawHost:
 async def test_a_message_that_cannot_be_read_does_not_end_the_watching(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = asyncio.Event()
-    message: list[HostState] = []
     async with RawHost(tmp_path, b"not a state", _STATE) as host:
-        client = HostClient(host.address, found.set, message.append)
+        judges = SharedJudges(host.address, ScriptedJudges("scripted"))
         try:
-            async with asyncio.timeout(20):
-                await found.wait()
-            assert client.state == HostState({}, {})
-            assert message == [client.state]
+            await until(lambda: not judges.trouble("scripted"))
             assert "Exception deserializing message" in caplog.text
         finally:
-            await client.close()
+            await judges.close()
 
 
 async def test_an_answer_that_cannot_be_read_is_a_defect_and_is_not_asked_for_again(tmp_path: Path) -> None:
     async with RawHost(tmp_path, _STATE) as host:
-        client = HostClient(host.address, lambda: None, lambda _: None)
+        judges = SharedJudges(host.address, ScriptedJudges("scripted"))
         try:
             async with asyncio.timeout(20):
-                answered: Any = (await client.ask(HostRequest(choose(), None))).answer
-                opened = await client.open("scripted")
+                answered = (await judges.ask(HostRequest(choose(), None))).answer
+                with pytest.raises(JudgeUnavailableError) as opened:
+                    await judges.open("scripted")
         finally:
-            await client.close()
-    for failure in (answered, opened):
+            await judges.close()
+    for failure in (answered, opened.value.failure):
         assert isinstance(failure, Failure)
         assert failure.status is Status.INTERNAL
         assert "the server's log says why" in failure.message
     assert host.asked == ["Ask", "Open"]
-
-
-async def test_a_judge_whose_opening_cannot_be_read_is_not_open(tmp_path: Path) -> None:
-    async with RawHost(tmp_path, _STATE) as host:
-        judges = SharedJudges(host.address, ScriptedJudges("scripted"))
-        try:
-            with pytest.raises(JudgeUnavailableError, match="the process that runs the judges failed"):
-                await judges.open("scripted")
-        finally:
-            await judges.close()

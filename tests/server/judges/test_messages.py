@@ -10,12 +10,12 @@ from tests.support.judges.scripted import judge_status
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.needs import AnswerSource
+from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.judges.shared import (
     ASK_REPLY,
     ASK_REQUEST,
     OPEN_REPLY,
     STATE,
-    HostReply,
     HostRequest,
     HostState,
     Stopping,
@@ -24,10 +24,10 @@ from gradewire_server.judges.shared import (
 _SECONDS = st.floats(0, 1e9)
 _FAILURE = st.builds(Failure, st.sampled_from(Status), TEXT, st.none() | _SECONDS)
 _ANSWERED = st.builds(
-    HostReply,
+    JudgeReply,
     ANSWER | _FAILURE,
     st.sampled_from(AnswerSource),
-    st.none() | st.builds(Timing, _SECONDS, _SECONDS, _SECONDS, _SECONDS),
+    st.builds(Timing, _SECONDS, _SECONDS, _SECONDS, _SECONDS),
 )
 
 
@@ -42,7 +42,7 @@ def test_a_question_comes_back(need: Choose | Generate, deadline_s: float | None
 
 @given(_ANSWERED)
 @settings(max_examples=example_count(30))
-def test_an_answer_comes_back(answered: HostReply) -> None:
+def test_an_answer_comes_back(answered: JudgeReply) -> None:
     assert ASK_REPLY.validate_json(ASK_REPLY.dump_json(answered)) == answered
 
 
@@ -52,8 +52,8 @@ def test_answers_of_each_kind_stay_apart() -> None:
         Generated("", complete=True, prompt_tokens=None, generated_tokens=None),
         Failure(Status.UNAVAILABLE, "later", 0.5),
     ):
-        again = ASK_REPLY.validate_json(ASK_REPLY.dump_json(HostReply(answer)))
-        assert isinstance(again, HostReply)
+        again = ASK_REPLY.validate_json(ASK_REPLY.dump_json(JudgeReply(answer, AnswerSource.COMPUTED, Timing())))
+        assert isinstance(again, JudgeReply)
         assert type(again.answer) is type(answer)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ async def test_a_judge_that_cannot_be_opened_says_why_and_is_tried_again_later(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(bench.service._library, "_clock", lambda: now)
+    monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=lambda: now))
     why = bench.source.failures["scripted"] = Failure(Status.MODEL_UNAVAILABLE, "broken: gradewire models build it")
     assert (await bench.service.choose(choose())).answer == why
     assert (await bench.service.choose(choose())).answer == why

@@ -70,7 +70,7 @@ class GradeReply:
     failures: Mapping[int, Failure] = field(default_factory=dict)
 
 
-A = TypeVar("A", Choice, Generated)
+A = TypeVar("A", bound=Choice | Generated)
 
 REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced while this was at work; try again")
 """Where NAME@DIGEST names a model that another one of the name has taken the place of."""

@@ -19,7 +19,7 @@ from typing_extensions import override
 from gradewire_proto.tracing.spans import BATCH, TEXTS, TOKENS, current_span, record_batch
 from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure
-from gradewire_server.encoders.token_batches import LaneQueue, plan_runs
+from gradewire_server.encoders.token_batches import HasLength, LaneQueue, plan_runs
 from gradewire_server.settings.engine import ComputeConfig, allowed_cores
 
 _log = logging.getLogger(__name__)
@@ -53,12 +53,8 @@ class DeadlinePassedError(Exception):
     """A run was not done when the last of those who waited for it at its start gave up."""
 
 
-class WantedJob(Protocol):
+class WantedJob(HasLength, Protocol):
     """A queued job."""
-
-    @property
-    def length(self) -> int:
-        """Tokens."""
 
     @property
     def deadline_s(self) -> float:
@@ -78,7 +74,6 @@ class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
     """Jobs of one call that finished in one run.
 
     Attributes:
-        jobs: Which.
         results: One per job, where a run went well.
         error: Why there are none: a `RunError`, or whatever else a run raised. Neither: nobody wanted the jobs any more
             when their turn came.
@@ -90,15 +85,7 @@ class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
 
 
 class Submission(Generic[JobT, ResultT]):
-    """The jobs of one call; iterating over it gives every job once. Lives on one event loop.
-
-    Args:
-        count: How many jobs.
-        lane: Which they wait in.
-
-    Attributes:
-        span: Of who asked, where that is traced.
-    """
+    """The jobs of one call; iterating over it gives every job once. Lives on one event loop."""
 
     def __init__(self, count: int, lane: Lane = Lane.INTERACTIVE) -> None:
         self.lane = lane
@@ -106,10 +93,6 @@ class Submission(Generic[JobT, ResultT]):
         self._left = count
         self._parts: list[FinishedJobs[JobT, ResultT]] = []
         self._waiting: asyncio.Future[None] | None = None
-
-    def queued(self, jobs: Sequence[JobT]) -> "list[Queued[JobT, ResultT]]":
-        """Return its jobs for a queue. They know the submission; it does not keep them, or both were a cycle."""
-        return [Queued(job, self) for job in jobs]
 
     def put(self, part: FinishedJobs[JobT, ResultT]) -> None:
         """Take note of how some of its jobs ended."""
@@ -174,10 +157,7 @@ def lower_priority(nice: int) -> None:
     """Give the calling thread, and those that it starts, a lower priority than the rest of the process.
 
     Else calls wait to be taken in, refused and answered while texts are computed: all threads of a busy process get the
-    same time, and there is one that talks to callers. Linux alone has levels of single threads.
-
-    Args:
-        nice: Nice level, 0 to 19; no lower than it is.
+    same time, and there is one that talks to callers. Linux alone has levels of single threads (`nice`, 0 to 19).
     """
     if sys.platform != "linux":
         return
@@ -191,12 +171,8 @@ def lower_priority(nice: int) -> None:
 def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> ThreadPoolExecutor:
     """Return threads for runs of one thread each.
 
-    Args:
-        count: How many.
-        name: For thread names.
-        pinned: Keep each on a core of its own where there are exactly as many cores: woken at the same moment, two
-            threads otherwise start on one core, and Linux takes longer than a short run to notice.
-        nice: Their nice level.
+    Pinned ones are each kept on a core of its own where there are exactly as many cores: woken at the same moment, two
+    threads otherwise start on one core, and Linux takes longer than a short run to notice.
     """
     cores = allowed_cores()
     if not pinned or len(cores) != count or not hasattr(os, "sched_setaffinity"):
@@ -223,11 +199,7 @@ class RunJobs(Protocol[JobT_contra, ResultT_co]):
 
 
 class JobQueue(Generic[JobT, ResultT]):
-    """Jobs of many calls on their way to runs, here or on another server. Lives on one event loop.
-
-    Args:
-        max_queue_tokens: A call that finds so many waiting is refused.
-    """
+    """Jobs of many calls on their way to runs, here or on another server. Lives on one event loop."""
 
     def __init__(self, max_queue_tokens: int) -> None:
         self._max_queue_tokens = max_queue_tokens
@@ -255,7 +227,8 @@ class JobQueue(Generic[JobT, ResultT]):
         submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
         if submission.lane is Lane.INTERACTIVE:
             self._interactive_s = self._loop.time()
-        self._queue.push(submission.queued(jobs), submission.lane)
+        # They know the submission; it does not keep them, or both were a cycle.
+        self._queue.push([Queued(job, submission) for job in jobs], submission.lane)
         self._dispatch()
         return submission
 
@@ -282,13 +255,7 @@ class JobQueue(Generic[JobT, ResultT]):
 
 
 class Batcher(JobQueue[JobT, ResultT]):
-    """Queue, workers and what runs on them. Lives on one event loop.
-
-    Args:
-        run: Computes one run.
-        compute: Workers and budgets.
-        name: For thread names.
-    """
+    """Queue, workers and what runs on them. Lives on one event loop."""
 
     def __init__(self, run: RunJobs[JobT, ResultT], compute: ComputeConfig, *, name: str) -> None:
         super().__init__(compute.max_queue_tokens)

@@ -10,13 +10,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from gradewire_proto.tracing.spans import CACHE, CACHE_HITS, CACHE_LEVEL, TEXTS, spanned
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.encoders.batcher import FinishedJobs, RunError
-from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoded, Encoder, FinishedTexts, VectorBackend
+from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoded, Encoder, FinishedTexts
 from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
 from gradewire_server.encoders.prometheus import EncoderTelemetry
 from gradewire_server.storage import codec
@@ -45,14 +44,7 @@ class Entry(NamedTuple):
 
 
 class BlobCache:
-    """Both levels. Lives on one event loop.
-
-    Args:
-        lru: The first level.
-        second: The second level, or None; closed with this.
-        telemetry: Counts what was not written.
-        max_pending_writes: See `CacheConfig`.
-    """
+    """Both levels, the second closed with this. Lives on one event loop."""
 
     def __init__(
         self, lru: SegmentedLru, second: SecondLevel | None, telemetry: StorageTelemetry, *, max_pending_writes: int
@@ -116,40 +108,6 @@ class BlobCache:
             self._lru.refresh(name, codec.with_tier(blob, tier))
 
 
-class StoredFirst(VectorBackend):
-    """A second level before another backend, which is asked for the rest.
-
-    Args:
-        backend: Asked for what is not stored.
-        second: The second level.
-        spaces: Names of the model's entries.
-    """
-
-    def __init__(self, backend: VectorBackend, second: SecondLevel, spaces: ModelSpaces) -> None:
-        self._backend = backend
-        self._second = second
-        self._spaces = spaces
-
-    @override
-    async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:
-        started_s = time.perf_counter()
-        level = self._second.source.name.lower()
-        with spanned(CACHE, {CACHE_LEVEL: level, TEXTS: len(texts)}) as span:
-            found = await find_stored(self._spaces, self._second, texts)
-            if span is not None:
-                span.set(CACHE_HITS, sum(map(bool, found)))
-        took_s = time.perf_counter() - started_s
-        for call in {call for text in texts for call in text.calls()}:
-            call.timing.cache_s += took_s
-        hits = [(text, Encoded(blobs, self._second.source)) for text, blobs in zip(texts, found, strict=True) if blobs]
-        if hits:
-            yield FinishedJobs([text for text, _ in hits], [encoded for _, encoded in hits])
-        left = [text for text, blobs in zip(texts, found, strict=True) if not blobs]
-        if left:
-            async for part in self._backend.encode(left):
-                yield part
-
-
 async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:
     """Return the blobs of each text that are stored, by kind; empty where there is none.
 
@@ -177,13 +135,8 @@ async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[
 class CachedEncoder:
     """An encoder behind all levels of the cache. Lives on one event loop.
 
-    It alone completes what waits for texts: backends tell how texts ended, and know of no caller.
-
-    Args:
-        encoder: Works out what nobody knows.
-        blobs: What is kept; shared with other models.
-        pending: What is being worked out; likewise.
-        telemetry: Where answers are counted.
+    It alone completes what waits for texts: the encoder tells how texts ended, and knows of no caller. Blobs and
+    pending texts are shared with other models.
     """
 
     def __init__(self, encoder: Encoder, blobs: BlobCache, pending: PendingTexts, telemetry: EncoderTelemetry) -> None:
@@ -191,9 +144,6 @@ class CachedEncoder:
         self.spaces = encoder.spaces
         self.layers = encoder.model.token_layers
         self._encoder = encoder
-        self._stored: VectorBackend | None = None
-        if blobs.second is not None:
-            self._stored = StoredFirst(encoder, blobs.second, encoder.spaces)
         self._blobs = blobs
         self._pending = pending
         self._dropped = telemetry.dropped
@@ -211,8 +161,6 @@ class CachedEncoder:
                 self._views.clear()  # they hold nothing of their own
             view = self._views[namespace] = copy(self)
             view.spaces = self.spaces.within(namespace)
-            if self._blobs.second is not None:
-                view._stored = StoredFirst(self._encoder, self._blobs.second, view.spaces)  # noqa: SLF001 - ours
         return view
 
     async def fetch(
@@ -266,7 +214,7 @@ class CachedEncoder:
                     missing.append(position)
                     continue
                 call.results[position] = blob
-                if blob[-1] < tiers[position] and self._stored is not None:
+                if blob[-1] < tiers[position] and self._blobs.second is not None:
                     self._blobs.used(self.spaces, Entry(texts[position], kind, name, blob), tiers[position])
             call.timing.cache_s += time.perf_counter() - started_s
         return missing
@@ -291,19 +239,39 @@ class CachedEncoder:
         task.add_done_callback(self._tasks.discard)
 
     async def _launch(self, texts: Sequence[PendingText]) -> None:
-        direct = [text for text in texts if self._stored is None or not text.storable]
-        if self._stored is not None and len(direct) < len(texts):
+        second = self._blobs.second
+        direct = [text for text in texts if second is None or not text.storable]
+        if second is not None and len(direct) < len(texts):
             storable = [text for text in texts if text.storable]
+            looked_up = self._work_out(self._encode_stored(second, storable), storable)
             if direct:
-                self._spawn(self._work_out(self._stored, storable))
+                self._spawn(looked_up)
             else:
-                await self._work_out(self._stored, storable)
+                await looked_up
         if direct:
-            await self._work_out(self._encoder, direct)
+            await self._work_out(self._encoder.encode(direct), direct)
 
-    async def _work_out(self, backend: VectorBackend, texts: Sequence[PendingText]) -> None:
+    async def _encode_stored(self, second: SecondLevel, texts: Sequence[PendingText]) -> AsyncIterator[FinishedTexts]:
+        """Answer from the second level what is there; have the rest encoded."""
+        started_s = time.perf_counter()
+        with spanned(CACHE, {CACHE_LEVEL: second.source.name.lower(), TEXTS: len(texts)}) as span:
+            found = await find_stored(self.spaces, second, texts)
+            if span is not None:
+                span.set(CACHE_HITS, sum(map(bool, found)))
+        took_s = time.perf_counter() - started_s
+        for call in {call for text in texts for call in text.calls()}:
+            call.timing.cache_s += took_s
+        hits = [(text, Encoded(blobs, second.source)) for text, blobs in zip(texts, found, strict=True) if blobs]
+        if hits:
+            yield FinishedJobs([text for text, _ in hits], [encoded for _, encoded in hits])
+        left = [text for text, blobs in zip(texts, found, strict=True) if not blobs]
+        if left:
+            async for part in self._encoder.encode(left):
+                yield part
+
+    async def _work_out(self, parts: AsyncIterator[FinishedTexts], texts: Sequence[PendingText]) -> None:
         try:
-            async for part in backend.encode(texts):
+            async for part in parts:
                 unserved = self._complete(part)
                 if unserved:
                     self._spawn(self._launch(unserved))

@@ -90,11 +90,7 @@ class Buckets:
         return [Bucket(count, length) for length in self._tokens for count in self._rows[length]]
 
     def cover(self, lengths: Sequence[int]) -> Iterator[Part]:
-        """Cut texts into parts with a shape each, the longest first.
-
-        Args:
-            lengths: Tokens of each text, 1 to `max_tokens`.
-        """
+        """Cut texts of 1 to `max_tokens` tokens into parts with a shape each, the longest first."""
         order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
         at = 0
         while at < len(order):
@@ -107,12 +103,7 @@ class Buckets:
             at += len(taken)
 
     def halves(self, part: Part, lengths: Sequence[int]) -> list[Part]:
-        """Return the same texts in two smaller parts, for a run that did not fit into memory.
-
-        Args:
-            part: Of more than one text.
-            lengths: As given to `cover`.
-        """
+        """Return the same texts in two smaller parts, for a run that did not fit into memory."""
         middle = len(part.places) // 2
         halves = []
         for places in (part.places[:middle], part.places[middle:]):
@@ -137,13 +128,9 @@ def _rows_for(texts: int, rows: Sequence[int]) -> int:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids and attention mask of a part, int64[rows, tokens] each.
+    """Return token ids and attention mask of a part of the texts, int64[rows, tokens] each.
 
     A row without a text gets one token: a mask of zeros alone would make NaN of its own row.
-
-    Args:
-        ids: int32[tokens] of each text that was given to `Buckets.cover`.
-        part: Which of them, and their shape.
     """
     padded = np.zeros(part.bucket, np.int64)
     mask = np.zeros(part.bucket, np.int64)
@@ -164,7 +151,6 @@ class Gpu:
 
     Attributes:
         index: From 0; None where there is none to use.
-        problem: Why there is none.
     """
 
     index: int | None
@@ -209,13 +195,7 @@ def _problem(index: int) -> str:
 
 
 def provider_options(config: GpuConfig, index: int, *, precision: str) -> dict[str, str]:
-    """Return the options of a session.
-
-    Args:
-        config: What users set.
-        index: Number of the GPU, from 0.
-        precision: ``"fp32"`` or ``"fp16"``, as the model's numeric class begins.
-    """
+    """Return the options of a session."""
     options = {
         "device_id": str(index),
         # Shapes are few and known: memory grows by what they need, not to the next power of two.
@@ -244,11 +224,7 @@ class BoundSession:
     """Runs one graph in buffers. Called from one thread only: recorded CUDA graphs belong to the thread that made them.
 
     Args:
-        session: The graph, loaded.
-        model: Whose graph it is.
-        shapes: All that runs can have.
         device: Where the session keeps memory: "cuda", or "cpu" to run the same code without a GPU; and its number.
-        graphs: Whether the session records CUDA graphs.
     """
 
     def __init__(
@@ -358,12 +334,6 @@ def gpu_thread(index: int) -> ThreadPoolExecutor:
 def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Buckets) -> BoundSession:
     """Load a model's graph onto a GPU.
 
-    Args:
-        model: With a numeric class that ends in ``-cuda``.
-        config: What users set.
-        index: Number of the GPU, from 0.
-        buckets: Its shapes.
-
     Raises:
         RuntimeError: ONNX Runtime cannot load it there.
     """
@@ -381,12 +351,6 @@ class BucketSession:
 
     All of them share one session, one stream and one thread that talks to it: a GPU computes one large run sooner than
     two of half the size beside each other, and recorded CUDA graphs may not be started from several threads.
-
-    Args:
-        bound: What computes a batch.
-        model: Whose graph it is.
-        buckets: Its shapes.
-        thread: On which `bound` is called.
     """
 
     def __init__(self, bound: BoundSession, model: BuiltModel, buckets: Buckets, thread: ThreadPoolExecutor) -> None:

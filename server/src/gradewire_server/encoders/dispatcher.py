@@ -48,10 +48,7 @@ class DispatchLimits:
     Attributes:
         max_in_flight: Runs on their way at a time.
         parallel_runs: Of these, how many the other side computes at a time; a call alone is cut into so many.
-        max_run_tokens: Tokens of one run.
-        max_run_texts: Texts of one run.
         run_overhead_tokens: Cost of a run beside its tokens, in tokens: what cutting a batch in two has to gain.
-        max_queue_tokens: A call that finds so many waiting is refused.
     """
 
     max_in_flight: int
@@ -63,12 +60,7 @@ class DispatchLimits:
 
 
 class AsyncDispatcher(JobQueue[JobT, ResultT]):
-    """Queue and runs under way. Lives on one event loop.
-
-    Args:
-        remote: Computes runs.
-        limits: How much at a time.
-    """
+    """Queue and runs under way. Lives on one event loop."""
 
     def __init__(self, remote: RemoteRuns[JobT, ResultT], limits: DispatchLimits) -> None:
         super().__init__(limits.max_queue_tokens)

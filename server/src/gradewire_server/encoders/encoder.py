@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,6 @@ class Encoded(NamedTuple):
 
     Attributes:
         blobs: All that was asked for when its turn came, or why there is nothing.
-        source: Where it came from.
         began_s: When the run began that computed it, `time.monotonic()` seconds; infinity where there was none.
     """
 
@@ -49,21 +48,12 @@ class Encoded(NamedTuple):
 FinishedTexts: TypeAlias = FinishedJobs[PendingText, Encoded]
 
 
-class VectorBackend(Protocol):
-    """Texts to vectors. Lives on one event loop."""
-
-    def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:
-        """Work texts out, each of which ends once; what is wanted of them may grow until their turn comes."""
-
-
 @dataclass(frozen=True, slots=True)
 class RoughEncoder:
     """An encoder of approximate vectors of a model.
 
     Attributes:
         encoder: Runs it; its entries in caches have names of their own.
-        cosine_error: See `ModelMetadata.rough_cosine_error`.
-        remark: What it does, a line for people.
     """
 
     encoder: "Encoder"
@@ -71,15 +61,10 @@ class RoughEncoder:
     remark: str
 
 
-class Encoder(VectorBackend):
-    """A loaded model.
+class Encoder:
+    """A loaded model. Lives on one event loop.
 
     Args:
-        model: Its description.
-        tokenizer: Its tokenizer.
-        spaces: Names of its entries in caches.
-        queue: Runs it.
-        telemetry: Where it is counted.
         rough: Makes approximate vectors of it, if there is such an encoder; its owner closes both.
         degraded: What works less well than the settings ask for, a line for people; empty: nothing.
     """
@@ -105,8 +90,8 @@ class Encoder(VectorBackend):
         self._closed: Failure | None = None
         self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{model.name}")
 
-    @override
     async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:
+        """Work texts out, each of which ends once; what is wanted of them may grow until their turn comes."""
         # Tokenized off the event loop where they are long together.
         if self._closed is not None:
             yield FinishedJobs(texts, error=RunError(self._closed))
@@ -181,13 +166,7 @@ class RunOutput:
 
 
 class RunReader:
-    """A reader of the runs of one model; in any thread.
-
-    Args:
-        tokenizer: The model's.
-        layers: Whose token vectors the model gives.
-        telemetry: Where runs are counted.
-    """
+    """A reader of the runs of one model; in any thread."""
 
     def __init__(self, tokenizer: TextTokenizer, layers: Sequence[int], telemetry: ModelTelemetry) -> None:
         self._tokenizer = tokenizer
@@ -235,6 +214,20 @@ class RunReader:
                 return _NOT_FINITE
             blobs[kind] = blob
         return blobs
+
+
+def pad(ids: Sequence[NDArray[np.int32]], width: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return token ids and attention mask, int64[n, width] each; ids under a zero of the mask are never read.
+
+    Args:
+        ids: int32[tokens] of each text, at least one.
+        width: No less than the longest text; 0: as long as that.
+    """
+    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+    mask = np.arange(width or lengths.max()) < lengths[:, None]
+    padded = np.zeros(mask.shape, np.int64)
+    padded[mask] = np.concatenate(ids)
+    return padded, mask.astype(np.int64)
 
 
 def token_ids(texts: Sequence[PendingText]) -> list[NDArray[np.int32]]:

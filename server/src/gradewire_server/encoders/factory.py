@@ -34,11 +34,6 @@ def check_installed(config: EngineConfig) -> None:
 def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorRegistry) -> EncoderService:
     """Return the service; no model is loaded yet. Takes a second where it looks for a GPU and there is one.
 
-    Args:
-        config: See `EngineConfig`.
-        blobs: What is kept of vectors.
-        registry: Where metrics are registered; one service per registry.
-
     Raises:
         OSError: A certificate cannot be read, or the GPU that was asked for cannot be used.
         ImportError: As `check_installed`.
@@ -70,7 +65,7 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
     library = library_of(remote)
     supervisor = TritonSupervisor(library, remote, config.triton, counters)
     remote.supervise(supervisor)
-    return EncoderService(remote, library, telemetry, preload=config.preload, supervisor=supervisor)
+    return EncoderService(remote, library, telemetry, preload=config.preload, stop_supervision=supervisor.close)
 
 
 def _default_on_gpu(config: EngineConfig) -> str:

@@ -29,7 +29,6 @@ class NotNowError(Exception):
     """A model is described here and cannot be used now; its source has it loaded again as soon as it can be.
 
     Attributes:
-        model: The model.
         failure: What callers are told. MODEL_UNAVAILABLE: as things stand it is the wrong model; UNAVAILABLE: nobody
             knows yet.
     """
@@ -56,10 +55,6 @@ class ModelSource(Protocol):
     async def open(self, name: str, *, namespace: str) -> Encoder:
         """Get a model ready to run.
 
-        Args:
-            name: Of the model.
-            namespace: See `CacheConfig.namespace`.
-
         Raises:
             ModelError: It is not here, or is broken.
             UnusableError: It is here, and nothing for this source.
@@ -73,6 +68,7 @@ class ModelSource(Protocol):
 
     async def close(self) -> None:
         """Give back what it holds; all encoders are closed by then."""
+        return
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +76,7 @@ class LoadedModel:
     """A model that is ready.
 
     Attributes:
-        encoder: Runs it, behind the cache.
-        status: Its public face.
         rough: Makes approximate vectors of it, behind the cache under names of their own; None where nothing does.
-        degraded: See `Encoder`.
     """
 
     encoder: CachedEncoder
@@ -103,15 +96,7 @@ class ModelLibrary(ModelIndex):
 
     A call refers to a model as NAME, as NAME@DIGEST (that one or none), or by "" for the default one.
 
-    Args:
-        source: Where models come from.
-        default: Name that "" stands for; empty for the catalog's default.
-        namespace: See `CacheConfig.namespace`.
-        wrap: Puts the cache around an encoder that was opened.
-
     Attributes:
-        default: The default model's name.
-        loaded: By name.
         awaited: Models that somebody asked for and that cannot be used now, with what was said.
         unusable: The default model and those that were loaded or awaited once, where they are of no use, and why.
     """

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from typing_extensions import override
 from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, arithmetic
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.repository.built import BuiltModel, list_built, load_built
+from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 from gradewire_models.runtime import cpu_session_options, onnxruntime
 from gradewire_server.encoders.batcher import Batcher, lower_priority
 from gradewire_server.encoders.cuda import Buckets, BucketSession, Gpu, gpu_compute, gpu_thread, open_bound
@@ -26,6 +27,7 @@ from gradewire_server.encoders.encoder import (
     RoughEncoder,
     RunOutput,
     open_tokenizer,
+    pad,
     run_reader,
     token_ids,
     warm_up_ids,
@@ -90,7 +92,8 @@ class EncoderSession:
         """
         session = self._exclusive_session if exclusive else self._session
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
-        sentences, *tokens = session.run(names, _inputs(ids))
+        padded, mask = pad(ids)
+        sentences, *tokens = session.run(names, {INPUT_IDS: padded, ATTENTION_MASK: mask})
         return RunOutput(sentences, dict(zip(layers, tokens, strict=True)))
 
 
@@ -99,14 +102,6 @@ def _open(model: BuiltModel, compute: ComputeConfig, *, threads: int) -> onnxrun
     # A memory plan per input shape would be kept for every shape ever seen; shapes here are many and small.
     options.enable_mem_pattern = False
     return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
-
-
-def _inputs(ids: Sequence[NDArray[np.int32]]) -> dict[str, Any]:
-    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
-    mask = np.arange(lengths.max()) < lengths[:, None]
-    padded = np.zeros(mask.shape, np.int64)  # what stands under a zero of the mask is never read
-    padded[mask] = np.concatenate(ids)
-    return {"input_ids": padded, "attention_mask": mask.astype(np.int64)}
 
 
 class Bf16Session:
@@ -122,13 +117,7 @@ class Bf16Session:
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any lengths, as `EncoderSession.run`.
-
-        Args:
-            ids: Token ids of each text, at least one.
-            layers: Whose token vectors are wanted, of the model's `token_layers`.
-            exclusive: Makes no difference.
-        """
+        """Run texts of any lengths, as `EncoderSession.run`."""
         del exclusive
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
         sentences, *tokens = self._graph.run(names, ids)
@@ -139,10 +128,6 @@ def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
     """Return the same model under a digest that names of entries in caches follow from.
 
     Another processor or another OpenVINO gives other bits, up to 1e-3 of a component: they share no entries.
-
-    Args:
-        model: What is run.
-        use: What its vectors are for.
 
     Raises:
         Bf16UnavailableError: As `Bf16Session`.
@@ -167,12 +152,6 @@ class OpenSession(NamedTuple):
 
 def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> OpenSession:
     """Load a model where its digest says that its vectors are made.
-
-    Args:
-        model: Of the repository.
-        compute: How runs are cut and run on the CPU.
-        config: What users set of GPUs.
-        gpu: The one there is.
 
     Raises:
         UnusableError: It is for a GPU, and there is none, or for TensorRT; or for bf16, which cannot be had here.
@@ -211,8 +190,6 @@ class RoughSession(NamedTuple):
 
     Attributes:
         session: Makes approximate vectors; None where nothing does.
-        cosine_error: See `ModelMetadata.rough_cosine_error`.
-        problem: Why there is none though the settings ask for it.
     """
 
     session: Session | None = None
@@ -221,14 +198,7 @@ class RoughSession(NamedTuple):
 
 
 def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer) -> RoughSession:
-    """Open a model in bf16 beside its own session, where the settings ask for it and it has vectors on CPUs.
-
-    Args:
-        model: What is loaded.
-        compute: Says whether windows are chosen in bf16.
-        exact: The model's session.
-        tokenizer: The model's.
-    """
+    """Open a model in bf16 beside its own session, where the settings ask for it and it has vectors on CPUs."""
     wanted = compute.window_choice == "bf16" and model.kind != "grader" and model.on_cpu
     if not wanted or model.numeric_class == BF16_CLASS:
         return RoughSession()
@@ -267,15 +237,7 @@ def _vectors(session: Session, ids: Sequence[NDArray[np.int32]]) -> NDArray[np.f
 
 
 class SessionSource(ModelSource):
-    """Models as sessions in this process.
-
-    Args:
-        repository: Directory of built models.
-        compute: How they are run.
-        gpu_config: What users set of GPUs.
-        gpu: The one that models for GPUs run on.
-        telemetry: Where runs are counted.
-    """
+    """Models as sessions in this process."""
 
     def __init__(
         self, repository: Path, compute: ComputeConfig, gpu_config: GpuConfig, gpu: Gpu, telemetry: EncoderTelemetry
@@ -324,10 +286,6 @@ class SessionSource(ModelSource):
         spaces = ModelSpaces.of_model(namespace, shown)
         queue = batcher(opened.session, model.numeric_class)
         return Encoder(model, tokenizer, spaces, queue, telemetry, rough=approximate, degraded=rough.problem)
-
-    @override
-    async def close(self) -> None:
-        pass  # nothing is held here
 
     def _open(self, name: str) -> tuple[BuiltModel, TextTokenizer, OpenSession, RoughSession]:
         model = load_built(self._repository, name)

@@ -23,14 +23,11 @@ class VectorCall:
     """One call and what it still waits for.
 
     Args:
-        size: Number of texts.
         deadline_s: In `time.monotonic()` seconds; None for none.
 
     Attributes:
         results: By position: a blob, a failure, or None while it is open.
         sources: By position, `AnswerSource` of each result.
-        timing: Filled by those who work for the call.
-        open: Whether anybody waits for it.
     """
 
     __slots__ = ("_began_s", "_future", "_pending", "deadline_s", "open", "results", "sources", "timing")
@@ -104,12 +101,9 @@ class PendingText:
     Attributes:
         name: In-process name of its sentence's entry (`KeySpace.hashes`).
         text: The model input without prefix.
-        tier: The strongest tier that a subscriber asked for.
-        kinds: What is wanted of it.
         taken: Of these, what the run at work was asked for; None before it began.
         tokens: The text as the model reads it, once tokenized.
         queued_s: When it entered the encoder's queue, `time.monotonic()` seconds.
-        subscribers: Who waits, at which position, for what.
     """
 
     __slots__ = ("kinds", "name", "queued_s", "subscribers", "taken", "text", "tier", "tokens")

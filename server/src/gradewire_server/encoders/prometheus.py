@@ -17,11 +17,7 @@ _PREFIX: Final = "gradewire_engine"
 
 
 class EncoderTelemetry:
-    """Counters, gauges and histograms of all encoders.
-
-    Args:
-        registry: Where they are registered; one per registry.
-    """
+    """Counters, gauges and histograms of all encoders; one per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -49,12 +45,7 @@ class EncoderTelemetry:
         gauge.set_function(in_flight)
 
     def count_answers(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
-        """Count the texts of one call.
-
-        Args:
-            sources: `AnswerSource` of each text.
-            failed: Positions and failures of those that were not answered.
-        """
+        """Count the texts of one call by source; those that were not answered, by their failure."""
         counts = [sources.count(source) for source in AnswerSource]
         for position, failure in failed:
             counts[sources[position]] -= 1
@@ -65,12 +56,7 @@ class EncoderTelemetry:
 
 
 class ModelTelemetry:
-    """The metrics of one model.
-
-    Args:
-        telemetry: Of all encoders.
-        name: Of the model.
-    """
+    """The metrics of one model."""
 
     def __init__(self, telemetry: EncoderTelemetry, name: str) -> None:
         self.tokenize_s = telemetry.tokenize_s.labels(name)
@@ -82,14 +68,7 @@ class ModelTelemetry:
         self._padding_tokens = telemetry.tokens.labels(name, "padding")
 
     def ran(self, texts: Sequence[PendingText], *, padded_tokens: int, began_s: float, duration_s: float) -> None:
-        """Count one run.
-
-        Args:
-            texts: Of the run.
-            padded_tokens: Texts times the longest one's tokens.
-            began_s: In `time.monotonic()` seconds.
-            duration_s: From its start to the blobs.
-        """
+        """Count one run."""
         real_tokens = sum(text.length for text in texts)
         self._inference_s.observe(duration_s)
         self._batch_texts.observe(len(texts))
@@ -101,11 +80,7 @@ class ModelTelemetry:
 
 
 class TritonTelemetry:
-    """Counters and gauges of the models in Triton.
-
-    Args:
-        registry: Where they are registered; one per registry.
-    """
+    """Counters and gauges of the models in Triton; one per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         prefix = "gradewire_engine_triton"

@@ -1,9 +1,9 @@
 """The encoders of the server: called for the needs of metrics, with replies from settled calls, and their health."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,6 @@ class EncoderAnswers(Embeddings, Graders):
     """Answers for callers of one namespace. Lives on the event loop of its library.
 
     Args:
-        library: Models that are loaded, or can be.
-        telemetry: Where answers are counted.
         namespace: Whose entries are found and kept; empty: those of the server's own.
     """
 
@@ -165,12 +163,7 @@ async def _tokens_reply(settled: _SettledCall) -> TokensReply:
 
 
 class ModelsOfKind(ModelIndex):
-    """A view of the models of one kind in a library.
-
-    Args:
-        library: Of encoders and graders.
-        kind: "encoder" or "grader".
-    """
+    """A view of the models of one kind in a library."""
 
     def __init__(self, library: ModelLibrary, kind: str) -> None:
         self._library = library
@@ -206,7 +199,6 @@ class EncoderHealth:
 
     Attributes:
         models: Whether each model that was requested or has been used is there, and can compute where it was requested.
-        troubles: Why one of them cannot, where that is known.
         degraded: Why one cannot that nobody asked to load; and what works less well than the settings ask for.
     """
 
@@ -215,22 +207,13 @@ class EncoderHealth:
     degraded: tuple[str, ...]
 
 
-class Supervisor(Protocol):
-    """A supervisor of models that run elsewhere."""
-
-    async def close(self) -> None:
-        """Look no more."""
-
-
 class EncoderService(EncoderAnswers):
     """Answers to what needs vectors. Lives on the event loop it was made on.
 
     Args:
         source: Where models come from; closed with this.
         library: Those that are loaded; likewise.
-        telemetry: Where answers are counted.
-        preload: Models that the settings ask to load at start.
-        supervisor: Looks after them, where they need that; closed first.
+        stop_supervision: Called first when this is closed, where models are supervised.
     """
 
     def __init__(
@@ -240,12 +223,12 @@ class EncoderService(EncoderAnswers):
         telemetry: EncoderTelemetry,
         *,
         preload: Sequence[str],
-        supervisor: Supervisor | None = None,
+        stop_supervision: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__(library, telemetry)
         self._source = source
         self._preload = preload
-        self._supervisor = supervisor
+        self._stop_supervision = stop_supervision
         self._requested: dict[str, None] = {}
 
     async def load(self, name: str) -> ModelStatus | Failure:
@@ -287,7 +270,7 @@ class EncoderService(EncoderAnswers):
 
     async def close(self) -> None:
         """Fail what is queued, finish what is running."""
-        if self._supervisor is not None:
-            await self._supervisor.close()
+        if self._stop_supervision is not None:
+            await self._stop_supervision()
         await self.library.close()
         await self._source.close()

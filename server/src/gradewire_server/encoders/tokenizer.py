@@ -46,7 +46,6 @@ class Tokenized:
 
     Attributes:
         ids: int32[tokens], special tokens included, at most the model's limit.
-        truncated: The text was longer.
         offsets: int32[n, 2], half-open character ranges in the text of the tokens that are not special; None where
             they were not asked for.
         kept: int32[n], positions of those tokens in `ids`; None likewise.
@@ -85,9 +84,7 @@ class TextTokenizer:
     """The tokenizer of one model.
 
     Args:
-        path: tokenizer.json.
         max_tokens: The model's limit, special tokens included.
-        prefix: Put before every text.
         as_text: Whether a special token that is written in a text is read as the characters it is written with.
     """
 
@@ -225,9 +222,6 @@ def parted(text: str) -> GradedTexts:
 
 class GraderTokenizer(TextTokenizer):
     """The tokenizer of one grader; of texts as `joined` makes them.
-
-    Args:
-        path: tokenizer.json.
 
     Raises:
         KeyError: It has no token [CLS] or [SEP].

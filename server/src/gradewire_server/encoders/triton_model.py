@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import ATTENTION_MASK, FINGERPRINT_OUTPUT, INPUT_IDS
-from gradewire_server.encoders.encoder import RunOutput
+from gradewire_server.encoders.encoder import RunOutput, pad
 from gradewire_server.encoders.prometheus import TritonTelemetry
 from gradewire_server.resilience import Breaker
 from gradewire_server.triton import OVERLOAD, Fault, TritonClient, TritonError
@@ -31,38 +31,19 @@ _DOUBTFUL: Final = frozenset({Fault.REPLACED, Fault.NOT_READY, Fault.LATE, Fault
 def padded_tokens(tokens: int, *, max_tokens: int) -> int:
     """Return the length to pad to: steps of 8 up to 64 tokens, of 16 up to 128, of 32 up to 512, then of 64.
 
-    Args:
-        tokens: Of the longest text, 1 to `max_tokens`.
-        max_tokens: The model's limit, which is never passed: its table of positions ends there.
+    The model's limit is never passed: its table of positions ends there.
     """
     step = next((step for limit, step in _STEPS if tokens <= limit), _LARGEST_STEP)
     return min(-(-tokens // step) * step, max_tokens)
-
-
-def pad(ids: Sequence[NDArray[np.int32]], *, max_tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids and attention mask, int64[n, padded tokens] each; ids under a zero of the mask are never read.
-
-    Args:
-        ids: int32[tokens] of each text, at least one, none longer than `max_tokens`.
-        max_tokens: The model's limit.
-    """
-    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
-    width = padded_tokens(int(lengths.max()), max_tokens=max_tokens)
-    mask = np.arange(width) < lengths[:, None]
-    padded = np.zeros(mask.shape, np.int64)
-    padded[mask] = np.concatenate(ids)
-    return padded, mask.astype(np.int64)
 
 
 class TritonModel:
     """A model of one digest, as Triton runs it.
 
     Args:
-        client: Where Triton is.
         model: Its description here, which Triton's was found to equal.
         probes: Short texts, one more than it has instances and each of another length, so that Triton's batcher does
             not join them and every instance that is idle gets one: for finding out whether it computes.
-        telemetry: Where errors are counted.
         doubted: Called where it should be checked now.
         flawed: Called where a probe failed, or a run that went well when it was sent again: not by the text's fault.
     """
@@ -103,18 +84,13 @@ class TritonModel:
     async def infer(
         self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], timeout_s: float | None = None
     ) -> RunOutput:
-        """Get vectors of texts, in one request.
-
-        Args:
-            ids: Token ids of each text, at least one.
-            layers: Whose token vectors are wanted, of the model's `token_layers`.
-            timeout_s: Longest wait; None for the client's.
+        """Get vectors of texts, and token vectors of layers, in one request; without `timeout_s` the client's holds.
 
         Raises:
             TritonError: It failed, or the answer is not this model's.
         """
         model = self.description
-        padded, mask = pad(ids, max_tokens=model.max_tokens)
+        padded, mask = pad(ids, padded_tokens(max(map(len, ids)), max_tokens=model.max_tokens))
         outputs = [model.sentence_output, FINGERPRINT_OUTPUT, *map(model.token_output, layers)]
         answer = await self._client.infer(
             model.name,
@@ -179,22 +155,16 @@ class TritonModel:
         """Return whether a run went well since then."""
         return self._computed_s > since_s
 
-    def failed_once(self, error: TritonError) -> None:
-        """Count an inference that failed and will be sent again."""
-        self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
-        self._log(error)
-        self._doubted()
-
     def overdue(self, sent_s: float) -> None:
         """Take note that a run's callers have given up; where nothing else went well meanwhile it may hang."""
         if not self.computed_since(sent_s):
             self._doubted()
 
-    def note(self, error: TritonError) -> None:
-        """Count an inference that failed, and draw the conclusions."""
+    def note(self, error: TritonError, *, again: bool = False) -> None:
+        """Count an inference that failed, and draw the conclusions; fewer where it will be sent again."""
         self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
         self._log(error)
-        if error.meaning.breaks:
+        if error.meaning.breaks and not again:
             self.breaker.failed()
         if error.kind in _DOUBTFUL:
             self._doubted()

@@ -162,7 +162,7 @@ class TritonRuns(RemoteRuns[PendingText, Encoded]):
             hopeless = self._resending and not model.computed_since(sent_s)  # one is enough to find out
             if error.kind is not Fault.FAILED or not model.breaker.closed or hopeless:
                 raise
-            model.failed_once(error)
+            model.note(error, again=True)
         self._resending += 1
         try:
             output = await self._send(jobs, layers, deadline_s=deadline_s)
@@ -196,14 +196,8 @@ class TritonSource(ModelSource):
 
     Args:
         repository: Directory of built models; their graphs need not be in it.
-        compute: Limits of batches and of the queue.
-        config: Where Triton is.
-        telemetry: Where runs are counted.
-        triton_telemetry: Where it is counted what Triton did.
 
     Attributes:
-        client: Where Triton is.
-        opened: What a name was last opened as.
         opening_errors: What Triton said when a name was last opened in vain.
     """
 

@@ -13,7 +13,7 @@ from gradewire_server.encoders.prometheus import TritonTelemetry
 from gradewire_server.encoders.triton_model import TritonModel
 from gradewire_server.encoders.triton_source import TritonSource
 from gradewire_server.settings.engine import TritonConfig
-from gradewire_server.triton import OVERLOAD, Counts, Fault, TritonClient, TritonError
+from gradewire_server.triton import OVERLOAD, Counts, Fault, TritonError
 
 _log = logging.getLogger(__name__)
 
@@ -43,9 +43,6 @@ class FailureEvidence:
     """Failures that cannot be the fault of what was asked: of known texts, or of a run that went well when sent again.
 
     One instance of several that is dead shows in some inferences only, and those that go well prove nothing.
-
-    Args:
-        clock: Monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -78,12 +75,7 @@ class ModelHealth:
     """One model that is followed.
 
     Attributes:
-        task: Looks at it.
-        doubted: Set where it should be looked at now.
-        digest: Of the model that was last there.
-        evidence: Of failures that cannot be the fault of what was asked.
         late: Looks in a row at its description that were not answered in time.
-        not_before_s: No repair before that.
     """
 
     def __init__(self) -> None:
@@ -123,8 +115,7 @@ class ModelHealth:
     def counted(self, counts: Counts | None) -> None:
         """Take note of what it has answered since it was loaded; less than before means that it was loaded again.
 
-        Args:
-            counts: None where Triton does not say, as while it loads: what was known before stands.
+        Where Triton does not say, as while it loads, what was known before stands.
         """
         if counts is None:
             return
@@ -133,10 +124,7 @@ class ModelHealth:
         self._counted = counts
 
     def probe_timed_out(self, completed: int | None) -> bool:
-        """Take note that a probe was not computed in time.
-
-        Args:
-            completed: What Triton has computed so far, for whomever; None where it does not say.
+        """Take note that a probe was not computed in time, and how much was, for whomever (None: Triton does not say).
 
         Returns:
             Whether anything was computed since the probe before, as far as is known: then it is busy, not stuck.
@@ -175,67 +163,6 @@ class ModelHealth:
         self._stuck, self._completed, self._counted, self._missing_since_s = 0, None, None, None
 
 
-class Repair:
-    """Repairs of models, where they are allowed.
-
-    Args:
-        client: Where Triton is.
-        telemetry: Where it is counted.
-        allowed: Whether it may.
-    """
-
-    def __init__(self, client: TritonClient, telemetry: TritonTelemetry, *, allowed: bool) -> None:
-        self._client = client
-        self._telemetry = telemetry
-        self._allowed = allowed
-
-    async def consider(self, name: str, health: ModelHealth) -> None:
-        """Mend a model if it is time to."""
-        if not self._allowed or time.monotonic() < health.not_before_s:
-            return
-        ill = health.ill
-        if not ill and not health.missing:
-            return
-        outcome = "done"
-        try:
-            before = await self._state(name)
-            if ill:
-                health.counted(before[1])  # what was seen may be of a time before another replica has loaded it
-                if not health.ill:
-                    return
-            await asyncio.sleep(random.uniform(0, _SPREAD_S))  # noqa: S311 - no secret
-            now = await self._state(name)
-            if not _still_needed(before, now, ill=ill, stuck=health.stuck):
-                return
-            health.mending()
-            if ill:
-                await self._client.unload(name)
-            await self._client.load(name)
-            health.reloaded()
-            _log.warning("model %s was loaded anew in Triton", name)
-            health.doubted.set()
-        except TritonError as refusal:
-            health.mending()
-            outcome = "failed"
-            if "not allowed" in str(refusal):
-                self._allowed, outcome = False, "not_allowed"
-            _log.warning("model %s cannot be loaded anew in Triton: %s", name, refusal)
-        self._telemetry.repairs.labels(name, outcome).inc()
-
-    async def counts(self, name: str) -> Counts | None:
-        """Return what a model has answered since it was loaded; None where Triton does not say."""
-        try:
-            return await self._client.counts(name)
-        except TritonError as error:
-            _log.debug("no statistics of model %s: %s", name, error)
-            return None
-
-    async def _state(self, name: str) -> _State:
-        # The state last: it shows when another replica has begun, and the less time passes until we begin the better.
-        counts = await self.counts(name)
-        return await self._client.states(name), counts
-
-
 def _still_needed(before: _State, now: _State, *, ill: bool, stuck: bool) -> bool:
     """Return whether a model needs to be loaded anew, and nobody else is doing that or has done it meanwhile."""
     if (before[0] | now[0]) & _CHANGING or any(ill != ("READY" in states) for states, _ in (before, now)):
@@ -247,14 +174,7 @@ def _still_needed(before: _State, now: _State, *, ill: bool, stuck: bool) -> boo
 
 
 class TritonSupervisor:
-    """A supervisor that looks at each followed model once in a while, and at once where something seems wrong.
-
-    Args:
-        library: Where models are loaded and replaced.
-        source: Where they come from.
-        config: How often to look, and whether to mend.
-        telemetry: Where it is counted.
-    """
+    """A supervisor that looks at each followed model once in a while, and at once where something seems wrong."""
 
     def __init__(
         self, library: ModelLibrary, source: TritonSource, config: TritonConfig, telemetry: TritonTelemetry
@@ -265,7 +185,7 @@ class TritonSupervisor:
         self._config = config
         self._telemetry = telemetry
         self._followed: dict[str, ModelHealth] = {}
-        self._repair = Repair(source.client, telemetry, allowed=config.repair)
+        self._may_repair = config.repair
 
     def watch(self, name: str) -> None:
         """Keep an eye on a model from now on."""
@@ -321,7 +241,7 @@ class TritonSupervisor:
                 await self._reload(name, followed)
             elif error.meaning.breaks and (error.kind is not Fault.LATE or followed.late >= _LATE_CHECKS):
                 model.lost(error)
-        await self._repair.consider(name, followed)
+        await self.repair(name, followed)
 
     async def _look_at_awaited(self, name: str, followed: ModelHealth) -> None:
         await self._client.served(name)
@@ -344,7 +264,7 @@ class TritonSupervisor:
         if not doubted and model.breaker.closed and not followed.evidence:
             return
         if followed.evidence:
-            followed.counted(await self._repair.counts(name))
+            followed.counted(await self._counts(name))
         try:
             well = await model.probe()
         except TritonError as error:
@@ -363,7 +283,7 @@ class TritonSupervisor:
         """Return whether Triton computes something for somebody, where a probe of ours was not computed in time."""
         if error.kind is not Fault.LATE and error.kind not in OVERLOAD:
             return False
-        counts = await self._repair.counts(name)
+        counts = await self._counts(name)
         return followed.probe_timed_out(None if counts is None else counts.succeeded)
 
     async def _reload(self, name: str, followed: ModelHealth) -> None:
@@ -374,3 +294,49 @@ class TritonSupervisor:
             self._telemetry.switches.labels(name).inc()
             _log.warning("model %s was replaced: digest %s, before %s", name, loaded.status.digest, followed.digest)
         followed.digest = loaded.status.digest
+
+    async def repair(self, name: str, health: ModelHealth) -> None:
+        """Load a model again if it is time to and if that is allowed."""
+        if not self._may_repair or time.monotonic() < health.not_before_s:
+            return
+        ill = health.ill
+        if not ill and not health.missing:
+            return
+        outcome = "done"
+        try:
+            before = await self._state(name)
+            if ill:
+                health.counted(before[1])  # what was seen may be of a time before another replica has loaded it
+                if not health.ill:
+                    return
+            await asyncio.sleep(random.uniform(0, _SPREAD_S))  # noqa: S311 - no secret
+            now = await self._state(name)
+            if not _still_needed(before, now, ill=ill, stuck=health.stuck):
+                return
+            health.mending()
+            if ill:
+                await self._client.unload(name)
+            await self._client.load(name)
+            health.reloaded()
+            _log.warning("model %s was loaded anew in Triton", name)
+            health.doubted.set()
+        except TritonError as refusal:
+            health.mending()
+            outcome = "failed"
+            if "not allowed" in str(refusal):
+                self._may_repair, outcome = False, "not_allowed"
+            _log.warning("model %s cannot be loaded anew in Triton: %s", name, refusal)
+        self._telemetry.repairs.labels(name, outcome).inc()
+
+    async def _counts(self, name: str) -> Counts | None:
+        """Return what a model has answered since it was loaded; None where Triton does not say."""
+        try:
+            return await self._client.counts(name)
+        except TritonError as error:
+            _log.debug("no statistics of model %s: %s", name, error)
+            return None
+
+    async def _state(self, name: str) -> _State:
+        # The state last: it shows when another replica has begun, and the less time passes until we begin the better.
+        counts = await self._counts(name)
+        return await self._client.states(name), counts

@@ -57,6 +57,7 @@ class Judge(UniformJudges, Protocol):
 
     async def close(self) -> None:
         """Fail what waits (UNAVAILABLE) and give back what it holds."""
+        return
 
 
 class JudgeBackend(Protocol):
@@ -70,3 +71,4 @@ class JudgeBackend(Protocol):
 
     async def close(self) -> None:
         """Give back what it holds; all its judges are closed by then."""
+        return

@@ -32,18 +32,9 @@ class NoJudges(JudgeBackend):
     async def open(self, name: str) -> Judge:
         raise JudgeUnavailableError(NO_JUDGE)
 
-    @override
-    async def close(self) -> None:
-        pass
-
 
 def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: VerdictCache) -> JudgeService:
     """Return the service; no judge is loaded yet.
-
-    Args:
-        config: See `JudgeConfig`.
-        registry: Where metrics are registered; one engine per registry.
-        verdicts: What is known already; of the engine that the judges belong to.
 
     Raises:
         ImportError: What the backend runs on is not installed.

@@ -165,11 +165,6 @@ def decode(content: bytes, claimed: str, max_pixels: int) -> str:
 
     Takes four bytes a pixel for as long as it runs.
 
-    Args:
-        content: The file.
-        claimed: The media type that its sender says; "": none.
-        max_pixels: Most that it may have; looked at before anything is decoded.
-
     Raises:
         ImageError: It is another type than it claims to be, too large, moves, or is damaged.
         ImportError: Pillow is not installed.
@@ -240,11 +235,7 @@ def _webp_size(content: bytes) -> tuple[int, int]:
 
 
 class ImageChecks:
-    """Checks of pictures, one at a time: a decoded one takes far more memory than its file.
-
-    Args:
-        config: Limits, and hosts whose addresses are handed on.
-    """
+    """Checks of pictures, one at a time: a decoded one takes far more memory than its file."""
 
     def __init__(self, config: ImageConfig) -> None:
         self._config = config

@@ -1,7 +1,6 @@
-"""Prometheus metrics of judges, and the runs and requests that they count; docs/operate/prometheus.md lists them."""
+"""Prometheus metrics of judges; docs/operate/prometheus.md lists them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -15,50 +14,8 @@ _KIND_SOURCE: Final = ("kind", "source")
 _TOKENS: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRun:
-    """One run of a model of this machine.
-
-    Attributes:
-        sequences: How many prompts and texts were computed together.
-        prefill_tokens: Tokens of prompts that were computed in this run.
-        decode_tokens: Tokens that the judge wrote in this run.
-        reused_tokens: Tokens of fixed turns whose state was kept, once for every item that began in this run.
-        duration_s: Wall time.
-    """
-
-    sequences: int
-    prefill_tokens: int
-    decode_tokens: int
-    reused_tokens: int
-    duration_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class RequestUsage:
-    """Tokens, price and time of one request to a judge's server, as the server counts.
-
-    Attributes:
-        prompt_tokens: Read by the model, cached ones included; None where the server does not say.
-        cached_tokens: Of `prompt_tokens`, those whose state the server had kept; None where it does not say.
-        generated_tokens: Written by the model, thoughts included; None where the server does not say.
-        cost: By the configured prices, in their currency; None where tokens or prices are not known.
-        duration_s: Of the request that was answered.
-    """
-
-    prompt_tokens: int | None
-    cached_tokens: int | None
-    generated_tokens: int | None
-    cost: float | None
-    duration_s: float
-
-
 class JudgeTelemetry:
-    """Counters, gauges and histograms of the judges, fed by the service and by the backends on the event loop.
-
-    Args:
-        registry: Where they are registered; one per registry.
-    """
+    """Counters, gauges and histograms of the judges, one per registry; fed on the event loop."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -105,30 +62,43 @@ class JudgeTelemetry:
         """Count a need that was not answered."""
         self._failures.labels(status.name.lower()).inc()
 
-    def ran(self, run: ModelRun) -> None:
-        """Count a run of a model of this machine."""
-        self._run_sequences.observe(run.sequences)
-        self._run_tokens.observe(run.prefill_tokens + run.decode_tokens)
-        self._run_s.observe(run.duration_s)
-        self._prefill.inc(run.prefill_tokens)
-        self._reused.inc(run.reused_tokens)
-        self._decode.inc(run.decode_tokens)
+    def ran(
+        self, *, sequences: int, prefill_tokens: int, decode_tokens: int, reused_tokens: int, duration_s: float
+    ) -> None:
+        """Count a run of a model of this machine.
+
+        Of the reused tokens, whose state was kept, each counts once for every item that began in this run.
+        """
+        self._run_sequences.observe(sequences)
+        self._run_tokens.observe(prefill_tokens + decode_tokens)
+        self._run_s.observe(duration_s)
+        self._prefill.inc(prefill_tokens)
+        self._reused.inc(reused_tokens)
+        self._decode.inc(decode_tokens)
 
     def restarted(self) -> None:
         """Count a worker that was lost and is started again."""
         self._restarts.inc()
 
-    def request_answered(self, usage: RequestUsage) -> None:
-        """Count a request that a judge's server has answered."""
-        self._remote_tokens.labels("prompt").inc(usage.prompt_tokens or 0)
-        self._remote_tokens.labels("cached").inc(usage.cached_tokens or 0)
-        self._remote_tokens.labels("generated").inc(usage.generated_tokens or 0)
-        self._remote_cost.inc(usage.cost or 0.0)
-        if usage.prompt_tokens is None or usage.generated_tokens is None:
+    def request_answered(
+        self,
+        *,
+        prompt_tokens: int | None,
+        cached_tokens: int | None,
+        generated_tokens: int | None,
+        cost: float | None,
+        duration_s: float,
+    ) -> None:
+        """Count a request that a judge's server has answered; None: the server does not say, or no price is set."""
+        self._remote_tokens.labels("prompt").inc(prompt_tokens or 0)
+        self._remote_tokens.labels("cached").inc(cached_tokens or 0)
+        self._remote_tokens.labels("generated").inc(generated_tokens or 0)
+        self._remote_cost.inc(cost or 0.0)
+        if prompt_tokens is None or generated_tokens is None:
             self._remote_unknown.labels("tokens").inc()
-        elif usage.cost is None:
+        elif cost is None:
             self._remote_unknown.labels("price").inc()
-        self._remote_s.observe(usage.duration_s)
+        self._remote_s.observe(duration_s)
 
     def request_retried(self, reason: str) -> None:
         """Count a request that is sent again: "rate_limited", "unreachable", "server_error"."""

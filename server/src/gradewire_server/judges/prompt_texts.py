@@ -17,13 +17,7 @@ class Markup:
 
 @dataclass(frozen=True, slots=True)
 class ChatTemplate:
-    """The markup around the texts of a chat: special tokens, and words of the template's own.
-
-    Attributes:
-        begin: Before everything.
-        before: Before a turn's text, by its role.
-        after: After a turn's text.
-    """
+    """The markup around the texts of a chat: special tokens, and words of the template's own."""
 
     begin: tuple[Markup | str, ...]
     before: Mapping[Role, tuple[Markup | str, ...]]

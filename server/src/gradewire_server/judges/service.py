@@ -39,13 +39,9 @@ _DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened; 
 
 
 class JudgeLibrary(ModelIndex):
-    """The judges of a process. Belongs to one event loop.
+    """The judges of a process; it closes their backend. Belongs to one event loop.
 
-    Args:
-        backend: Where they run; closed with this.
-        default: Judge that "" stands for.
-        wrap: Called with each judge that was opened; what it returns is what callers get.
-        clock: Monotonic seconds.
+    Callers get what `wrap` makes of each judge that was opened.
     """
 
     def __init__(
@@ -53,14 +49,12 @@ class JudgeLibrary(ModelIndex):
         backend: JudgeBackend,
         *,
         default: str,
-        wrap: Callable[[Judge], Judge] = lambda judge: judge,
-        clock: Callable[[], float] = time.monotonic,
+        wrap: Callable[[Judge], Judge],
     ) -> None:
         self.default = default
         self.loaded: dict[str, Judge] = {}
         self._backend = backend
         self._wrap = wrap
-        self._clock = clock
         self._opening: SingleFlight[str, Judge | Failure] = SingleFlight()
         self._failed: dict[str, tuple[float, Failure]] = {}
         self._looking: asyncio.TimerHandle | None = None
@@ -139,7 +133,7 @@ class JudgeLibrary(ModelIndex):
     async def _opened(self, name: str) -> Judge | Failure:
         if name not in self._opening:
             failed = self._failed.get(name)
-            if failed is not None and self._clock() < failed[0]:
+            if failed is not None and time.monotonic() < failed[0]:
                 return failed[1]
             status = self.status(name)
             if isinstance(status, Failure):
@@ -148,7 +142,7 @@ class JudgeLibrary(ModelIndex):
         return await self._opening.result(name, partial(self._open, name), context=contextvars.Context())
 
     async def _open(self, name: str) -> Judge | Failure:
-        started_s = self._clock()
+        started_s = time.monotonic()
         try:
             judge = self._wrap(await self._backend.open(name))
         except JudgeUnavailableError as error:
@@ -158,12 +152,12 @@ class JudgeLibrary(ModelIndex):
             failure = _DEFECT
             _log.exception("judge %s cannot be opened", name)
         else:
-            _log.info("judge %s is ready after %.1f s", name, self._clock() - started_s)
+            _log.info("judge %s is ready after %.1f s", name, time.monotonic() - started_s)
             self.loaded[name] = judge
             self._failed.pop(name, None)
             self._logged = None
             return judge
-        self._failed[name] = (self._clock() + _RETRY_OPENING_AFTER_S, failure)
+        self._failed[name] = (time.monotonic() + _RETRY_OPENING_AFTER_S, failure)
         self._known_until_s = -1.0
         if name == self.default:
             self._look_again_later(name)
@@ -181,9 +175,9 @@ class JudgeLibrary(ModelIndex):
         self._looking = asyncio.get_running_loop().call_later(_REOPEN_DEFAULT_S, self.open_soon, name)
 
     def _listed(self) -> Sequence[ModelStatus]:
-        if self._clock() >= self._known_until_s:
+        if time.monotonic() >= self._known_until_s:
             self._known = tuple(self._backend.listed())
-            self._known_until_s = self._clock() + _LIST_LIFETIME_S
+            self._known_until_s = time.monotonic() + _LIST_LIFETIME_S
         return self._known
 
 
@@ -200,8 +194,6 @@ class JudgeHealth:
     """State of the default judge.
 
     Attributes:
-        configured: Whether there is to be one at all.
-        ready: Whether it can answer, at once or after it was loaded at its first use.
         trouble: Why it cannot, where somebody wanted it: the operator named or preloads it, or it was in use.
     """
 
@@ -211,15 +203,7 @@ class JudgeHealth:
 
 
 class JudgeService(UniformJudges, ModelIndex):
-    """Answers by the judge that each need names. Lives on the event loop it is used on.
-
-    Args:
-        backend: Where judges run; closed with this.
-        config: See `JudgeConfig`.
-        verdicts: What is known already.
-        telemetry: Where it is counted.
-        default: Judge that "" stands for.
-    """
+    """Answers by the judge that each need names; it closes their backend. Lives on the event loop it is used on."""
 
     def __init__(
         self,

@@ -15,11 +15,10 @@ from typing_extensions import override
 
 from gradewire_proto.tracing.spans import current_span
 from gradewire_server.domain.caller import current_caller
-from gradewire_server.domain.items import Failure, Status, Timing
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import JudgeAnswer, JudgeNeed
-from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
-from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError
+from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, failed_reply
 from gradewire_server.judges.wrappers import TIMED_OUT
 from gradewire_server.resilience import SingleFlight
 
@@ -36,7 +35,6 @@ class HostRequest:
 
     Attributes:
         need: Its `model` is NAME@DIGEST.
-        deadline_s: In `time.monotonic()` seconds.
         caller: Who asks: callers take turns in the judge's queue, whichever process they come through.
     """
 
@@ -46,22 +44,8 @@ class HostRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class HostReply:
-    """An answer to a question; attributes as those of `JudgeReply`."""
-
-    answer: JudgeAnswer | Failure
-    source: AnswerSource = AnswerSource.COMPUTED
-    timing: Timing | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class HostState:
-    """The judges that the host has open.
-
-    Attributes:
-        loaded: Its judges by name.
-        troubles: By name, why a judge cannot answer now; only of those that cannot.
-    """
+    """The judges that the host has open."""
 
     loaded: Mapping[str, ModelStatus]
     troubles: Mapping[str, str]
@@ -76,7 +60,7 @@ class Stopping(Enum):
 NAME: Final = TypeAdapter(str)
 OPEN_REPLY: Final[TypeAdapter[ModelStatus | Failure | Stopping]] = TypeAdapter(ModelStatus | Failure | Stopping)
 ASK_REQUEST: Final = TypeAdapter(HostRequest)
-ASK_REPLY: Final[TypeAdapter[HostReply | Stopping]] = TypeAdapter(HostReply | Stopping)
+ASK_REPLY: Final[TypeAdapter[JudgeReply[JudgeAnswer] | Stopping]] = TypeAdapter(JudgeReply[JudgeAnswer] | Stopping)
 STATE: Final = TypeAdapter(HostState)
 
 
@@ -105,30 +89,56 @@ _DEFECT: Final = Failure(Status.INTERNAL, "the process that runs the judges fail
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
 
 
-class HostClient:
-    """A client of the judge host. Lives on the event loop it was made on; calls may be cancelled, which the host hears.
+class SharedJudge(Judge):
+    """A judge that the host has opened. Unlike others it looks at `need.model`: a digest in it is asked for.
+
+    Attributes:
+        shown: Its status in the host that is there now.
+    """
+
+    def __init__(self, status: ModelStatus, judges: "SharedJudges") -> None:
+        self.shown = status
+        self._judges = judges
+
+    @property
+    @override
+    def status(self) -> ModelStatus:
+        return self.shown
+
+    @override
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
+        # By digest: verdicts of another judge of the name must not be kept as this one's. That of the need comes first:
+        # since it was planned, and looked for in the caches, another judge may have come.
+        model = f"{self.shown.name}@{need.model.partition('@')[2] or self.shown.digest}"
+        return await self._judges.ask(HostRequest(replace(need, model=model), deadline_s, current_caller()))
+
+    @override
+    def trouble(self) -> str:
+        return self._judges.trouble(self.shown.name)
+
+
+class SharedJudges(JudgeBackend):
+    """Judges of the host. Lives on the event loop it was made on; calls may be cancelled, which the host hears.
 
     Args:
         address: ``unix:PATH``.
-        found: Called whenever a host was found: the first, and each that took the place of one.
-        told: Called with each state that a host tells, before `found`.
-        away_s: How long a question waits for a host.
+        files: The backend that the host has, to list what is built; nothing of it is opened here.
+        away_s: Seconds that a question waits for a host.
     """
 
-    def __init__(
-        self, address: str, found: Callable[[], None], told: Callable[[HostState], None], *, away_s: float = AWAY_S
-    ) -> None:
-        self._found = found
-        self._told = told
+    def __init__(self, address: str, files: JudgeBackend, *, away_s: float = AWAY_S) -> None:
+        self._files = files
         self._away_s = away_s
+        self._opened: dict[str, SharedJudge] = {}
+        self._opening: SingleFlight[str, ModelStatus | Failure] = SingleFlight()
         self._channel = aio.insecure_channel(address, options=_OPTIONS)
-        self._open = self._channel.unary_unary(
+        self._call_open = self._channel.unary_unary(
             path("Open"), request_serializer=NAME.dump_json, response_deserializer=OPEN_REPLY.validate_json
         )
-        self._ask = self._channel.unary_unary(
+        self._call_ask = self._channel.unary_unary(
             path("Ask"), request_serializer=ASK_REQUEST.dump_json, response_deserializer=ASK_REPLY.validate_json
         )
-        self._watch = self._channel.unary_stream(
+        self._call_watch = self._channel.unary_stream(
             path("Watch"), request_serializer=NAME.dump_json, response_deserializer=STATE.validate_json
         )
         self._state: HostState | None = None
@@ -137,33 +147,43 @@ class HostClient:
         self._closed = False
         self._watching = asyncio.create_task(self._watch_always())
 
-    @property
-    def state(self) -> HostState | None:
-        """The judges that the host has open; None while there is none."""
-        return self._state
+    @override
+    def listed(self) -> Sequence[ModelStatus]:
+        loaded = {} if self._state is None else self._state.loaded
+        return [loaded.get(status.name, status) for status in self._files.listed()]
 
     def trouble(self, name: str) -> str:
         """Return why a judge cannot answer now; empty where it can."""
         return _GONE if self._state is None else self._state.troubles.get(name, "")
 
-    async def open(self, name: str) -> ModelStatus | Failure:
-        """Have the host open a judge, or return why it does not; where it stops first, the next one is asked."""
-        return await self._answer(lambda: self._open(name), None)
+    @override
+    async def open(self, name: str) -> SharedJudge:
+        status = await self._open(name)
+        if isinstance(status, Failure):
+            raise JudgeUnavailableError(status)
+        judge = self._opened[name] = SharedJudge(status, self)
+        return judge
 
-    async def ask(self, request: HostRequest) -> HostReply:
+    async def ask(self, request: HostRequest) -> JudgeReply[Any]:
         """Ask the host; where it stops before it has answered, the next one is asked, but where it dies none is."""
         span = current_span()
         metadata = None if span is None else span.metadata()
-        answer = await self._answer(lambda: self._ask(request, metadata=metadata), request.deadline_s)
-        return HostReply(answer) if isinstance(answer, Failure) else answer
+        answer = await self._answer(lambda: self._call_ask(request, metadata=metadata), request.deadline_s)
+        return failed_reply(answer) if isinstance(answer, Failure) else answer
 
+    @override
     async def close(self) -> None:
-        """Fail what waits."""
+        await self._opening.cancel()
         self._closed = True
         self._changed.set()
         self._watching.cancel()
         await self._channel.close()
         await asyncio.wait((self._watching,))
+        await self._files.close()
+
+    async def _open(self, name: str) -> ModelStatus | Failure:
+        """Have the host open a judge, or return why it does not; where it stops first, the next one is asked."""
+        return await self._answer(lambda: self._call_open(name), None)
 
     async def _answer(self, ask: Callable[[], Awaitable[R | Stopping | None]], deadline_s: float | None) -> R | Failure:
         """Return the answer of the first host that does not stop before."""
@@ -202,7 +222,7 @@ class HostClient:
     async def _watch_always(self) -> None:
         while True:
             try:
-                async for state in self._watch("", wait_for_ready=True):
+                async for state in self._call_watch("", wait_for_ready=True):
                     if state is not None:  # gRPC has logged that it could not be read, as of a host of another version
                         self._take(state)
             except aio.AioRpcError as error:
@@ -218,9 +238,12 @@ class HostClient:
         self._found_hosts += new
         self._changed.set()
         self._changed = asyncio.Event()
-        self._told(state)
-        if new:
-            self._found()
+        for name, judge in self._opened.items():
+            # At the request of any process, perhaps after failed attempts; a new host may have found other files.
+            judge.shown = state.loaded.get(name, judge.shown)
+            # A new host opens what the one before it had.
+            if new and name not in self._opening:
+                self._opening.begin(name, partial(self._open, name))
 
     def _if_closed(self) -> Failure:
         """Return the failure of a call that closing cancelled, not the task that made it."""
@@ -235,88 +258,3 @@ def _failure(error: aio.AioRpcError) -> Failure:
         return _LOST
     _log.error("the judge host answered %s: %s", error.code().name, error.details())
     return _DEFECT
-
-
-class SharedJudge(Judge):
-    """A judge that the host has opened. Unlike others it looks at `need.model`: a digest in it is asked for.
-
-    Args:
-        status: How it is shown.
-        host: Where it runs.
-    """
-
-    def __init__(self, status: ModelStatus, host: HostClient) -> None:
-        self._status = status
-        self._host = host
-
-    @property
-    @override
-    def status(self) -> ModelStatus:
-        return self._status
-
-    @override
-    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
-        # By digest: verdicts of another judge of the name must not be kept as this one's. That of the need comes first:
-        # since it was planned, and looked for in the caches, another judge may have come.
-        model = f"{self._status.name}@{need.model.partition('@')[2] or self._status.digest}"
-        answered = await self._host.ask(HostRequest(replace(need, model=model), deadline_s, current_caller()))
-        return JudgeReply(answered.answer, answered.source, answered.timing or Timing())
-
-    @override
-    def trouble(self) -> str:
-        return self._host.trouble(self._status.name)
-
-    @override
-    async def close(self) -> None:
-        pass  # it is the host's, and its calls end with the way to the host
-
-    def renew(self, status: ModelStatus) -> None:
-        """Take the status of the judge that the host has now: a new host may have found other files."""
-        self._status = status
-
-
-class SharedJudges(JudgeBackend):
-    """Judges of the host.
-
-    Args:
-        address: Of the host, ``unix:PATH``.
-        files: The backend that the host has, to list what is built; nothing of it is opened here.
-        away_s: How long a question waits for a host that is not there.
-    """
-
-    def __init__(self, address: str, files: JudgeBackend, *, away_s: float = AWAY_S) -> None:
-        self._files = files
-        self._opened: dict[str, SharedJudge] = {}
-        self._opening: SingleFlight[str, ModelStatus | Failure] = SingleFlight()
-        self._host = HostClient(address, self._reopen, self._renew, away_s=away_s)
-
-    @override
-    def listed(self) -> Sequence[ModelStatus]:
-        loaded = {} if self._host.state is None else self._host.state.loaded
-        return [loaded.get(status.name, status) for status in self._files.listed()]
-
-    @override
-    async def open(self, name: str) -> SharedJudge:
-        status = await self._host.open(name)
-        if isinstance(status, Failure):
-            raise JudgeUnavailableError(status)
-        judge = self._opened[name] = SharedJudge(status, self._host)
-        return judge
-
-    @override
-    async def close(self) -> None:
-        await self._opening.cancel()
-        await self._host.close()
-        await self._files.close()
-
-    def _reopen(self) -> None:
-        """Have a new host open what the one before it had."""
-        for name in self._opened:
-            if name not in self._opening:
-                self._opening.begin(name, partial(self._host.open, name))
-
-    def _renew(self, state: HostState) -> None:
-        """Take what the host has loaded: at the request of any process, perhaps after failed attempts."""
-        for name, status in state.loaded.items():
-            if name in self._opened:
-                self._opened[name].renew(status)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import re
 import struct
 from functools import lru_cache
 from typing import NamedTuple
@@ -21,6 +22,7 @@ _NOT_DEMONSTRATED = 4
 _TAIL_BYTES = 2  # flags and tier, as every blob has them
 _UNKNOWN = (1 << 32) - 1
 _SUM_TOLERANCE = 1e-6
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def canonical(need: JudgeNeed, precision: str) -> str:
@@ -37,7 +39,7 @@ def canonical(need: JudgeNeed, precision: str) -> str:
 def answer_problem(need: JudgeNeed, answer: JudgeAnswer) -> str:
     """Return what is wrong with an answer, which then must not become a score; empty when it is valid."""
     if isinstance(answer, Generated) and isinstance(need, Generate):
-        return "" if answer.text.isascii() or _is_unicode(answer.text) else "the text is not Unicode"
+        return "the text is not Unicode" if _SURROGATE.search(answer.text) else ""
     if isinstance(answer, Choice) and isinstance(need, Choose):
         return _choice_problem(len(need.options), answer)
     return f"{type(answer).__name__} is no answer to {type(need).__name__}"
@@ -53,14 +55,6 @@ def _choice_problem(options: int, choice: Choice) -> str:
     if choice.mass is not None and not 0 <= choice.mass <= 1 + _SUM_TOLERANCE:
         return "the options' mass is no probability"
     return ""
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def encode_answer(answer: JudgeAnswer) -> bytes:
@@ -131,9 +125,7 @@ class VerdictCache:
     Args:
         lru: The first level, shared with the vectors. Verdicts go to its protected part at once: they are expensive.
         second: The second level, or None; closed by its owner.
-        telemetry: Counts what was not written.
         namespace: Of needs that name none; see `CacheConfig.namespace`.
-        max_pending_writes: See `CacheConfig`.
     """
 
     def __init__(

@@ -35,11 +35,7 @@ TIMED_OUT: Final = Failure(
 
 
 class JudgeWrapper(Judge):
-    """A `Judge` around another one. Subclasses add to it in `answer`.
-
-    Args:
-        judge: The judge behind it; closed with it.
-    """
+    """A `Judge` around another one, closed with it. Subclasses add to it in `answer`."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -62,10 +58,6 @@ class SeeingJudge(JudgeWrapper):
     """A judge that is shown checked pictures, and none if it cannot see.
 
     It stands before the caches, whose keys need the pictures' digests.
-
-    Args:
-        judge: The judge behind it.
-        checks: Checks them.
     """
 
     def __init__(self, judge: Judge, checks: ImageChecks) -> None:
@@ -98,11 +90,7 @@ def _cannot_see(name: str) -> Failure:
 
 
 class QueueLimit:
-    """A count of the computations that are under way, over all judges.
-
-    Args:
-        max_items: How many there may be; further ones are refused.
-    """
+    """A count of the computations that are under way, over all judges; refuses more than `max_items`."""
 
     def __init__(self, max_items: int) -> None:
         self._max_items = max_items
@@ -194,11 +182,7 @@ class SingleFlightJudge(JudgeWrapper):
     """A judge that is asked once for all who ask the same at the same time.
 
     A full queue is UNAVAILABLE with a hint, a deadline that passes is TIMEOUT for the caller whose deadline it is.
-    Cancelling a call cancels the computation where nobody else waits for it.
-
-    Args:
-        judge: The judge behind it.
-        limit: How many computations may be under way, those of other judges included.
+    Cancelling a call cancels the computation where nobody else waits for it. The limit counts other judges' too.
     """
 
     def __init__(self, judge: Judge, limit: QueueLimit) -> None:
@@ -263,12 +247,7 @@ class SingleFlightJudge(JudgeWrapper):
 
 
 class MemoryCachedJudge(JudgeWrapper):
-    """A judge that answers from memory what is there.
-
-    Args:
-        judge: Puts its answers into memory: a `StoreCachedJudge` stands somewhere behind this.
-        verdicts: What is known.
-    """
+    """A judge that answers from memory what is there; a `StoreCachedJudge` behind it puts answers there."""
 
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
         super().__init__(judge)
@@ -286,9 +265,7 @@ class MemoryCachedJudge(JudgeWrapper):
 class StoreCachedJudge(JudgeWrapper):
     """A judge that answers from the second level what is there; what it works out is kept there and in memory.
 
-    Args:
-        judge: Never answers with nonsense.
-        verdicts: What is known.
+    The judge behind it never answers with nonsense.
     """
 
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tests.support.judges.smollm2 import smollm2_repository
 
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
 from gradewire_server.judges.local.judge import EmbeddedJudge, EmbeddedJudges
-from gradewire_server.judges.prometheus import ModelRun
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 NAME = "smollm2-135m-instruct"
@@ -39,12 +39,12 @@ ANSWERS = (
 class Observed:
     """Counts what a judge tells."""
 
-    runs: list[ModelRun] = field(default_factory=list)
+    runs: list[SimpleNamespace] = field(default_factory=list)
     restarts: int = 0
     ran_once: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def ran(self, run: ModelRun) -> None:
-        self.runs.append(run)
+    def ran(self, **run: float) -> None:
+        self.runs.append(SimpleNamespace(**run))
         self.ran_once.set()
 
     def restarted(self) -> None:
@@ -108,7 +108,7 @@ async def gone(pid: int, *, within_s: float = 10.0) -> bool:
 
 def worker_of(judge: EmbeddedJudge) -> int:
     """The process that computes."""
-    pid = judge._runs.supervisor.pid
+    pid = judge._supervisor.pid
     assert pid is not None
     assert os.getpgid(pid) == pid
     return pid

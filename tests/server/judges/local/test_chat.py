@@ -9,14 +9,13 @@ from tests.support.examples import example_count
 from tests.support.judges.smollm2 import smollm2_repository
 
 from gradewire_models.judges import load_judge
+from gradewire_server.domain.items import Status
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.local.chat import (
     ChatTokenizer,
-    FixedTooLongError,
-    LabelsError,
     LabelTokens,
+    PromptError,
     PromptLimits,
-    PromptTooLongError,
     find_labels,
 )
 
@@ -111,19 +110,21 @@ def test_what_the_judge_may_write_needs_its_space(path: Path) -> None:
     prompt = JudgePrompt(FIXED, "Answer: ", "word " * 500, "")
     tokens = tokenizer.prompt(prompt, (), answer_tokens=100)
     assert len(tokens.fixed) + len(tokens.item) <= 100
-    with pytest.raises(FixedTooLongError, match="judge reads 200"):
+    with pytest.raises(PromptError, match="judge reads 200") as caught:
         tokenizer.prompt(prompt, (), answer_tokens=190)
+    assert caught.value.status is Status.INVALID_PARAMETER
 
 
 def test_a_long_item_is_told_what_is_too_long(path: Path) -> None:
     tokenizer = chat(path, item=64)
-    with pytest.raises(PromptTooLongError, match=r"question and references .* beside the prediction"):
+    with pytest.raises(PromptError, match=r"question and references .* beside the prediction") as caught:
         tokenizer.prompt(JudgePrompt((), "reference " * 100, "short", ""), ())
-    with pytest.raises(PromptTooLongError, match="question and references"):
+    assert caught.value.status is Status.INVALID_INPUT
+    with pytest.raises(PromptError, match="question and references"):
         tokenizer.prompt(JudgePrompt((), "x" * 1_000_000, "short", ""), ())
-    with pytest.raises(FixedTooLongError, match="instructions and demonstrations"):
+    with pytest.raises(PromptError, match="instructions and demonstrations"):
         tokenizer.prompt(JudgePrompt((Turn(Role.SYSTEM, "x" * 1_000_000),), "a", "b", ""), ())
-    with pytest.raises(PromptTooLongError, match="the judge's turn"):
+    with pytest.raises(PromptError, match="the judge's turn"):
         tokenizer.opening("x" * 1_000_000)
 
 
@@ -133,7 +134,7 @@ def test_a_prediction_is_never_cut_to_nothing(path: Path) -> None:
         prompt = JudgePrompt((), "word " * words, "answer answer answer", "")
         try:
             tokens = tokenizer.prompt(prompt, ())
-        except PromptTooLongError:
+        except PromptError:
             continue
         assert "answer" in tokenizer.shown(tokens.item)
 
@@ -143,7 +144,7 @@ def test_labels_are_the_tokens_behind_the_opening(tokenizer: ChatTokenizer) -> N
     assert tokenizer.text(labels.shared) == "Rating: "  # to this vocabulary the blank is a token of its own
     assert [tokenizer.text([token]) for token in labels.tokens] == ["1", "2", "3"]
     assert [tokenizer.text([token]) for token in tokenizer.labels("", ("yes", "no")).tokens] == ["yes", "no"]
-    with pytest.raises(LabelsError):
+    with pytest.raises(PromptError):
         tokenizer.labels("Grade:", ("1", "10"))
 
 
@@ -181,16 +182,16 @@ def test_options_may_share_their_begin_where_all_do() -> None:
 
 
 def test_two_options_that_begin_alike_among_others_cannot_be_told_apart() -> None:
-    with pytest.raises(LabelsError, match="'1' and '10' begin with the same token"):
+    with pytest.raises(PromptError, match="'1' and '10' begin with the same token"):
         find_labels(characters, "", ["1", "10", "2"])
 
 
 def test_an_option_that_another_one_goes_on_from_is_refused() -> None:
-    with pytest.raises(LabelsError, match="'1' is the begin of another"):
+    with pytest.raises(PromptError, match="'1' is the begin of another"):
         find_labels(characters, "", ["1", "10"])
 
 
 @pytest.mark.parametrize("options", [[], ["yes"], ["yes", "yes"]])
 def test_there_is_something_to_choose(options: list[str]) -> None:
-    with pytest.raises(LabelsError):
+    with pytest.raises(PromptError):
         find_labels(characters, "", options)

@@ -179,7 +179,7 @@ async def test_a_defect_leaves_nobody_waiting(judge: EmbeddedJudge, monkeypatch:
     expected = await answers(judge, needs)
     fresh = choose("Paris", fixed=(Turn(Role.SYSTEM, "Seen for the first time while the defect is there."),))
     with monkeypatch.context() as patch:
-        patch.setattr(judge._runs._queue, "computed", lambda _: 1 / 0)
+        patch.setattr(judge._queue, "computed", lambda _: 1 / 0)
         found = await answers(judge, [*needs, fresh])
     failed = [isinstance(each, Failure) and each.status is Status.INTERNAL for each in found]
     assert failed[-1]

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
-from gradewire_server.judges.prometheus import RequestUsage
 from gradewire_server.judges.remote.judge import RemoteJudge
 from gradewire_server.judges.remote.openai import OpenAIJudges
 from gradewire_server.settings.judge import RemoteJudgeConfig
@@ -38,13 +38,13 @@ def generate(max_tokens: int = 8, *, stop: tuple[str, ...] = (), prediction: str
 class Counted:
     """A RemoteJudgeObserver that remembers."""
 
-    usages: list[RequestUsage] = field(default_factory=list)
+    usages: list[SimpleNamespace] = field(default_factory=list)
     retries: list[str] = field(default_factory=list)
     flying: int = 0
     most_flying: int = 0
 
-    def request_answered(self, usage: RequestUsage) -> None:
-        self.usages.append(usage)
+    def request_answered(self, **usage: float | None) -> None:
+        self.usages.append(SimpleNamespace(**usage))
 
     def request_retried(self, reason: str) -> None:
         self.retries.append(reason)

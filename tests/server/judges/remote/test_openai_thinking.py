@@ -10,7 +10,7 @@ from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Generated
-from gradewire_server.judges.prometheus import JudgeTelemetry, RequestUsage
+from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.remote.openai import OpenAIJudges
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 
@@ -217,12 +217,10 @@ async def test_a_price_that_is_not_set_is_unknown() -> None:
 def test_what_is_unknown_is_counted_apart() -> None:
     registry = CollectorRegistry()
     telemetry = JudgeTelemetry(registry)
-    for usage in (
-        RequestUsage(None, None, None, None, 0.1),
-        RequestUsage(9, None, 3, None, 0.1),
-        RequestUsage(9, 1, 3, 0.5, 0.1),
-    ):
-        telemetry.request_answered(usage)
+    for read, cached, written, cost in ((None, None, None, None), (9, None, 3, None), (9, 1, 3, 0.5)):
+        telemetry.request_answered(
+            prompt_tokens=read, cached_tokens=cached, generated_tokens=written, cost=cost, duration_s=0.1
+        )
 
     def value(what: str) -> float | None:
         return registry.get_sample_value("gradewire_judge_remote_unknown_total", {"what": what})

@@ -10,7 +10,7 @@ from typing import Final
 from tokenizers import Tokenizer
 
 from gradewire_models.judges import BuiltJudge
-from gradewire_server.domain.items import quoted
+from gradewire_server.domain.items import Status, quoted
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, first_stop
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
@@ -21,18 +21,21 @@ _KEPT_FIXED: Final = 64
 _KEPT_LABELS: Final = 64
 
 
-class LabelsError(Exception):
-    """The options cannot be told apart by one token; the message says which."""
+class PromptError(Exception):
+    """A prompt or its labels that the judge cannot read; the message says which part, and why.
+
+    Attributes:
+        status: INVALID_PARAMETER where labels or fixed turns are at fault, whatever the item is; else INVALID_INPUT.
+    """
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
 class LabelTokens:
-    """Token ids.
-
-    Attributes:
-        shared: What the turn begins with, whichever option follows.
-        tokens: One per option, all different.
-    """
+    """Token ids."""
 
     shared: tuple[int, ...]
     tokens: tuple[int, ...]
@@ -41,47 +44,30 @@ class LabelTokens:
 def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: Sequence[str]) -> LabelTokens:
     """Return the tokens of `options` behind `opening` and one blank, or at once where the opening is empty.
 
-    Args:
-        encode: Plain text to token ids.
-        opening: Begin of the judge's turn.
-        options: Two or more.
-
     Raises:
-        LabelsError: Fewer than two options, or two that begin with the same token (or one with nothing) where they part
+        PromptError: Fewer than two options, or two that begin with the same token (or one with nothing) where they part
             from the others.
     """
     if len(options) < 2:
-        raise LabelsError("a choice needs two options or more")
+        raise PromptError(Status.INVALID_PARAMETER, "a choice needs two options or more")
     begin = f"{opening} " if opening else ""
     ids = [tuple(encode(begin + option)) for option in options]
     shared = sum(1 for _ in takewhile(lambda same: len(set(same)) == 1, zip(*ids, strict=False)))
     seen: dict[int, str] = {}
     for option, each in zip(options, ids, strict=True):
         if len(each) == shared:
-            raise LabelsError(f"option {quoted(option)} is the begin of another one to this judge")
+            message = f"option {quoted(option)} is the begin of another one to this judge"
+            raise PromptError(Status.INVALID_PARAMETER, message)
         other = seen.setdefault(each[shared], option)
         if other is not option:
-            raise LabelsError(f"options {quoted(other)} and {quoted(option)} begin with the same token of this judge")
+            message = f"options {quoted(other)} and {quoted(option)} begin with the same token of this judge"
+            raise PromptError(Status.INVALID_PARAMETER, message)
     return LabelTokens(ids[0][:shared], tuple(seen))
-
-
-class PromptTooLongError(Exception):
-    """A prompt does not fit even without its prediction; the message names what is too long."""
-
-
-class FixedTooLongError(PromptTooLongError):
-    """Instructions and demonstrations leave no item any room: the prompt file is at fault, whatever the item is."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """A prompt as the judge reads it.
-
-    Attributes:
-        fixed: Token ids of the fixed turns.
-        item: Of the item's turn and the opening of the judge's.
-        truncated: The prediction was cut.
-    """
+    """A prompt as the judge reads it."""
 
     fixed: tuple[int, ...]
     item: tuple[int, ...]
@@ -117,10 +103,7 @@ class ChatTokenizer:
     """Tokenizer and chat template of one judge. Its calls may come from any thread.
 
     Args:
-        path: tokenizer.json.
-        template: Name of its chat template, of `TEMPLATES`.
         eos_ids: Tokens that end the judge's turn; special ones always do.
-        limits: How long prompts may be.
 
     Raises:
         ValueError: The template is not known, or its markup is not in the vocabulary.
@@ -147,12 +130,12 @@ class ChatTokenizer:
         )
 
     def labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
-        """Return the tokens of options behind an opening; raise LabelsError or PromptTooLongError."""
+        """Return the tokens of options behind an opening; raise PromptError."""
         self._check_characters(opening, "the judge's turn")
         return self._labels(opening, options)
 
     def opening(self, opening: str) -> tuple[int, ...]:
-        """Return the token ids of the begin of the judge's turn; raise PromptTooLongError."""
+        """Return the token ids of the begin of the judge's turn; raise PromptError."""
         self._check_characters(opening, "the judge's turn")
         return self._encode(opening) if opening else ()
 
@@ -165,22 +148,23 @@ class ChatTokenizer:
             answer_tokens: How many more the judge may write.
 
         Raises:
-            FixedTooLongError: The fixed turns, with what is to be written, leave no room for any item.
-            PromptTooLongError: It does not fit even without its prediction.
+            PromptError: It does not fit even without its prediction, or the fixed turns leave no room for any item.
         """
         for turn in prompt.fixed:
             if len(turn.text) > self.limits.context * _CHARACTERS_PER_TOKEN:
-                raise FixedTooLongError(
-                    f"instructions and demonstrations: one of {len(turn.text)} characters is too long for the judge, "
-                    f"which reads {self.limits.context} tokens"
+                raise PromptError(
+                    Status.INVALID_PARAMETER,
+                    f"prompt: instructions and demonstrations: one of {len(turn.text)} characters is too long for the "
+                    f"judge, which reads {self.limits.context} tokens",
                 )
         fixed = self._fixed(prompt.fixed)
         around = (len(self._before[Role.USER]) + len(self._after) + len(self._before[Role.ASSISTANT])) + len(opening)
         space = min(self.limits.item, self.limits.context - len(fixed) - answer_tokens) - around
         if space < 1:
-            raise FixedTooLongError(
-                f"instructions, demonstrations and answer take {len(fixed) + answer_tokens + around} tokens; "
-                f"the judge reads {self.limits.context}"
+            raise PromptError(
+                Status.INVALID_PARAMETER,
+                f"prompt: instructions, demonstrations and answer take {len(fixed) + answer_tokens + around} tokens; "
+                f"the judge reads {self.limits.context}",
             )
         self._check_characters(prompt.lead, "question and references")
         self._check_characters(prompt.tail, "question and references")
@@ -205,9 +189,10 @@ class ChatTokenizer:
             shorter = self._shorten(prediction, surplus)
             if not shorter:
                 least = len(self._encode(prompt.lead + prompt.tail))
-                raise PromptTooLongError(
+                raise PromptError(
+                    Status.INVALID_INPUT,
                     f"question and references are too long for the judge: {least} tokens beside the prediction, "
-                    f"{space} fit"
+                    f"{space} fit",
                 )
             # Where it is cut, its end and the tail may melt into other tokens than before: so look again.
             prediction, truncated = shorter, True
@@ -224,7 +209,8 @@ class ChatTokenizer:
     def _check_characters(self, text: str, what: str) -> None:
         limit = self.limits.item * _CHARACTERS_PER_TOKEN
         if len(text) > limit:
-            raise PromptTooLongError(f"{what}: {len(text)} characters are too long for the judge, which reads {limit}")
+            message = f"{what}: {len(text)} characters are too long for the judge, which reads {limit}"
+            raise PromptError(Status.INVALID_INPUT, message)
 
     def _encode(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
@@ -249,13 +235,7 @@ class ChatTokenizer:
 
 
 class TextEnd:
-    """The end of one answer.
-
-    Args:
-        text: Token ids to text.
-        ends: Tokens that end the judge's turn.
-        stop: Texts that end the answer.
-    """
+    """The end of one answer."""
 
     def __init__(self, text: Callable[[Sequence[int]], str], ends: frozenset[int], stop: Sequence[str]) -> None:
         self._text = text

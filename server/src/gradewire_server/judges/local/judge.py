@@ -31,15 +31,7 @@ from gradewire_server.domain.judge import (
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, failed_reply
-from gradewire_server.judges.local.chat import (
-    ChatTokenizer,
-    FixedTooLongError,
-    LabelsError,
-    PromptTokens,
-    PromptTooLongError,
-    TextEnd,
-    open_chat_tokenizer,
-)
+from gradewire_server.judges.local.chat import ChatTokenizer, PromptError, PromptTokens, TextEnd, open_chat_tokenizer
 from gradewire_server.judges.local.queue import EmbeddedQueue, Planned, Work
 from gradewire_server.judges.local.supervisor import (
     LibraryMissingError,
@@ -47,7 +39,7 @@ from gradewire_server.judges.local.supervisor import (
     WorkerLostError,
     WorkerSupervisor,
 )
-from gradewire_server.judges.prometheus import JudgeTelemetry, ModelRun
+from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.worker.messages import OpenModel, RowResult
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
@@ -62,20 +54,25 @@ _TOO_LATE: Final = Failure(Status.TIMEOUT, "the judge was not done by the deadli
 _WARM_UP: Final = Generate("", JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Ready?"), max_tokens=2)
 
 
-class RunLoop:
-    """The loop that plans a run, has the worker compute it and hands out the results. Lives on one event loop.
+class EmbeddedJudge(Judge):
+    """A judge of this machine: a loop plans a run, has the worker compute it and hands out the results.
 
-    Args:
-        supervisor: Of the worker, which is started; closed with this.
-        queue: Empty.
-        telemetry: Where runs are counted.
-
-    Attributes:
-        supervisor: Of the worker.
+    Lives on the event loop it was made on. It closes the worker, which is started.
     """
 
-    def __init__(self, supervisor: WorkerSupervisor, queue: EmbeddedQueue, telemetry: JudgeTelemetry) -> None:
-        self.supervisor = supervisor
+    def __init__(
+        self,
+        status: ModelStatus,
+        tokenizer: ChatTokenizer,
+        supervisor: WorkerSupervisor,
+        queue: EmbeddedQueue,
+        telemetry: JudgeTelemetry,
+    ) -> None:
+        self._status = status
+        self._tokenizer = tokenizer
+        # One thread: a megabyte of text keeps the loop free, and needs stay in the order in which they came.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{status.name}")
+        self._supervisor = supervisor
         self._queue = queue
         self._telemetry = telemetry
         self._loop = asyncio.get_running_loop()
@@ -84,39 +81,93 @@ class RunLoop:
         self._closed = False
         self._computing = self._loop.create_task(self._compute_all())
 
-    def refusal(self) -> Failure | None:
+    @property
+    @override
+    def status(self) -> ModelStatus:
+        return self._status
+
+    @override
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
+        refusal = _NO_TOKENS if isinstance(need, Generate) and need.max_tokens < 1 else self._refusal()
+        if refusal is not None:
+            return failed_reply(refusal)
+        timing = Timing()
+        loop = self._loop
+        work: Work | None = None
+        end = TextEnd(self._tokenizer.text, self._tokenizer.ends, () if isinstance(need, Choose) else need.stop)
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                begin_s = loop.time()
+                prompt, labels = await loop.run_in_executor(self._thread, self._tokenize, need)
+                timing.tokenize_s = loop.time() - begin_s
+                work = Work(prompt.fixed, prompt.item, loop.create_future(), loop.time(), labels=labels)
+                if isinstance(need, Generate):
+                    work.max_tokens, work.ended = need.max_tokens, end.reached
+                result = await self._compute(work)
+        except TimeoutError:
+            return failed_reply(_TOO_LATE, timing)
+        except PromptError as error:
+            return failed_reply(Failure(error.status, str(error)), timing)
+        finally:
+            if work is not None:
+                timing.queue_s, timing.inference_s = work.queue_s, work.inference_s
+        if isinstance(result, Failure):
+            return failed_reply(result, timing)
+        read, written = len(prompt.fixed) + len(prompt.item), work.written
+        answer: JudgeAnswer
+        if isinstance(need, Choose):
+            answer = Choice(result.probabilities, result.mass, read, prompt.truncated)
+        else:
+            text, complete = end.read(written)
+            answer = Generated(text, complete, read, len(written), prompt.truncated)
+        return JudgeReply(answer, AnswerSource.COMPUTED, timing)
+
+    @override
+    def trouble(self) -> str:
+        return self._supervisor.trouble
+
+    @override
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._queue.fail_all(_CLOSED)
+        self._computing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._computing
+        await self._supervisor.close()
+        self._thread.shutdown(wait=False)
+
+    def _tokenize(self, need: JudgeNeed) -> tuple[PromptTokens, tuple[int, ...]]:
+        """Return the prompt's tokens, and those of the labels of a choice."""
+        if isinstance(need, Choose):
+            labels = self._tokenizer.labels(need.prompt.opening, need.options)
+            return self._tokenizer.prompt(need.prompt, labels.shared), labels.tokens
+        opening = self._tokenizer.opening(need.prompt.opening)
+        return self._tokenizer.prompt(need.prompt, opening, answer_tokens=need.max_tokens), ()
+
+    def _refusal(self) -> Failure | None:
         """Return why work cannot be computed, however long one waits; None when it can."""
         if self._closed:
             return _CLOSED
-        if self.supervisor.gave_up:
-            return self._lost("the judge cannot be restarted")
-        return None
+        return self._lost("the judge cannot be restarted") if self._supervisor.gave_up else None
 
-    async def compute(self, work: Work) -> RowResult | Failure:
+    async def _compute(self, work: Work) -> RowResult | Failure:
         """Return the last result of a piece of work. Cancelled, the work is left out of all later runs."""
-        refusal = self.refusal()
+        refusal = self._refusal()
         if refusal is not None:
             return refusal
         self._queue.push(work)
         self._arrived.set()
         return await work.done
 
-    async def close(self) -> None:
-        """Fail what waits and end the worker."""
-        self._closed = True
-        self._queue.fail_all(_CLOSED)
-        self._computing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._computing
-        await self.supervisor.close()
-
     async def _compute_all(self) -> None:
         while True:
-            if not await self.supervisor.wait():
+            if not await self._supervisor.wait():
                 self._queue.fail_all(self._lost("the judge cannot be restarted"))
-                await self.supervisor.back()
-            if self._starts != self.supervisor.starts:
-                self._starts = self.supervisor.starts
+                await self._supervisor.back()
+            if self._starts != self._supervisor.starts:
+                self._starts = self._supervisor.starts
                 self._queue.start_over()
             planned = self._queue.plan()
             if planned is None:
@@ -137,7 +188,7 @@ class RunLoop:
         for work in planned.works:
             work.begun_s = work.begun_s or begin_s
         try:
-            results = await self.supervisor.run(planned.run)
+            results = await self._supervisor.run(planned.run)
         except WorkerLostError:
             self._queue.lost(planned, self._lost("the judge died over a run with this item in it"))
             return
@@ -155,7 +206,13 @@ class RunLoop:
         self._queue.computed(planned)
         tokens = planned.run.tokens
         reused = len(planned.prefix.ids) * planned.begins if planned.prefix and planned.works else 0
-        self._telemetry.ran(ModelRun(len(planned.run.rows), tokens - decoded, decoded, reused, duration_s))
+        self._telemetry.ran(
+            sequences=len(planned.run.rows),
+            prefill_tokens=tokens - decoded,
+            decode_tokens=decoded,
+            reused_tokens=reused,
+            duration_s=duration_s,
+        )
 
     def _trace(self, planned: Planned, begin_ns: int) -> None:
         """Tell the traces of all who wait for a run of it; the worker itself exports nothing."""
@@ -164,114 +221,18 @@ class RunLoop:
             (work.span for work in planned.works),
             start_ns=begin_ns,
             end_ns=time.time_ns(),
-            attributes={TOKENS: planned.run.tokens, PROCESS_PID: self.supervisor.pid or 0},
+            attributes={TOKENS: planned.run.tokens, PROCESS_PID: self._supervisor.pid or 0},
         )
 
     def _lost(self, what: str) -> Failure:
-        supervisor = self.supervisor
+        supervisor = self._supervisor
         return Failure(Status.UNAVAILABLE, f"{what}: {supervisor.trouble}", retry_after_s=supervisor.retry_after_s)
-
-
-class EmbeddedJudge(Judge):
-    """A judge of this machine. Lives on the event loop it was made on.
-
-    Args:
-        status: How it is shown.
-        tokenizer: Its tokenizer and chat template.
-        runs: Computes; closed with this.
-    """
-
-    def __init__(self, status: ModelStatus, tokenizer: ChatTokenizer, runs: RunLoop) -> None:
-        self._status = status
-        self._tokenizer = tokenizer
-        self._runs = runs
-        # One thread: a megabyte of text keeps the loop free, and needs stay in the order in which they came.
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{status.name}")
-        self._closed = False
-
-    @property
-    @override
-    def status(self) -> ModelStatus:
-        return self._status
-
-    @override
-    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
-        refusal = _NO_TOKENS if isinstance(need, Generate) and need.max_tokens < 1 else self._runs.refusal()
-        if refusal is not None:
-            return failed_reply(refusal)
-        timing = Timing()
-        loop = asyncio.get_running_loop()
-        work: Work | None = None
-        end = TextEnd(self._tokenizer.text, self._tokenizer.ends, () if isinstance(need, Choose) else need.stop)
-        try:
-            async with asyncio.timeout_at(deadline_s):
-                begin_s = loop.time()
-                prompt, labels = await loop.run_in_executor(self._thread, self._tokenize, need)
-                timing.tokenize_s = loop.time() - begin_s
-                work = Work(prompt.fixed, prompt.item, loop.create_future(), loop.time(), labels=labels)
-                if isinstance(need, Generate):
-                    work.max_tokens, work.ended = need.max_tokens, end.reached
-                result = await self._runs.compute(work)
-        except (TimeoutError, PromptTooLongError, LabelsError) as error:
-            return failed_reply(_failure(error), timing)
-        finally:
-            if work is not None:
-                timing.queue_s, timing.inference_s = work.queue_s, work.inference_s
-        if isinstance(result, Failure):
-            return failed_reply(result, timing)
-        read, written = len(prompt.fixed) + len(prompt.item), work.written
-        answer: JudgeAnswer
-        if isinstance(need, Choose):
-            answer = Choice(result.probabilities, result.mass, read, prompt.truncated)
-        else:
-            text, complete = end.read(written)
-            answer = Generated(text, complete, read, len(written), prompt.truncated)
-        return JudgeReply(answer, AnswerSource.COMPUTED, timing)
-
-    @override
-    def trouble(self) -> str:
-        return self._runs.supervisor.trouble
-
-    @override
-    async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        await self._runs.close()
-        self._thread.shutdown(wait=False)
-
-    def _tokenize(self, need: JudgeNeed) -> tuple[PromptTokens, tuple[int, ...]]:
-        """Return the prompt's tokens, and those of the labels of a choice."""
-        if isinstance(need, Choose):
-            labels = self._tokenizer.labels(need.prompt.opening, need.options)
-            return self._tokenizer.prompt(need.prompt, labels.shared), labels.tokens
-        opening = self._tokenizer.opening(need.prompt.opening)
-        return self._tokenizer.prompt(need.prompt, opening, answer_tokens=need.max_tokens), ()
-
-
-def _failure(error: Exception) -> Failure:
-    match error:
-        case FixedTooLongError():
-            return Failure(Status.INVALID_PARAMETER, f"prompt: {error}")
-        case PromptTooLongError():
-            return Failure(Status.INVALID_INPUT, str(error))
-        case LabelsError():
-            return Failure(Status.INVALID_PARAMETER, str(error))
-        case _:
-            return _TOO_LATE
 
 
 async def open_judge(
     status: ModelStatus, built: BuiltJudge, form: Form, config: EmbeddedJudgeConfig, telemetry: JudgeTelemetry
 ) -> EmbeddedJudge:
     """Open a judge and have it answer once.
-
-    Args:
-        status: How it is shown.
-        built: Its files.
-        form: Which of its forms runs.
-        config: How it is run.
-        telemetry: Where its runs are counted.
 
     Raises:
         ModelRefusedError: The worker cannot open the model, or (LibraryMissingError) lacks what would compute it.
@@ -292,7 +253,7 @@ async def open_judge(
     supervisor = WorkerSupervisor(model, config, restarted=telemetry.restarted)
     await supervisor.start()
     queue = EmbeddedQueue(config, supervisor.limits, context_tokens)
-    judge = EmbeddedJudge(status, tokenizer, RunLoop(supervisor, queue, telemetry))
+    judge = EmbeddedJudge(status, tokenizer, supervisor, queue, telemetry)
     reply = None
     try:
         # Its first run allocates and packs memory: no caller is to wait for that, nor for a judge that cannot answer.
@@ -306,12 +267,7 @@ async def open_judge(
 
 
 class EmbeddedJudges(JudgeBackend):
-    """The backend `embedded`.
-
-    Args:
-        config: Which judges, and how they are run.
-        telemetry: Where their runs are counted.
-    """
+    """The backend `embedded`."""
 
     def __init__(self, config: EmbeddedJudgeConfig, telemetry: JudgeTelemetry) -> None:
         self._config = config
@@ -344,10 +300,6 @@ class EmbeddedJudges(JudgeBackend):
             raise _no_form(judge, _NEEDS_LLAMA, f"get it by `{_INSTALL}`") from error
         except (ModelRefusedError, OSError, ValueError) as error:
             raise _unusable(name, error) from error
-
-    @override
-    async def close(self) -> None:
-        pass  # nothing is held here
 
     def _built(self, judge: BuiltJudge) -> ModelStatus:
         try:

@@ -21,9 +21,6 @@ class Prefix:
     """Fixed turns of some items.
 
     Attributes:
-        ids: Token ids.
-        state: Number of its state in the worker.
-        computed: How many tokens of it are there.
         users: States that stand behind it and are not done.
     """
 
@@ -38,64 +35,18 @@ class Prefix:
         return self.computed == len(self.ids)
 
 
-@dataclass(slots=True)
-class PrefixStore:
-    """The prefixes that the worker keeps; the least recently used one is dropped first.
-
-    Attributes:
-        max_prefixes: How many.
-        max_tokens: Of all together; a single longer one stays as long as it is used.
-    """
-
-    max_prefixes: int
-    max_tokens: int
-    _kept: OrderedDict[tuple[int, ...], Prefix] = field(default_factory=OrderedDict)
-
-    def find(self, ids: tuple[int, ...], *, state: int) -> Prefix:
-        """Return the prefix with these token ids, a new one under number `state` where it is not kept."""
-        prefix = self._kept.get(ids)
-        if prefix is None:
-            prefix = self._kept[ids] = Prefix(ids, state)
-        self._kept.move_to_end(ids)
-        return prefix
-
-    def make_room(self) -> list[int]:
-        """Drop what exceeds the limits, but never the latest one nor one in use; return the states to drop."""
-        dropped = []
-        tokens = sum(len(ids) for ids in self._kept)
-        for ids in list(self._kept)[:-1]:
-            if len(self._kept) <= self.max_prefixes and tokens <= self.max_tokens:
-                break
-            if not self._kept[ids].users:
-                dropped.append(self._kept.pop(ids).state)
-                tokens -= len(ids)
-        return dropped
-
-    def forget_all(self) -> None:
-        """Forget everything: the worker is gone, and all states with it."""
-        self._kept.clear()
-
-
 @dataclass(slots=True, eq=False)
 class Work:
     """A prompt, what is asked of it, and how far it has come.
 
     Attributes:
-        fixed: Token ids of the fixed turns.
-        item: Token ids of the item and the opening.
         done: Gets the result of the last row, or a failure; cancelled once nobody waits any more.
         arrived_s: When it was queued, `time.monotonic()` seconds.
-        labels: For a choice: token ids to compare.
         max_tokens: For a text: how many tokens may be written; 0 for a choice.
         ended: For a text: whether these tokens are the whole answer.
         prefix: State of the fixed turns, from its first run on; None where there are none.
-        state: Its own number in the worker.
         computed: How many of the item's tokens are computed.
-        written: Tokens of the answer so far.
-        begun_s: When its first run left.
         inference_s: Sum of its runs.
-        span: Of who asked, where that is traced.
-        caller: The caller that asked: `domain.caller.current_caller`.
     """
 
     fixed: tuple[int, ...]
@@ -218,11 +169,8 @@ class Planned:
     """A run, and whose rows it has.
 
     Attributes:
-        run: For the worker.
         works: One per row; empty where the run computes fixed turns.
         prefix: The fixed turns that it computes, or that stand before its rows.
-        group: Token ids of the fixed turns.
-        begins: How many works have their first row in it.
     """
 
     run: Run
@@ -236,8 +184,6 @@ class EmbeddedQueue:
     """Work that waits, and work that grows over several runs.
 
     Args:
-        config: How much is computed and kept at a time.
-        core: The core's limits.
         max_growing_tokens: Of all states together that grow over several runs; a single longer one goes alone.
     """
 
@@ -246,7 +192,9 @@ class EmbeddedQueue:
         self._max_run_tokens = config.max_batch_tokens
         self._max_growing = min(config.max_sequences, core.max_growing)
         self._max_growing_tokens = max_growing_tokens
-        self._prefixes = PrefixStore(min(config.max_prefix_states, core.max_prefixes), config.max_prefix_tokens)
+        self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
+        self._max_prefixes = min(config.max_prefix_states, core.max_prefixes)
+        self._max_prefix_tokens = config.max_prefix_tokens
         self._groups: OrderedDict[tuple[int, ...], _Group] = OrderedDict()
         self._states = 0
         self._drop: list[int] = []
@@ -262,9 +210,10 @@ class EmbeddedQueue:
         if ids is None:
             return None
         # Where there are no fixed turns, what comes behind them still takes a place in the core.
-        place = self._prefixes.find(ids, state=self._next_state())
+        place = self._prefixes.setdefault(ids, Prefix(ids, self._next_state()))
+        self._prefixes.move_to_end(ids)
         prefix = place if ids else None
-        self._drop += self._prefixes.make_room()
+        self._make_room()
         if prefix is not None and not prefix.ready:
             row = Row(prefix.state, ids[prefix.computed : prefix.computed + self._core.max_row_tokens], keep=True)
             return Planned(Run(None, (row,), self._dropped()), (), prefix, ids)
@@ -296,7 +245,7 @@ class EmbeddedQueue:
 
     def start_over(self) -> None:
         """Begin all work again: there is another worker, which knows no states."""
-        self._prefixes.forget_all()
+        self._prefixes.clear()
         self._drop.clear()
         for each in self._groups.values():
             each.debt_tokens = 0
@@ -323,6 +272,16 @@ class EmbeddedQueue:
             group.waiting.drop_cancelled()
             if not group.waiting and not group.growing:
                 del self._groups[ids]
+
+    def _make_room(self) -> None:
+        """Drop the least recently used prefixes beyond the limits, but never the latest one nor one in use."""
+        tokens = sum(len(ids) for ids in self._prefixes)
+        for ids in list(self._prefixes)[:-1]:
+            if len(self._prefixes) <= self._max_prefixes and tokens <= self._max_prefix_tokens:
+                break
+            if not self._prefixes[ids].users:
+                self._drop.append(self._prefixes.pop(ids).state)
+                tokens -= len(ids)
 
     def _turn(self) -> tuple[int, ...] | None:
         if self._max_growing == 1:

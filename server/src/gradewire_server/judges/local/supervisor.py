@@ -164,8 +164,6 @@ class WorkerSupervisor:
     """One worker at a time, replaced when it is lost. Lives on one event loop.
 
     Args:
-        model: What workers open.
-        config: Its timeouts: a worker that takes longer hangs, and is ended.
         restarted: Called whenever a worker was lost and another one is about to be started.
 
     Attributes:

@@ -1,6 +1,7 @@
-"""Questions for decision servers: a state and options, in the two forms that these servers take."""
+"""Questions for decision servers and their answers, in the two forms that these servers take."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,8 +15,10 @@ _INSTRUCTIONS: Final = "Choose the option that fits best."
 _NAME: Final = "verdict"
 """Of a question that is asked alone, always: some models read it."""
 _NO_ANSWER: Final = "no answer to the question"
-_OTHER_ANSWERS: Final = "answers to other questions than those it was asked"
-OTHER_LABELS: Final = "probabilities of other labels than those it was asked for"
+_OTHER_LABELS: Final = "probabilities of other labels than those it was asked for"
+_ROUNDING: Final = 0.005
+"""Of one probability: servers round to four digits (sparrow-decider), or at worst to two."""
+_ARITHMETIC: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,6 @@ class DecisionQuestion:
     """One question of the type choice; all texts are harmless to a server that writes a chat of them.
 
     Attributes:
-        state: The item.
-        instructions: What to decide.
         options: Descriptions by label, in the order of the labels.
     """
 
@@ -51,8 +52,9 @@ def decision_question(question: Question) -> DecisionQuestion:
     return DecisionQuestion(item, said or _INSTRUCTIONS, described)
 
 
-GivenProbabilities = Mapping[str, object]
-"""What a server gives as probabilities, by label; nothing in it is checked."""
+def names(count: int) -> list[str]:
+    """Return the names of the questions of a request; the first one's is that of a question that is asked alone."""
+    return [_NAME, *(f"{_NAME}_{number}" for number in range(2, count + 1))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,97 +63,91 @@ class Form:
 
     Attributes:
         path: Behind its base address.
-        body: From the model's name and what is asked about one state to the JSON object that is sent.
-        answers: From the JSON object of an answer and the number of questions to the answer to each of them; raises
-            RemoteError where these are not answered, or others are.
-        given: From an answer to its probabilities; raises RemoteError where there are none.
+        listed: Whether questions, answers and probabilities are lists; otherwise they stand by name.
     """
 
     path: str
-    body: Callable[[str, Sequence[DecisionQuestion]], dict[str, Any]]
-    answers: Callable[[GivenProbabilities, int], list[object]]
-    given: Callable[[object], GivenProbabilities]
+    listed: bool = False
 
+    def body(self, model: str, asked: Sequence[DecisionQuestion]) -> dict[str, Any]:
+        """Return the JSON object that asks questions about one state."""
+        named = zip(names(len(asked)), asked, strict=True)
+        if not self.listed:
+            questions = {
+                name: {"type": "choice", "instructions": each.instructions, "criteria": each.options}
+                for name, each in named
+            }
+            return {"model": model, "state": asked[0].state, "questions": questions}
+        listed = [
+            {
+                "type": "choice",
+                "name": name,
+                "instructions": each.instructions,
+                "choices": [{"value": label, "description": text} for label, text in each.options.items()],
+            }
+            for name, each in named
+        ]
+        return {"model": model, "input": asked[0].state, "questions": listed}
 
-def names(count: int) -> list[str]:
-    """Return the names of the questions of a request; the first one's is that of a question that is asked alone."""
-    return [_NAME, *(f"{_NAME}_{number}" for number in range(2, count + 1))]
-
-
-def _system_one_body(model: str, asked: Sequence[DecisionQuestion]) -> dict[str, Any]:
-    questions = {
-        name: {"type": "choice", "instructions": each.instructions, "criteria": each.options}
-        for name, each in zip(names(len(asked)), asked, strict=True)
-    }
-    return {"model": model, "state": asked[0].state, "questions": questions}
-
-
-def _system_one_answers(reply: GivenProbabilities, count: int) -> list[object]:
-    answers = reply.get("answers")
-    if not isinstance(answers, dict):
+    def answers(self, reply: Mapping[str, object], count: int) -> list[object]:
+        """Return the answer to each question; raise RemoteError where these are not answered, or others are."""
+        answers, asked = reply.get("answers"), names(count)
+        others = unreadable(_NO_ANSWER if count == 1 else "answers to other questions than those it was asked")
+        if self.listed and isinstance(answers, list):
+            # They come in the order of the questions, and need not be named.
+            given = [each.get("name") if isinstance(each, dict) else None for each in answers]
+            if len(given) != count or any(name not in (own, None) for own, name in zip(asked, given, strict=True)):
+                raise others
+            return answers
+        if not self.listed and isinstance(answers, dict):
+            if count > 1 and answers.keys() != set(asked):
+                raise others
+            return [answers.get(name) for name in asked]
         raise unreadable("something else than decisions")
-    asked = names(count)
-    if count > 1 and answers.keys() != set(asked):
-        raise unreadable(_OTHER_ANSWERS)
-    return [answers.get(name) for name in asked]
 
+    def distribution(self, answer: object, labels: tuple[str, ...]) -> tuple[float, ...]:
+        """Return the probabilities of an answer in the order of the labels, sum 1.
 
-def _system_one_probabilities(answer: object) -> GivenProbabilities:
-    probabilities = _answer(answer).get("probabilities")
-    if not isinstance(probabilities, dict):
+        Raises:
+            RemoteError: They are not those of exactly the labels, finite, 0 to 1 each, with a sum of 1 but for what
+                rounding to two digits leaves, 0.005 a label, which is divided out.
+        """
+        given = self._probabilities(answer)
+        if given.keys() != set(labels):
+            raise unreadable(_OTHER_LABELS)
+        shares = [_probability(given[label]) for label in labels]
+        total = math.fsum(shares)
+        if not abs(total - 1) <= _ROUNDING * len(shares) + _ARITHMETIC:
+            raise unreadable(f"probabilities that sum to {total:.3g} in place of 1")
+        return tuple(share / total for share in shares)
+
+    def _probabilities(self, answer: object) -> Mapping[str, object]:
+        if not isinstance(answer, dict):
+            raise unreadable(_NO_ANSWER)
+        kind = answer.get("type", "choice")
+        if kind != "choice":
+            refused = kind == "refusal"
+            raise unreadable("a refusal to decide" if refused else "an answer to another type of question")
+        given = answer.get("probabilities")
+        if not self.listed and isinstance(given, dict):
+            return given
+        if self.listed and isinstance(given, list) and all(isinstance(each, dict) for each in given):
+            by_label = {each["value"]: each.get("probability") for each in given if isinstance(each.get("value"), str)}
+            if len(by_label) != len(given):
+                raise unreadable(_OTHER_LABELS)
+            return by_label
         raise unreadable("a decision without probabilities")
-    return probabilities
 
 
-def _decisions_body(model: str, asked: Sequence[DecisionQuestion]) -> dict[str, Any]:
-    questions = [
-        {
-            "type": "choice",
-            "name": name,
-            "instructions": each.instructions,
-            "choices": [{"value": label, "description": text} for label, text in each.options.items()],
-        }
-        for name, each in zip(names(len(asked)), asked, strict=True)
-    ]
-    return {"model": model, "input": asked[0].state, "questions": questions}
+def _probability(value: object) -> float:
+    # Written so that a NaN is refused too.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise unreadable("a probability that is none: each must be a number from 0 to 1")
+    return float(value)
 
 
-def _decisions_answers(reply: GivenProbabilities, count: int) -> list[object]:
-    answers = reply.get("answers")
-    if not isinstance(answers, list):
-        raise unreadable("something else than decisions")
-    if len(answers) != count:
-        raise unreadable(_NO_ANSWER if count == 1 else _OTHER_ANSWERS)
-    for name, answer in zip(names(count), answers, strict=True):
-        # They come in the order of the questions, and need not be named.
-        if isinstance(answer, dict) and answer.get("name", name) not in (name, None):
-            raise unreadable(_NO_ANSWER if count == 1 else _OTHER_ANSWERS)
-    return answers
-
-
-def _decisions_probabilities(answer: object) -> GivenProbabilities:
-    entries = _answer(answer).get("probabilities")
-    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
-        raise unreadable("a decision without probabilities")
-    given = {each["value"]: each.get("probability") for each in entries if isinstance(each.get("value"), str)}
-    if len(given) != len(entries):
-        raise unreadable(OTHER_LABELS)
-    return given
-
-
-def _answer(answer: object) -> GivenProbabilities:
-    if not isinstance(answer, dict):
-        raise unreadable(_NO_ANSWER)
-    kind = answer.get("type", "choice")
-    if kind == "refusal":
-        raise unreadable("a refusal to decide")
-    if kind != "choice":
-        raise unreadable("an answer to another type of question")
-    return answer
-
-
-SYSTEM_ONE: Final = Form("systemone", _system_one_body, _system_one_answers, _system_one_probabilities)
-DECISIONS: Final = Form("decisions", _decisions_body, _decisions_answers, _decisions_probabilities)
-SYSTEM_ONE_AT_DECISIONS: Final = Form("decisions", _system_one_body, _system_one_answers, _system_one_probabilities)
+SYSTEM_ONE: Final = Form("systemone")
+DECISIONS: Final = Form("decisions", listed=True)
+SYSTEM_ONE_AT_DECISIONS: Final = Form("decisions")
 FORMS: Final = (SYSTEM_ONE, DECISIONS, SYSTEM_ONE_AT_DECISIONS)
 """In the order in which a server is tried."""

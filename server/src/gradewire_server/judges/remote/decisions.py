@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -15,10 +14,8 @@ from gradewire_server.judges.remote import errors
 from gradewire_server.judges.remote.decision_forms import (
     DECISIONS,
     FORMS,
-    OTHER_LABELS,
     DecisionQuestion,
     Form,
-    GivenProbabilities,
     decision_question,
     without_demonstrations,
 )
@@ -30,9 +27,6 @@ from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _log = logging.getLogger(__name__)
 
-_ROUNDING: Final = 0.005
-"""Of one probability: servers round to four digits (sparrow-decider), or at worst to two."""
-_ARITHMETIC: Final = 1e-9
 _OWN: Final = DecisionQuestion(
     "Water is wet.", "Say whether the statement is true.", {label: f"It is {label}" for label in ("true", "false")}
 )
@@ -43,11 +37,7 @@ _REMARK: Final = "A decision model: it chooses between labels, writes nothing an
 
 
 def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
-    """Return the probabilities of the options of the one question of a request; raise RemoteError where they are none.
-
-    They are those of exactly the labels, finite, 0 to 1 each, and sum to 1 but for what rounding to two digits leaves,
-    0.005 a label, which is divided out.
-    """
+    """Return the answer to the one question of a request; raise RemoteError where it is none."""
     (answer,) = answers_of(reply, form, (asked,))
     if isinstance(answer, RemoteError):
         raise answer
@@ -55,7 +45,7 @@ def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
 
 
 def answers_of(reply: Reply, form: Form, asked: Sequence[DecisionQuestion]) -> list[Answer | RemoteError]:
-    """Return the same for each question of a request; what is wrong with one answer stands in its place.
+    """Return the answer to each question of a request; what is wrong with one answer stands in its place.
 
     The tokens of the request are shared out evenly among the answers, the first ones getting one more where that leaves
     some over. Raises RemoteError where the questions are not answered each.
@@ -82,26 +72,9 @@ def _shared(tokens: int | None, count: int) -> list[int | None]:
 
 def _checked(form: Form, answer: object, asked: DecisionQuestion) -> tuple[float, ...] | RemoteError:
     try:
-        return _distribution(form.given(answer), tuple(asked.options))
+        return form.distribution(answer, tuple(asked.options))
     except RemoteError as error:
         return error
-
-
-def _distribution(given: GivenProbabilities, labels: tuple[str, ...]) -> tuple[float, ...]:
-    if given.keys() != set(labels):
-        raise errors.unreadable(OTHER_LABELS)
-    shares = [_probability(given[label]) for label in labels]
-    total = math.fsum(shares)
-    if not abs(total - 1) <= _ROUNDING * len(shares) + _ARITHMETIC:
-        raise errors.unreadable(f"probabilities that sum to {total:.3g} in place of 1")
-    return tuple(share / total for share in shares)
-
-
-def _probability(value: object) -> float:
-    # Written so that a NaN is refused too.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise errors.unreadable("a probability that is none: each must be a number from 0 to 1")
-    return float(value)
 
 
 def _counts(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
@@ -115,8 +88,6 @@ class DecisionServer(Server):
     """One decision model behind a server.
 
     Args:
-        client: Where it is.
-        model: The model's name there.
         forms: How it may be asked; the first that it takes is used.
         most_questions: How many questions one request may have at most.
     """
@@ -204,11 +175,7 @@ class DecisionServer(Server):
 
 
 class DecisionJudges(RemoteBackend):
-    """One decision model behind a server.
-
-    Args:
-        config: Where the server is: its base address, or that of its endpoint (…/systemone, …/decisions).
-        telemetry: Where the requests are counted.
+    """One decision model behind a server, by its base address or that of its endpoint (…/systemone, …/decisions).
 
     Raises:
         ValueError: The address or the token is not valid.

@@ -76,7 +76,6 @@ class RemoteError(Exception):
     """A request to a judge's server went wrong.
 
     Attributes:
-        kind: What went wrong.
         failure: For callers: says what to do, and nothing that the server said; with the wait that the server wants.
     """
 
@@ -149,10 +148,8 @@ class Reply:
     """An HTTP reply.
 
     Attributes:
-        status: Its code.
         content: Its body, 1 MiB at most.
         retry_after: The header of that name; "" where there is none.
-        address: Base address of the server that sent it.
     """
 
     status: int
@@ -178,13 +175,7 @@ def json_object(content: bytes) -> dict[str, Any]:
 
 
 def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> RemoteError | None:
-    """Return what a reply's status means; None for success.
-
-    Args:
-        reply: The server's.
-        model: The model's name there, for messages.
-        wanted: What was asked for, for messages.
-    """
+    """Return what a reply's status means; None for success. Messages name the model and what was wanted of it."""
     status, wait_s = reply.status, retry_after_s(reply.retry_after)
     if status == _OK:
         return None
@@ -253,12 +244,8 @@ def retry_after_s(header: str) -> float | None:
 def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | None:
     """Return what a server's words about a request with pictures mean; None where they are not about the pictures.
 
-    Either way only the item is refused, and the server stays in use.
-
-    Args:
-        words: The server's own.
-        model: Its model's name, which says nothing of it ("llama-3.2-vision takes no temperature").
-        status: Of its reply, for the message.
+    Either way only the item is refused, and the server stays in use. The model's name in the words says nothing of its
+    eyes ("llama-3.2-vision takes no temperature").
     """
     own_name = rf"(?<!\w){re.escape(model.casefold())}(?!\w)"
     lowered = re.sub(own_name, " ", words[:_READ_CHARACTERS].casefold())

@@ -21,9 +21,6 @@ _FIRST_ERROR: Final = 400
 class HttpClient:
     """Kept connections to one server. Follows no redirect: a key goes where it was meant to go and nowhere else.
 
-    Args:
-        config: Where it is; `token` is sent as a bearer token.
-
     Raises:
         ValueError: The address or the token is not valid.
     """
@@ -76,8 +73,7 @@ class HttpClient:
         span = current_span()
         if span is None:
             return await self._exchange(method, path, body, {})
-        host = httpx2.URL(self._address).host
-        attributes = {HTTP_METHOD: method, SERVER_ADDRESS: host}
+        attributes = {HTTP_METHOD: method, SERVER_ADDRESS: httpx2.URL(self._address).host}
         with span.child(method, attributes, calls_out=True) as part:
             reply = await self._exchange(method, path, body, dict(part.metadata()))
             part.set(HTTP_STATUS, reply.status)

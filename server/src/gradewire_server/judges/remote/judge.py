@@ -1,7 +1,9 @@
 """A judge behind a server, and the backend with its one judge: the parts that all kinds of servers share."""
 
 import asyncio
+import functools
 import hashlib
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -18,14 +20,17 @@ from gradewire_server.judges.prompt_texts import first_stop, fitted, halved
 from gradewire_server.judges.remote.errors import (
     MODEL_SETTING,
     REQUEST_AT_FAULT,
+    RETRYABLE,
+    SERVER_AWAY,
     RemoteError,
     RemoteFault,
     late,
     too_long,
 )
 from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, Labels
-from gradewire_server.judges.remote.requests import Answered, RequestQueue, ServerRequests
-from gradewire_server.judges.remote.server import Answer, Question, Server
+from gradewire_server.judges.remote.requests import Answered, RequestQueue, ServerAvailability
+from gradewire_server.judges.remote.server import NO_TOKENS, Answer, Question, Server
+from gradewire_server.resilience import Backoff
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _THINKING_HINT: Final = (
@@ -48,6 +53,7 @@ _RECIPE: Final = 1
 """Part of the digest; raised when what is sent, or how labels are read, changes the answers of the same server."""
 _OPEN_TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 2.0
+_MILLION: Final = 1e6
 
 
 def _read(need: JudgeNeed, answer: Answer, sent: JudgePrompt) -> JudgeAnswer | Failure:
@@ -91,10 +97,7 @@ class RemoteJudge(Judge):
     """A judge behind a server.
 
     Args:
-        status: How it is shown.
         server: Where it runs; closed with it.
-        config: Limits and prices.
-        telemetry: Where its requests are counted.
     """
 
     def __init__(
@@ -102,9 +105,10 @@ class RemoteJudge(Judge):
     ) -> None:
         self._status = status
         self._server = server
-        self._sees_images = config.sees_images
-        self._max_prompt_characters = config.max_prompt_characters
-        self._requests = ServerRequests(status.name, server, config, telemetry)
+        self._config = config
+        self._telemetry = telemetry
+        self._backoff = Backoff()
+        self._availability = ServerAvailability(status.name, server.probe)
         self._queue = RequestQueue(config.max_in_flight, server.questions_per_request, self._send)
         self._closed = False
 
@@ -113,7 +117,7 @@ class RemoteJudge(Judge):
     def status(self) -> ModelStatus:
         # Verdicts that were read in another way are of another precision.
         lacks, said = self._server.lacks, self._server.sees_images
-        sees = {"yes": said is not False, "auto": said is True, "no": False}[self._sees_images]
+        sees = {"yes": said is not False, "auto": said is True, "no": False}[self._config.sees_images]
         status = self._status if sees == self._status.sees_images else replace(self._status, sees_images=sees)
         if not lacks:
             return status
@@ -141,16 +145,17 @@ class RemoteJudge(Judge):
 
     @override
     def trouble(self) -> str:
-        return self._requests.trouble
+        return self._availability.trouble
 
     @override
     async def close(self) -> None:
         self._closed = True
         await self._queue.close()
-        await self._requests.close()
+        await self._availability.close()
+        await self._server.close()
 
     async def _answered(self, question: Question, deadline_s: float | None, timing: Timing) -> Answered | Failure:
-        prompt = fitted(question.prompt, self._max_prompt_characters)
+        prompt = fitted(question.prompt, self._config.max_prompt_characters)
         if prompt is None:
             return too_long().failure
         if self._closed:
@@ -177,7 +182,7 @@ class RemoteJudge(Judge):
         if len(questions) == 1:
             return [await self._send_one(questions[0], deadline_s)]
         try:
-            answers = await self._requests.ask(questions, deadline_s)
+            answers = await self._ask(questions, deadline_s)
         except RemoteError as error:
             if error.kind in REQUEST_AT_FAULT:
                 return [None] * len(questions)
@@ -191,14 +196,85 @@ class RemoteJudge(Judge):
         """Have a question answered, with half of its prediction as long as its server says that it is too long."""
         while True:
             try:
-                return await self._requests.ask_one(question, deadline_s), question.prompt
+                (answer,) = await self._ask([question], deadline_s)
             except RemoteError as error:
-                if error.kind is not RemoteFault.TOO_LONG:
-                    raise
-                shorter = halved(question.prompt)
-                if shorter is None:
-                    raise too_long(pictures=bool(question.prompt.images)) from error
-                question = replace(question, prompt=shorter)
+                answer = error
+            if isinstance(answer, Answer):
+                return answer, question.prompt
+            if answer.kind is not RemoteFault.TOO_LONG:
+                raise answer
+            shorter = halved(question.prompt)
+            if shorter is None:
+                raise too_long(pictures=bool(question.prompt.images)) from answer
+            question = replace(question, prompt=shorter)
+
+    async def _ask(self, questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answer | RemoteError]:
+        """Have questions answered by one request; raise RemoteError.
+
+        Between attempts its caller keeps the permit: a server that wants fewer requests gets fewer.
+
+        Returns:
+            An answer for each question; of several, what is wrong with one in its place.
+        """
+        first_s = time.monotonic()
+        attempt = 0
+        while True:
+            refusal = self._availability.refusal()
+            if refusal is not None:
+                raise RemoteError(RemoteFault.UNREACHABLE, refusal.status, refusal.message, refusal.retry_after_s)
+            attempt += 1
+            try:
+                return await self._request(questions)
+            except RemoteError as error:
+                failure = error.failure
+                wait_s = self._backoff.wait_s(attempt, failure.retry_after_s)
+                late_s = min(deadline_s or float("inf"), time.monotonic() + self._config.timeout_s)
+                if error.kind in RETRYABLE and attempt < self._config.attempts and time.monotonic() + wait_s < late_s:
+                    self._telemetry.request_retried(error.kind.value)
+                    await asyncio.sleep(wait_s)
+                    continue
+                if error.kind in SERVER_AWAY:
+                    self._availability.failed(error, sent_s=first_s)
+                if failure.status is Status.UNAVAILABLE and failure.retry_after_s is None:
+                    error.failure = replace(failure, retry_after_s=round(wait_s, 3))
+                raise
+
+    async def _request(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
+        self._telemetry.requests_in_flight(1)
+        started_s = time.monotonic()
+        try:
+            async with asyncio.timeout(self._config.timeout_s) as limit:
+                answers = await self._server.ask(questions)
+        except TimeoutError as error:
+            if limit.expired():
+                raise late(self._config.url, self._config.timeout_s) from error
+            raise
+        finally:
+            self._telemetry.requests_in_flight(-1)
+        good = [answer for answer in answers if isinstance(answer, Answer)]
+        if good:
+            self._availability.succeeded()
+            self._count(good, time.monotonic() - started_s)
+        return answers
+
+    def _count(self, answers: Sequence[Answer], duration_s: float) -> None:
+        used = functools.reduce(lambda tokens, answer: tokens.plus(answer.tokens), answers, NO_TOKENS)
+        read = _priced(used.prompt, self._config.input_price)
+        written = _priced(used.generated, self._config.output_price)
+        cost = None if read is None or written is None else read + written
+        self._telemetry.request_answered(
+            prompt_tokens=used.prompt,
+            cached_tokens=used.cached,
+            generated_tokens=used.generated,
+            cost=cost,
+            duration_s=duration_s,
+        )
+
+
+def _priced(tokens: int | None, price: float | None) -> float | None:
+    if tokens == 0:
+        return 0.0
+    return None if tokens is None or price is None else tokens * price / _MILLION
 
 
 class RemoteBackend(JudgeBackend):
@@ -206,10 +282,7 @@ class RemoteBackend(JudgeBackend):
 
     Args:
         backend: Kind of server; a part of the digest.
-        config: Where it is.
-        telemetry: Where the requests are counted.
         make_server: Awaited once per opened judge.
-        remarks: What is to be known of this kind of judge, beside what holds for all.
     """
 
     def __init__(
@@ -248,10 +321,6 @@ class RemoteBackend(JudgeBackend):
                 raise _unavailable(error) from error
             raise
         return RemoteJudge(replace(self._status, state="loaded"), server, self._config, self._telemetry)
-
-    @override
-    async def close(self) -> None:
-        pass  # each judge closes its own server
 
 
 def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:

@@ -96,10 +96,6 @@ def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None
 
     It is "answer", or "the answer", before a label of one letter, and where "A" is a label, an "a" before a longer
     one; either behind the opening or without it.
-
-    Args:
-        options: Labels.
-        opening: What the judge may have repeated; may be empty.
     """
     letters = [re.escape(option) for option in options if len(option) == 1 and option.isalpha()]
     if not letters:
@@ -127,7 +123,6 @@ class Step:
     """One token of an answer.
 
     Attributes:
-        token: Its text.
         alternatives: Texts and log probabilities (natural, temperature 1) of the most probable tokens in its place;
             itself may be none of them, where the judge was held to the labels.
     """
@@ -153,7 +148,6 @@ class Labels:
     """The labels of one choice. White space before a label and its case do not count.
 
     Args:
-        options: Labels.
         opening: What a judge that was not made to go on from it may write first; "" where it was.
     """
 
@@ -228,10 +222,6 @@ class Labels:
         """Return the certainty of the label that a text is; of one cut short, that could still become one label alone.
 
         Where it is none, that of the one that it gives in bold or announces (`announced_label`).
-
-        Args:
-            text: The answer.
-            whole: Whether it ended by itself.
         """
         if self._several is not None and self._several.match(text):
             return UNREADABLE

@@ -54,14 +54,7 @@ class DialectLearner:
     A refusal of another question only makes us ask our own: its words may quote a user's text. Lives on one event loop.
 
     Args:
-        name: Of the judge, for the log.
-        full: With everything that its kind can do.
         send: Sends a question in a dialect; raises RemoteError where nothing comes back.
-        uncounted: Gets the tokens of our own questions.
-        clock: Monotonic, in seconds.
-
-    Attributes:
-        dialect: How the server is spoken to now.
     """
 
     def __init__(
@@ -193,14 +186,7 @@ def _may_name_a_feature(reply: Reply, error: RemoteError) -> bool:
 
 
 class OpenAIServer(Server):
-    """One model behind an OpenAI-compatible server.
-
-    Args:
-        client: Where it is.
-        model: The model's name there.
-        prefill: Whether it goes on from a begun assistant's turn.
-        reasoning_tokens: What the model may think before it answers.
-    """
+    """One model behind an OpenAI-compatible server."""
 
     def __init__(self, client: HttpClient, model: str, prefill: Prefill, reasoning_tokens: int = 0) -> None:
         self._client = client
@@ -208,18 +194,13 @@ class OpenAIServer(Server):
         self._prefill = prefill
         self._reasoning_tokens = reasoning_tokens
         self._uncounted = UncountedTokens()
-        self._sees_images: bool | None = None
+        self.sees_images = None
         self._learner = DialectLearner(model, self._full(ServerKind.OTHER), self._send, self._uncounted)
 
     @property
     @override
     def lacks(self) -> str:
         return self._learner.lacks
-
-    @property
-    @override
-    def sees_images(self) -> bool | None:
-        return self._sees_images
 
     @override
     async def find_out(self) -> None:
@@ -297,7 +278,7 @@ class OpenAIServer(Server):
         error = errors.error_of(reply, self._model)
         if error is not None:
             raise error
-        self._sees_images = sees_images(reply, self._model)
+        self.sees_images = sees_images(reply, self._model)
         return kind_of(reply, self._model)
 
     async def _send(self, question: Question, dialect: Dialect) -> Reply:
@@ -310,10 +291,6 @@ class OpenAIServer(Server):
 
 class OpenAIJudges(RemoteBackend):
     """One judge behind an OpenAI-compatible server.
-
-    Args:
-        config: Where the server is.
-        telemetry: Where the requests are counted.
 
     Raises:
         ValueError: The address or the token is not valid.

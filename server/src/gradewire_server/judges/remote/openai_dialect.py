@@ -55,13 +55,7 @@ class Dialect:
     """A way to speak to a server.
 
     Attributes:
-        kind: What it is.
-        continues: Whether it goes on from a begun assistant's turn.
-        constrains: Whether it can be held to the labels.
-        logprobs: Whether it gives log probabilities.
         limit: Its name for the largest number of tokens.
-        temperature: Whether it takes a temperature of 0.
-        stops: Whether it takes texts that end an answer.
         reasoning_tokens: What it may think before its answer; its turn is then not begun, nor held to the labels, nor
             ended by a stop, which could be among its thoughts.
     """
@@ -96,13 +90,7 @@ class Dialect:
 
 
 def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) -> Dialect:
-    """Return the way to speak to a server of a kind.
-
-    Args:
-        kind: What it is.
-        prefill: The operator's word about begun turns.
-        reasoning_tokens: What its model may think before it answers.
-    """
+    """Return the way to speak to a server of a kind."""
     if reasoning_tokens:
         return Dialect(kind, reasoning_tokens=reasoning_tokens)
     known = kind is not ServerKind.OTHER
@@ -110,13 +98,7 @@ def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) ->
 
 
 def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, object]:
-    """Return a request for one chat completion.
-
-    Args:
-        question: What is asked.
-        model: The model's name there.
-        dialect: How the server is spoken to.
-    """
+    """Return a request for one chat completion."""
     opening = harmless(question.prompt.opening)
     continued = dialect.continues and bool(opening)
     *before, item = turns(question.prompt)
@@ -255,11 +237,7 @@ def _last_end(text: str) -> int | None:
 def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
     """Read a chat completion; raise RemoteError where it is none.
 
-    Args:
-        reply: The server's.
-        question: What was asked.
-        dialect: How it was asked. Where the judge is known to think first, an answer that was cut short before its
-            thoughts were over is none.
+    Of a judge that is known to think first, an answer that was cut short before its thoughts were over is none.
     """
     completion = errors.json_object(reply.content)
     try:

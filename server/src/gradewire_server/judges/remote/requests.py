@@ -1,4 +1,4 @@
-"""Requests to a judge's server: queued, bundled, limited in time, repeated where that helps."""
+"""Requests to a judge's server: queued, bundled, and held back while it is away."""
 
 import asyncio
 import contextvars
@@ -6,24 +6,21 @@ import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, TypeAlias
 
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import JudgePrompt
-from gradewire_server.judges.prometheus import JudgeTelemetry, RequestUsage
-from gradewire_server.judges.remote.errors import RETRYABLE, SERVER_AWAY, RemoteError, RemoteFault, late
-from gradewire_server.judges.remote.server import NO_TOKENS, Answer, Question, Server
+from gradewire_server.judges.remote.errors import RemoteError
+from gradewire_server.judges.remote.server import Answer, Question
 from gradewire_server.resilience import Backoff
-from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _log = logging.getLogger(__name__)
 
 _PROBES: Final = Backoff(base_s=1.0, cap_s=15.0)
 _SHORTEST_WAIT_S: Final = 0.25
 _PROBE_TIMEOUT_S: Final = 10.0
-_MILLION: Final = 1e6
 
 Answered: TypeAlias = tuple[Answer, JudgePrompt]
 """An answer of a server, and the prompt as it was sent."""
@@ -34,9 +31,7 @@ class ServerAvailability:
     """A memory of why a server cannot answer, and the probes until it can again.
 
     Args:
-        name: Of the judge, for the log.
         probe: Asks the server for as little as possible; raises RemoteError while it cannot answer.
-        backoff: Waits between probes.
         probe_timeout_s: Longest wait for one; a server that is silent is still away.
     """
 
@@ -117,103 +112,6 @@ class ServerAvailability:
                 self.succeeded()
 
 
-class ServerRequests:
-    """Requests to one server, repeated where that helps, and counted.
-
-    Args:
-        name: Of the judge, for the log.
-        server: Closed with this.
-        config: Limits and prices.
-        telemetry: Where they are counted.
-    """
-
-    def __init__(self, name: str, server: Server, config: RemoteJudgeConfig, telemetry: JudgeTelemetry) -> None:
-        self._server = server
-        self._config = config
-        self._telemetry = telemetry
-        self._backoff = Backoff()
-        self._availability = ServerAvailability(name, server.probe)
-
-    @property
-    def trouble(self) -> str:
-        """Why the server cannot answer now; empty when it can."""
-        return self._availability.trouble
-
-    async def ask(self, questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answer | RemoteError]:
-        """Have questions answered by one request; raise RemoteError.
-
-        Between attempts its caller keeps the permit: a server that wants fewer requests gets fewer.
-
-        Returns:
-            An answer for each question; of several, what is wrong with one in its place.
-        """
-        first_s = time.monotonic()
-        attempt = 0
-        while True:
-            refusal = self._availability.refusal()
-            if refusal is not None:
-                raise RemoteError(RemoteFault.UNREACHABLE, refusal.status, refusal.message, refusal.retry_after_s)
-            attempt += 1
-            try:
-                return await self._send(questions)
-            except RemoteError as error:
-                failure = error.failure
-                wait_s = self._backoff.wait_s(attempt, failure.retry_after_s)
-                late_s = min(deadline_s or float("inf"), time.monotonic() + self._config.timeout_s)
-                if error.kind in RETRYABLE and attempt < self._config.attempts and time.monotonic() + wait_s < late_s:
-                    self._telemetry.request_retried(error.kind.value)
-                    await asyncio.sleep(wait_s)
-                    continue
-                if error.kind in SERVER_AWAY:
-                    self._availability.failed(error, sent_s=first_s)
-                if failure.status is Status.UNAVAILABLE and failure.retry_after_s is None:
-                    error.failure = replace(failure, retry_after_s=round(wait_s, 3))
-                raise
-
-    async def ask_one(self, question: Question, deadline_s: float | None) -> Answer:
-        """Have one question answered; raise RemoteError."""
-        (answer,) = await self.ask([question], deadline_s)
-        if isinstance(answer, RemoteError):
-            raise answer
-        return answer
-
-    async def close(self) -> None:
-        """End the probes and close the server's connections."""
-        await self._availability.close()
-        await self._server.close()
-
-    async def _send(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
-        self._telemetry.requests_in_flight(1)
-        started_s = time.monotonic()
-        try:
-            async with asyncio.timeout(self._config.timeout_s) as limit:
-                answers = await self._server.ask(questions)
-        except TimeoutError as error:
-            if limit.expired():
-                raise late(self._config.url, self._config.timeout_s) from error
-            raise
-        finally:
-            self._telemetry.requests_in_flight(-1)
-        good = [answer for answer in answers if isinstance(answer, Answer)]
-        if good:
-            self._availability.succeeded()
-            self._telemetry.request_answered(self._usage(good, time.monotonic() - started_s))
-        return answers
-
-    def _usage(self, answers: Sequence[Answer], duration_s: float) -> RequestUsage:
-        used = functools.reduce(lambda tokens, answer: tokens.plus(answer.tokens), answers, NO_TOKENS)
-        read = _priced(used.prompt, self._config.input_price)
-        written = _priced(used.generated, self._config.output_price)
-        cost = None if read is None or written is None else read + written
-        return RequestUsage(used.prompt, used.cached, used.generated, cost, duration_s)
-
-
-def _priced(tokens: int | None, price: float | None) -> float | None:
-    if tokens == 0:
-        return 0.0
-    return None if tokens is None or price is None else tokens * price / _MILLION
-
-
 @dataclass(eq=False, slots=True)
 class _Waiting:
     """A question; what waits for `answer` may leave at any time, which cancels it."""
@@ -242,8 +140,6 @@ class RequestQueue:
     those that wait already and may share it come along. Those of one turn of the event loop wait together.
 
     Args:
-        max_in_flight: Requests under way at a time.
-        questions_per_request: The most questions that share one.
         send: Has questions answered by one request; takes them and the latest of their deadlines in `time.monotonic()`
             seconds: an answer for each, of several None in the place of one that is to be asked alone, which it is
             before any other that waits; raises RemoteError where all have failed.

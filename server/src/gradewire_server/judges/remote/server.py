@@ -17,10 +17,6 @@ class Question:
 
     Attributes:
         prompt: What the judge is to see, not yet made harmless.
-        options: Labels to choose from; empty for free text.
-        max_tokens: Longest free text.
-        stop: Texts that end it.
-        namespace: Whose it is.
     """
 
     prompt: JudgePrompt
@@ -34,8 +30,7 @@ class Question:
 class Tokens:
     """Tokens of requests, as a server counts them; None: it does not say.
 
-    Attributes:
-        prompt, cached, generated: As `prompt_tokens`, … of RequestUsage.
+    Those of the prompt include the cached ones, whose state the server had kept; the generated ones include thoughts.
     """
 
     prompt: int | None = None
@@ -62,14 +57,12 @@ class Answer:
 
     Attributes:
         text: What the judge wrote, without what it was made to begin with.
-        whole: Whether it ended by itself or at a stop.
         steps: Its tokens with the alternatives; None where the server does not give them.
         continued: Whether it goes on from the opening; otherwise the opening may be its begin.
         tokens: With those of other requests that were made on the way, our own small questions for instance.
         exhausted: Whether its tokens were used up before an answer began: it thinks first, or it rambles.
         probabilities: Of the question's options, where the server gives them itself, in place of text and steps: each 0
             to 1, sum 1.
-        demonstrated: Whether the judge was shown the demonstrations.
     """
 
     text: str
@@ -104,10 +97,12 @@ class Server(Protocol):
     Attributes:
         writes: Whether it writes texts; one that does not is only asked to choose.
         questions_per_request: The most questions about one subject that one request may have.
+        sees_images: Whether its model can be shown pictures; None where it does not say.
     """
 
     writes: bool = True
     questions_per_request: int = 1
+    sees_images: bool | None = False
 
     def shown(self, prompt: JudgePrompt) -> JudgePrompt:
         """Return what of a prompt is sent; the rest does not count against its longest length."""
@@ -117,11 +112,6 @@ class Server(Protocol):
     def lacks(self) -> str:
         """Names of what it does not do though its kind does, where that changes answers; ""."""
         return ""
-
-    @property
-    def sees_images(self) -> bool | None:
-        """Whether its model can be shown pictures; None where it does not say."""
-        return False
 
     async def find_out(self) -> None:
         """Learn what it can do; called once, before anything else. Raise RemoteError where it is of no use."""
@@ -136,9 +126,6 @@ class Server(Protocol):
 
         Counts of tokens are shared out among the answers, so that their sum is the request's. Raises RemoteError where
         the whole request has failed. Cancelling it cancels the request.
-
-        Args:
-            questions: One, or at most `questions_per_request`.
         """
 
     async def probe(self) -> None:

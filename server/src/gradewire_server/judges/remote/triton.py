@@ -40,11 +40,6 @@ def chat_text(prompt: JudgePrompt, template: str = "chatml", *, image_placeholde
     """Return a prompt as its model was trained to read it, up to where the judge goes on.
 
     The markup of the template is the only markup in it: see `harmless`.
-
-    Args:
-        prompt: What the judge is to see.
-        template: A name of `TEMPLATES`.
-        image_placeholder: What stands for a picture, before the item's text.
     """
     kind = TEMPLATES[template]
     parts = list(kind.begin)
@@ -148,9 +143,6 @@ class TritonServer(Server):
     """One model on Triton's vLLM backend.
 
     Args:
-        client: Where it is.
-        model: The model's name there.
-        address: Of `client`, for messages.
         image_placeholder: What stands for a picture in the model's prompt; "" for Qwen's.
     """
 
@@ -166,12 +158,6 @@ class TritonServer(Server):
     def lacks(self) -> str:
         return "" if "return_logprobs" in self._inputs else "logprobs"
 
-    @property
-    @override
-    def sees_images(self) -> bool | None:
-        # The backend adds the input to every model that it configures itself, whether or not that has eyes.
-        return None if "image" in self._inputs else False
-
     @override
     async def find_out(self) -> None:
         await self.probe()
@@ -184,6 +170,8 @@ class TritonServer(Server):
                 f"{', '.join(missing)}: see {errors.MODEL_SETTING}"
             )
         self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
+        # The backend adds the input to every model that it configures itself, whether or not that has eyes.
+        self.sees_images = None if "image" in self._inputs else False
 
     @override
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
@@ -246,10 +234,6 @@ class TritonServer(Server):
 
 class TritonJudges(RemoteBackend):
     """One judge on Triton's vLLM backend.
-
-    Args:
-        config: Where the server is.
-        telemetry: Where the requests are counted.
 
     Raises:
         ValueError: The address is not valid.

@@ -13,11 +13,7 @@ from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits,
 
 
 def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
-    """Return what `row` asks for, at temperature 1, in float64.
-
-    Args:
-        logits: float32[vocabulary], of the token after the row.
-        row: What is wanted.
+    """Return what `row` asks of the logits of the token behind it, float32[vocabulary], at temperature 1, in float64.
 
     Raises:
         CoreError: NaN or infinity among the logits.
@@ -54,11 +50,7 @@ class _State:
 
 
 class Int8Core(Core):
-    """The int8 graph of a judge on ONNX Runtime.
-
-    Args:
-        path: model.onnx, its weights beside it.
-        threads: Of the session; they sleep between runs.
+    """The int8 graph of a judge on ONNX Runtime, whose threads sleep between runs.
 
     Raises:
         CoreError: The file is no graph of a judge that this version can run.

@@ -29,13 +29,7 @@ Rows: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class LlamaCore(Core):
-    """A slot of llama.cpp holds a prefix and one state behind it.
-
-    Args:
-        path: The GGUF file, which is mapped into memory.
-        threads: Of the computation; they do not spin between runs.
-        context_tokens: Longest sequence.
-        max_states: Prefixes whose state is worth keeping.
+    """A model on llama.cpp, whose slots hold a prefix and one state behind it; threads do not spin between runs.
 
     Raises:
         CoreError: The file cannot be opened.

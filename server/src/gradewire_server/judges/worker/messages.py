@@ -1,7 +1,6 @@
-"""Messages between the server and a judge's worker, in frames of JSON; token ids only, never texts."""
+"""Messages between the server and a judge's worker, a line of JSON each; token ids only, never texts."""
 
 import json
-import struct
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -9,8 +8,6 @@ from gradewire_models.judges import Form
 
 MAX_FRAME_BYTES: Final = 4 << 20
 """The longest message, a run of some thousand token ids, takes a hundredth of this."""
-
-_LENGTH: Final = struct.Struct(">I")
 
 
 class FrameError(Exception):
@@ -31,43 +28,31 @@ def to_frame(message: dict[str, Any]) -> bytes:
         raise FrameError(f"a message cannot be written: {error}") from error
     if len(body) > MAX_FRAME_BYTES:
         raise FrameError(f"a message of {len(body)} bytes; at most {MAX_FRAME_BYTES} are allowed")
-    return _LENGTH.pack(len(body)) + body
+    return body + b"\n"
 
 
 class FrameReader:
     """A cutter of a stream of bytes into messages, however it arrives."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._rest = b""
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
         """Take bytes; return the messages that are whole by now.
 
         Raises:
-            FrameError: A length is beyond MAX_FRAME_BYTES, or a body is not a JSON object.
+            FrameError: A frame is longer than MAX_FRAME_BYTES, or is not a JSON object.
         """
-        self._buffer += data
-        messages = []
-        while len(self._buffer) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._buffer)
-            if length > MAX_FRAME_BYTES:
-                raise FrameError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} are allowed")
-            end = _LENGTH.size + length
-            if len(self._buffer) < end:
-                break
-            messages.append(_parse(bytes(self._buffer[_LENGTH.size : end])))
-            del self._buffer[:end]
+        *frames, self._rest = (self._rest + data).split(b"\n")
+        if any(len(frame) > MAX_FRAME_BYTES for frame in (*frames, self._rest)):
+            raise FrameError(f"a frame is too long; at most {MAX_FRAME_BYTES} bytes are allowed")
+        try:
+            messages = list(map(json.loads, frames))
+        except ValueError as error:
+            raise FrameError(f"a frame that is not JSON: {error}") from error
+        if not all(isinstance(message, dict) for message in messages):
+            raise FrameError("a frame that is not a JSON object")
         return messages
-
-
-def _parse(body: bytes) -> dict[str, Any]:
-    try:
-        message = json.loads(body)
-    except ValueError as error:
-        raise FrameError(f"a frame that is not JSON: {error}") from error
-    if not isinstance(message, dict):
-        raise FrameError("a frame that is not a JSON object")
-    return message
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +60,8 @@ class OpenModel:
     """First message to a worker.
 
     Attributes:
-        form: Which core computes.
         path: model.onnx (int8) or the GGUF file.
-        threads: Of the core.
         context_tokens: Longest sequence, prefix included.
-        max_states: How many states there may be at a time.
         nice: Added to the worker's nice level, 0 to 19.
     """
 
@@ -98,7 +80,6 @@ class CoreLimits:
     Attributes:
         max_row_tokens: Longest row. Longer texts are cut into rows at multiples of it, always at the same places, so
             that an answer does not depend on what else was computed.
-        max_rows: Of one run.
         max_growing: States that grow over several runs, prefixes left out. With 1, nothing else may be computed between
             two runs of such a state.
         max_prefixes: Whose state it keeps at a time. What is computed behind none takes the place of
@@ -118,8 +99,6 @@ class Row(NamedTuple):
         state: Its number; a new one begins behind the prefix.
         ids: Token ids, at least one.
         labels: Token ids whose probabilities as the next token are wanted; empty for none.
-        next_token: Whether the most probable next token is wanted.
-        keep: Whether the state stays, for further rows or as a prefix.
     """
 
     state: int
