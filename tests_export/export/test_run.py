@@ -12,7 +12,8 @@ from safetensors.numpy import load_file, save_file
 from tests_export.conftest import MAX_TOKENS, TEXTS, Folder, expected_vectors
 from tokenizers import Tokenizer
 
-from gradewire_models.build import renew_exported, verify_built
+from gradewire_models.build.renew import renew_exported
+from gradewire_models.build.verify import verify_built
 from gradewire_models.errors import ExportError, VerificationError
 from gradewire_models.export.exporter import EXPORTERS, BareEncoder, UnsupportedError, export_through_optimum, trace
 from gradewire_models.export.folder import Pooling

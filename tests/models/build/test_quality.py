@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from tests.models.build.quantized_models import build_beside_base, int8_variant
 from tests.support.models.tiny_models import Package
 
-from gradewire_models.build import Check, build_model, quantize
+from gradewire_models.build import quantize
+from gradewire_models.build.install import build_model
 from gradewire_models.build.publish import add_fingerprint, write_model
 from gradewire_models.build.quality import (
     AnswerRow,
@@ -20,6 +21,7 @@ from gradewire_models.build.quality import (
     read_rows,
     spearman,
 )
+from gradewire_models.build.verify import Check
 from gradewire_models.cli.group import models
 from gradewire_models.errors import BuildError, ModelNotBuiltError
 

@@ -17,13 +17,15 @@ from tests.models.build.quantized_models import NBITS, int8_variant, published, 
 from tests.support.examples import example_count
 from tests.support.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 
-from gradewire_models.build import build_model, check_quality, verify_built
 from gradewire_models.build.calibration_rows import entering_rows
 from gradewire_models.build.encoder_graph import encoder_graph
+from gradewire_models.build.install import build_model
 from gradewire_models.build.publish import add_fingerprint
+from gradewire_models.build.quality import check_quality
 from gradewire_models.build.quantize import round_with_gram
 from gradewire_models.build.recipes import make_graph, make_int8_graph, make_nbits_graph, serving_of
 from gradewire_models.build.reference import reference_vectors
+from gradewire_models.build.verify import verify_built
 from gradewire_models.build.weights import read_encoder
 from gradewire_models.catalog.entries import CatalogModel, Limits, Recipe, Setting
 from gradewire_models.errors import BuildError, ModelNotBuiltError

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
-from gradewire_models.judges import default_judge_repository, list_judges, load_judge
 from gradewire_models.judges.description import (
     Description,
     JudgeMetadata,
     read_description,
     write_description,
 )
+from gradewire_models.judges.repository import default_judge_repository, list_judges, load_judge
 from gradewire_models.repository.digest import FileRecord
 
 FACTS = JudgeMetadata("chatml", 512, (1, 2))

@@ -17,12 +17,12 @@ from gradewire_models.cli.options import (
     target_options,
     without_traceback,
 )
-from gradewire_models.judges import default_judge_repository
+from gradewire_models.judges.repository import default_judge_repository
 from gradewire_models.repository.config import CONFIG_FILE
 from gradewire_models.repository.serving import Copies
 
 if TYPE_CHECKING:
-    from gradewire_models.build import BuildResult
+    from gradewire_models.build.install import BuildResult
     from gradewire_models.repository.built import BuiltModel
 
 _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
@@ -77,8 +77,10 @@ def build(
     with needs("server", "building"):
         from rich.console import Console  # noqa: PLC0415
 
-        from gradewire_models.build import build_model, renew_exported, user_adapted  # noqa: PLC0415
+        from gradewire_models.build.adapters import user_adapted  # noqa: PLC0415
+        from gradewire_models.build.install import build_model  # noqa: PLC0415
         from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415
+        from gradewire_models.build.renew import renew_exported  # noqa: PLC0415
     console = Console(stderr=True)
     if every and names:
         raise click.UsageError("name models or say --all, not both")
