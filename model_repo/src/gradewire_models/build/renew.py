@@ -9,7 +9,6 @@ from google.protobuf.message import DecodeError, Message
 
 from gradewire_models.build.progress import ignore
 from gradewire_models.build.publish import read_fingerprint, workspace
-from gradewire_models.build.recipes import serving_of
 from gradewire_models.build.reference import GOLDEN_FILE, load_golden
 from gradewire_models.catalog.calibration import merge, of_users
 from gradewire_models.catalog.entries import CatalogModel, EncoderMetadata
@@ -130,10 +129,10 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
     if expected is not None:
         # What users fitted is nowhere else.
         kept = merge(expected.metadata.calibrations, of_users(model.calibrations))
-        metadata, serving = replace(expected.metadata, calibrations=kept), serving_of(expected, wanted)
+        metadata = replace(expected.metadata, calibrations=kept)
     else:
-        metadata, serving = _as_golden(model), serving_of_class(model.numeric_class, wanted)
-    config = make_config(metadata, files, serving)
+        metadata = _as_golden(model)
+    config = make_config(metadata, files, serving_of_class(metadata.numeric_class, wanted))
     for name, text in to_parameters((), model.unreadable).items():
         config.parameters[PREFIX + name].CopyFrom(ModelParameter(string_value=text))
     return config

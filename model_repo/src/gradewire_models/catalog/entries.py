@@ -159,7 +159,7 @@ class Recipe:
     """The way in which a variant is made of its base.
 
     Attributes:
-        method: Key of `gradewire_models.build.recipes.RECIPES`, e.g. ``"gpu"``.
+        method: One that `gradewire_models.build.recipes.make_graph` knows, e.g. ``"gpu"``.
         settings: All that decides the outcome, by name; which there are and what they mean is the method's affair.
     """
 

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from gradewire_models.build.reference import Golden
+from gradewire_models.catalog.entries import EncoderMetadata
 from gradewire_models.errors import ExportError
-from gradewire_models.export.folder import EncoderFolder, Pooling
+from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.export.graph import HIDDEN_STATES, LAST_HIDDEN_STATE, POOLER_OUTPUT, Completion, complete, to_half
-from gradewire_models.export.plan import CPU_CLASS, ExportPlan
+from gradewire_models.export.plan import CPU_CLASS
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
 # One file of at most 2 GiB is what ONNX can hold; the graph itself needs little.
@@ -255,12 +256,12 @@ EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
 """In the order in which they are tried: torch's own is for what optimum cannot export."""
 
 
-def written_graph(model: Any, plan: ExportPlan, exporter: str) -> onnx.ModelProto:
+def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.ModelProto:
     """Export `model`; equal weights and versions give equal bytes.
 
     Args:
         model: As `gradewire_models.export.exporter.load_encoder` gave it.
-        plan: What is wanted.
+        metadata: What is wanted.
         exporter: Name of one of `EXPORTERS`.
 
     Returns:
@@ -270,17 +271,17 @@ def written_graph(model: Any, plan: ExportPlan, exporter: str) -> onnx.ModelProt
     Raises:
         ExportError: This exporter cannot export it.
     """
-    completion = Completion(plan.pooling, plan.token_layers, int(model.config.hidden_size), padding_id(model))
+    completion = Completion(metadata.pooling, metadata.earlier_layers, int(model.config.hidden_size), padding_id(model))
     try:
-        encoder = EXPORTERS[exporter](model, completion.needed, plan.max_tokens)
-        if plan.numeric_class.startswith("fp16-"):
+        encoder = EXPORTERS[exporter](model, completion.needed, metadata.max_tokens)
+        if metadata.numeric_class.startswith("fp16-"):
             encoder = to_half(encoder)
         graph = complete(encoder, completion)
     except (ValueError, onnx.checker.ValidationError) as error:
         raise ExportError(f"no valid graph comes of what {exporter} exports: {error}") from error
-    if plan.numeric_class != CPU_CLASS:
+    if metadata.numeric_class != CPU_CLASS:
         # One graph may run in two ways: the fingerprint has to tell them apart.
-        helper.set_model_props(graph, {"numeric_class": plan.numeric_class})
+        helper.set_model_props(graph, {"numeric_class": metadata.numeric_class})
     return graph
 
 
@@ -302,7 +303,7 @@ def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tok
     return tuple(texts[place] for place in rng.permutation(len(texts)))
 
 
-def reference_vectors(model: Any, pooling: Pooling, token_layers: Sequence[int], texts: Sequence[Ids]) -> Golden:
+def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], texts: Sequence[Ids]) -> Golden:
     """Encode each text alone with the model as transformers runs it.
 
     Args:
@@ -350,7 +351,7 @@ def _how_far(model: Any, ids: Ids) -> str:
     return ""
 
 
-def _sentence(found: Any, pooling: Pooling) -> NDArray[np.float32]:
+def _sentence(found: Any, pooling: str) -> NDArray[np.float32]:
     rows: NDArray[np.float64] = found.last_hidden_state[0].double().numpy()
     pooled = {
         "mean": lambda: rows.mean(axis=0),

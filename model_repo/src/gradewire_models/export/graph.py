@@ -8,7 +8,6 @@ from onnx import TensorProto, compose, helper
 
 from gradewire_models.build.nodes import Nodes
 from gradewire_models.errors import ExportError
-from gradewire_models.export.folder import Pooling
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - its telemetry is off before its tools start it
 
@@ -38,7 +37,7 @@ class Completion:
         padding_id: What the encoder finds where the mask is 0.
     """
 
-    pooling: Pooling
+    pooling: str
     token_layers: tuple[int, ...]
     dims: int
     padding_id: int
@@ -141,7 +140,7 @@ def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
         nodes.op("Max", nodes.op("Sub", counted, "one", name="places"), "zero", name=_PREFIX + _POSITIONS)
 
 
-def _write_sentence(nodes: Nodes, pooling: Pooling) -> None:
+def _write_sentence(nodes: Nodes, pooling: str) -> None:
     rows = _PREFIX + LAST_HIDDEN_STATE
     if pooling == "pooler":
         pooled = _PREFIX + POOLER_OUTPUT

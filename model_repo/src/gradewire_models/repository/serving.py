@@ -81,11 +81,6 @@ class Copies:
 AS_IT_IS = Copies()
 
 
-def serving_on_cpus(copies: Copies) -> Serving:
-    """Return how Triton runs a model on CPUs; the rest of `copies` is as in a new model."""
-    return Serving(instances=copies.instances or CPU_INSTANCES, threads=copies.threads or 0)
-
-
 def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
     """Return how Triton runs a model of this arithmetic; the rest of `copies` is as in a new model.
 
@@ -98,7 +93,7 @@ def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
     """
     precision, _, device = numeric_class.rpartition("-")
     if device == "cpu":
-        return serving_on_cpus(copies)
+        return Serving(instances=copies.instances or CPU_INSTANCES, threads=copies.threads or 0)
     for accelerator in get_args(Accelerator)[1:]:
         for known in get_args(Precision):
             if (device, precision) == (accelerator, known):
