@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, arithmetic, bf16_instruction
+from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, arithmetic, bf16_instruction, pad
 from gradewire_models.build.reference import GOLDEN_FILE, Golden, load_golden
 from gradewire_models.build.renew import find_differences
 from gradewire_models.catalog.entries import CatalogModel, Limits, usual_limits
@@ -93,15 +93,6 @@ def _has_bf16() -> bool:
     except Bf16UnavailableError:
         return False
     return True
-
-
-def pad(texts: Sequence[Ids]) -> tuple[Ids, Ids]:
-    """Token ids and mask, each [texts, longest text], of texts of [tokens] each; both are 0 where a text has ended."""
-    ids = np.zeros((len(texts), max(map(len, texts))), np.int64)
-    mask = np.zeros_like(ids)
-    for row, text in enumerate(texts):
-        ids[row, : len(text)], mask[row, : len(text)] = text, 1
-    return ids, mask
 
 
 def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[Rows]:

@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from gradewire_models.bf16 import pad
 from gradewire_models.build.reference import Golden
-from gradewire_models.build.verify import ERRORS_ONLY, Check, Rows, open_session, pad, run, token_error
+from gradewire_models.build.verify import ERRORS_ONLY, Check, Rows, open_session, run, token_error
 from gradewire_models.repository.config import SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gradewire_models.build.quality import spearman
 from gradewire_models.catalog.table import Finite
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.errors import TrainingError
@@ -134,22 +135,6 @@ class Selection:
         }
         defined = [value for value in found.values() if not math.isnan(value)]
         return {**found, MEAN: float(np.mean(defined)) if defined else math.nan}
-
-
-def spearman(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """Pearson's correlation of average ranks; NaN where one side has one value only."""
-    ranks = [_average_ranks(each) for each in (left, right)]
-    centred = [each - each.mean() for each in ranks]
-    lengths = [float(np.linalg.norm(each)) for each in centred]
-    if 0.0 in lengths:
-        return math.nan
-    return float(centred[0] @ centred[1] / (lengths[0] * lengths[1]))
-
-
-def _average_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    _, rank, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[rank]
 
 
 def _without_gradients(encoder: TrainedEncoder, ids: Sequence[Any]) -> NDArray[np.float32]:
