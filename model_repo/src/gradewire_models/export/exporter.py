@@ -128,10 +128,6 @@ def _first_lines(error: Exception) -> str:
     return " ".join(str(error).strip().splitlines()[:3])
 
 
-class UnsupportedError(ExportError):
-    """optimum's exporter cannot be had here, or does not know the model; another exporter may."""
-
-
 def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
     """Export `model`; equal weights and versions give equal bytes.
 
@@ -144,14 +140,14 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
         The bare encoder: inputs as transformers names them, int64 [batch, tokens], and at least `outputs`.
 
     Raises:
-        UnsupportedError: optimum is not installed, does not work with the transformers that is, knows no such
+        ExportError: optimum is not installed, does not work with the transformers that is, knows no such
             architecture, or fails to trace it.
     """
     # Seconds, and not there where transformers 5 is installed (docs/adr/0031-optimum-export.md).
     try:
         from optimum.exporters.onnx import export  # noqa: PLC0415
     except ImportError as error:
-        raise UnsupportedError(
+        raise ExportError(
             f"optimum's ONNX exporter is not usable here ({error}): pip install 'gradewire[export]'"
         ) from error
     earlier_layers = any(name.startswith(HIDDEN_STATES) for name in outputs)
@@ -171,7 +167,7 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
         # torch's tracer and each architecture's code raise whatever they raise.
         except Exception as error:
             said = " ".join(str(error).strip().splitlines()[:2])
-            raise UnsupportedError(f"optimum cannot trace {model.config.model_type}: {said}") from error
+            raise ExportError(f"optimum cannot trace {model.config.model_type}: {said}") from error
         return onnx.load(path)
 
 
@@ -185,7 +181,7 @@ def _exporter_config(model: Any, *, pooler: bool, earlier_layers: bool) -> Any:
         )
         known = make(model.config)
     except (KeyError, ValueError) as error:
-        raise UnsupportedError(f"optimum's ONNX exporter does not know {model.config.model_type}") from error
+        raise ExportError(f"optimum's ONNX exporter does not know {model.config.model_type}") from error
     # The tracer names outputs in their order, so those of all layers have to be there.
     wanted = OrderedDict([(LAST_HIDDEN_STATE, {0: "batch", 1: "tokens"})])
     if pooler:

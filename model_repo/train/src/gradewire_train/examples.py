@@ -44,21 +44,21 @@ def json_lines(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
         TrainingError: The file cannot be read, or a line is no JSON object with the fields of the dataclass `kind`; the
             message names line and field.
     """
+    for number, line in numbered_lines(path):
+        where = f"{path}, line {number}"
+        try:
+            yield where, read_json(kind, line)
+        except FieldError as error:
+            raise TrainingError(f"{where}: {error}") from error
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file that are not blank, with their numbers from 1 on; raises TrainingError for OSError."""
     try:
         with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    where = f"{path}, line {number}"
-                    yield where, _read(kind, line, where)
+            yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     except OSError as error:
         raise TrainingError(f"cannot read {path}: {error}") from error
-
-
-def _read(kind: type[T], line: bytes, where: str) -> T:
-    try:
-        return read_json(kind, line)
-    except FieldError as error:
-        raise TrainingError(f"{where}: {error}") from error
 
 
 def lines_digest(lines: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from gradewire_models.catalog.entries import ADAPTER_WEIGHTS, HEAD_WEIGHTS
 from gradewire_models.repository.grader_input import MAX_TOKENS, Piece, Pieces, grader_input
 from gradewire_train.batches import Batches
-from gradewire_train.encoder import TrainedEncoder, prepare, save_trained, trained_weights
+from gradewire_train.encoder import TrainedEncoder, prepare, save_trained, set_weights, trained_weights
 from gradewire_train.errors import TrainingError
 from gradewire_train.grader_rows import GraderRow, weights
 from gradewire_train.recipes import GraderRecipe, GraderTraining
@@ -84,18 +84,14 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
             head = load_file(directory / HEAD_WEIGHTS)
         except (OSError, SafetensorError) as error:
             raise TrainingError(f"--start: {directory} holds no grader ({error})") from error
-        own = {name.replace(".default.", "."): each for name, each in trained_weights(self.model).items()}
-        wanted = {**own, **{f"head.{name}": each for name, each in self.head.state_dict().items()}}
+        names = {name.removeprefix("model.").replace(".default.", "."): name for name in trained_weights(self)}
         found = {**matrices, **{f"head.{name}": each for name, each in head.items()}}
-        if {name: each.shape for name, each in wanted.items()} != {name: each.shape for name, each in found.items()}:
+        try:
+            set_weights(self, {names.get(name, name): each for name, each in found.items()})
+        except TrainingError as error:
             raise TrainingError(
                 f"--start: {directory} holds a grader of another base, rank or targets than the recipe's"
-            )
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                if parameter.requires_grad:
-                    parameter.copy_(matrices[name.replace(".default.", ".")].float())
-            self.head.load_state_dict(head)
+            ) from error
 
     def rounded(self) -> None:
         """Round the adapter's matrices to what its file holds, float16."""
