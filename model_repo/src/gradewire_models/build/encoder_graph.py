@@ -68,17 +68,9 @@ def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) 
 
 
 def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel, embedded: str) -> str:
-    """Write everything between the embeddings' sum and what is made of the last layer.
+    """Write everything between the embeddings' sum, `embedded`, and what is made of the last layer; return its name.
 
-    Args:
-        nodes: Where operators are written.
-        layout: Where the tokens are.
-        encoder: The weights.
-        model: Its sizes; its `token_layers` become outputs.
-        embedded: Name of the sum of all embeddings, shaped as `layout` has rows.
-
-    Returns:
-        Name of the last layer's token vectors, in rows of `layout`.
+    Rows are as `layout` has them. The model's `token_layers` become outputs.
     """
     # The bias each residual needs, in order; nothing follows the last layer.
     biases = [part.bias for layer in encoder.layers for part in (layer.attention_out, layer.down)]

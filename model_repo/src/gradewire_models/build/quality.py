@@ -42,13 +42,7 @@ class AnswerRow:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """Rows and where they are from.
-
-    Attributes:
-        rows: At least one.
-        origin: For people.
-        sha256: Over all rows, 64 hex characters.
-    """
+    """Rows, at least one; where they are from, for people; and their SHA-256, 64 hex characters."""
 
     rows: tuple[AnswerRow, ...]
     origin: str
@@ -102,12 +96,9 @@ def _collect(rows: list[AnswerRow], origin: str) -> AnswerRows:
 
 
 def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """Compare a built variant with its base; no checks for a model that is no variant, or is broken.
+    """Compare a built variant with its base on the rows of `path`, or gradewire's own.
 
-    Args:
-        repository: Where the model and its base lie.
-        name: The model.
-        path: JSON lines to compare on; None for gradewire's own rows.
+    There are no checks for a model that is no variant, or is broken.
 
     Raises:
         ModelNotBuiltError: The model or its base is not there; the message says how to build it.

@@ -82,12 +82,9 @@ def _number(model: CatalogModel, name: str, *, least: float, most: float) -> flo
 
 
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    """Write the graph of `model`, without its fingerprint.
+    """Write the graph of a model of its own, a variant or a grader, without its fingerprint.
 
-    Args:
-        encoder: Its weights.
-        model: A model of its own, a variant with its recipe, or a grader.
-        source: Directory with the published model.safetensors and tokenizer.json, and a grader's head.
+    `source` holds the published model.safetensors and tokenizer.json, and a grader's head.
 
     Raises:
         BuildError: A grader's head is none of this encoder's, the recipe's method is unknown, or a setting of it cannot

@@ -44,18 +44,11 @@ _SHOWN_CHARACTERS = 300
 
 
 def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[str]:
-    """Compare a model's config.pbtxt and its warm-up files with what a build would write today.
+    """Compare a model's config.pbtxt and its warm-up files with what a build would write today; one line a difference.
 
     How many copies run, on which GPUs, with how many threads, how requests queue and gather, and parameters and fields
-    that gradewire does not write are the operator's: they may differ.
-
-    Args:
-        model: Whose files are known to be sound.
-        expected: What the catalog says of it; None for an exported model, of which licence and origin stand nowhere
-            else.
-
-    Returns:
-        One line a field that differs, with both values; of long ones, as fits are, their beginning and SHA-256.
+    that gradewire does not write are the operator's: they may differ. `expected` is None for an exported model, of
+    which licence and origin stand nowhere else.
 
     Raises:
         OSError: A file cannot be read.
@@ -75,12 +68,9 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
 
 
 def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_IT_IS) -> bool:
-    """Rewrite config.pbtxt and warm-up files where they differ, or other `copies` are wanted; the model stays.
+    """Rewrite config.pbtxt and warm-up files where they differ, or other `copies` are wanted; return whether it did.
 
     Copies and threads stay as they are unless `copies` says otherwise; other changes made by hand go.
-
-    Returns:
-        Whether anything was written.
 
     Raises:
         OSError: A file cannot be read or written.
@@ -99,10 +89,7 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
 
 
 def renew_exported(repository: Path, name: str, copies: Copies = AS_IT_IS) -> tuple[BuiltModel, bool]:
-    """`renew` for a model of no catalog; waits while it is being built or exported.
-
-    Returns:
-        The model, and whether anything was written.
+    """Renew a model of no catalog and say whether anything was written; waits while it is being built or exported.
 
     Raises:
         ModelError: It is not there or broken; the message says how to replace it.

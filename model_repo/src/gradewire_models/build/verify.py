@@ -103,13 +103,7 @@ def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was checked.
-
-    Attributes:
-        name: What.
-        passed: Whether it holds.
-        detail: What was found, with figures.
-    """
+    """A check, whether it passed, and what was found, with figures."""
 
     name: str
     passed: bool
@@ -117,16 +111,9 @@ class Check:
 
 
 def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> list[Check]:
-    """Check the model `name` of `repository`.
+    """Check the model `name` of `repository`; `expected` is None where it is not a model of the catalog.
 
-    Args:
-        repository: Where it lies.
-        name: Which.
-        expected: What the catalog says of it; None when it is not a model of the catalog.
-
-    Returns:
-        The checks that were made. They stop after the files' own check when that fails, as nothing else would mean
-        anything.
+    Nothing follows the files' own check when that fails, as nothing else would mean anything.
 
     Raises:
         ModelNotBuiltError: There is no such model.

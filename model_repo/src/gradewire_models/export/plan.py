@@ -39,11 +39,7 @@ class ExportOptions:
 
 
 def check_options(options: ExportOptions) -> None:
-    """Check what can be checked before anything is fetched.
-
-    Raises:
-        ExportError: A value is out of its range.
-    """
+    """Check what can be checked before anything is fetched; raises ExportError where a value is out of its range."""
     if options.name:
         _check_name(options.name)
     if options.max_tokens is not None and options.max_tokens < 1:

@@ -179,11 +179,7 @@ class ModelFiles:
 
 
 def write_config(path: Path, config: ModelConfig) -> None:
-    """Write a config.pbtxt.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Write a config.pbtxt; raises OSError."""
     path.write_text(text_format.MessageToString(config), encoding="utf-8")
 
 

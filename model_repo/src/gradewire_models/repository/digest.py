@@ -52,19 +52,11 @@ class FileRecord:
 
 
 def record_file(path: Path) -> FileRecord:
-    """Return the size and SHA-256 of a file.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """Return the size and SHA-256 of a file; raises OSError."""
     return FileRecord(path.stat().st_size, file_sha256(path))
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, 64 hex characters.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """Return the SHA-256 of a file, 64 hex characters; raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

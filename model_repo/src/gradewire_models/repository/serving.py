@@ -145,11 +145,7 @@ def warmup_files(max_tokens: int) -> dict[str, bytes]:
 
 
 def write_warmup(directory: Path, max_tokens: int) -> None:
-    """Write the data of the warm-up requests into a model's `directory`.
-
-    Raises:
-        OSError: A file cannot be written.
-    """
+    """Write the data of the warm-up requests into a model's `directory`; raises OSError."""
     (directory / WARMUP_FOLDER).mkdir(exist_ok=True)
     for name, content in warmup_files(max_tokens).items():
         (directory / name).write_bytes(content)

@@ -266,11 +266,7 @@ def trained_weights(model: Any) -> dict[str, Any]:
 
 
 def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
-    """Put trained weights back.
-
-    Raises:
-        TrainingError: They are not those of this model: other names or shapes.
-    """
+    """Put trained weights back; raises TrainingError where they are not those of this model: other names or shapes."""
     own = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if {name: each.shape for name, each in own.items()} != {name: each.shape for name, each in weights.items()}:
         raise TrainingError("the checkpoint's weights are not those of this recipe: another rank, targets or base")

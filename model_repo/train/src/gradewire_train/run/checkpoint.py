@@ -57,11 +57,7 @@ def begin_in(directory: Path, *, resume: bool) -> Path:
 
 
 def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
-    """Write it whole or not at all, and replace the one before.
-
-    Raises:
-        OSError: The directory cannot be written.
-    """
+    """Write it whole or not at all, and replace the one before; raises OSError."""
     path = directory / CHECKPOINT_FILE
     fresh = path.with_suffix(".new")
     with fresh.open("wb") as file:
