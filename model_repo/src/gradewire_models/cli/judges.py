@@ -41,13 +41,7 @@ def build_judges(
     wheels: Path | None,
     keep_downloads: bool,
 ) -> None:
-    """Build judges and print what came out.
-
-    Raises:
-        BuildError: One could not be built.
-        CatalogError: One is in the repository but not in the catalog.
-        MissingPackageError: Packages are missing.
-    """
+    """Build judges and print what came out; raises BuildError, CatalogError and MissingPackageError."""
     if not names:
         return
     with needs("judge", "building a judge"):
@@ -71,12 +65,7 @@ def build_judges(
 
 
 def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str, list["Check"]]]:
-    """Check judges, one after the other.
-
-    Raises:
-        ModelNotBuiltError: One is not there.
-        MissingPackageError: Packages are missing.
-    """
+    """Check judges, one after the other; raises ModelNotBuiltError and MissingPackageError."""
     if not names:
         return
     with needs("judge", "verifying a judge"):

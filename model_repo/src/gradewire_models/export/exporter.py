@@ -92,12 +92,7 @@ def padding_id(model: Any) -> int:
 
 
 class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
-    """The module that torch's exporter traces: an encoder with the outputs that the rest of the graph needs.
-
-    Args:
-        model: As `load_encoder` gave it.
-        outputs: Names of outputs, of those that `gradewire_models.export.graph` reads.
-    """
+    """The module that torch's exporter traces: an encoder with the outputs that the rest of the graph needs."""
 
     def __init__(self, model: Any, outputs: Sequence[str]) -> None:
         super().__init__()
@@ -129,19 +124,14 @@ def _first_lines(error: Exception) -> str:
 
 
 def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
-    """Export `model`; equal weights and versions give equal bytes.
+    """Export `model`, whose `config` the exporter changes; equal weights and versions give equal bytes.
 
-    Args:
-        model: As `gradewire_models.export.exporter.load_encoder` gave it; the exporter changes its `config`.
-        outputs: Names of outputs, of those that `gradewire_models.export.graph` reads.
-        max_tokens: Most tokens of a text.
-
-    Returns:
-        The bare encoder: inputs as transformers names them, int64 [batch, tokens], and at least `outputs`.
+    Return the bare encoder: inputs as transformers names them, int64 [batch, tokens], and at least `outputs`, of those
+    that `gradewire_models.export.graph` reads.
 
     Raises:
-        ExportError: optimum is not installed, does not work with the transformers that is, knows no such
-            architecture, or fails to trace it.
+        ExportError: optimum is not installed, does not work with the transformers that is, knows no such architecture,
+            or fails to trace it; another exporter may.
     """
     # Seconds, and not there where transformers 5 is installed (docs/adr/0031-optimum-export.md).
     try:
@@ -213,13 +203,7 @@ def _quiet() -> Iterator[None]:
 def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
     """Trace `model` with torch's own exporter; equal weights and versions give equal bytes.
 
-    Args:
-        model: As `load_encoder` gave it.
-        outputs: Names of outputs, of those that `gradewire_models.export.graph` reads.
-        max_tokens: Most tokens of a text.
-
-    Returns:
-        The bare encoder: inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens], and `outputs`.
+    Return the bare encoder: inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens], and `outputs`.
 
     Raises:
         ExportError: torch cannot express the model as ONNX.
@@ -253,16 +237,10 @@ EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
 
 
 def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.ModelProto:
-    """Export `model`; equal weights and versions give equal bytes.
+    """Export `model` as `metadata` says, with one of `EXPORTERS`; equal weights and versions give equal bytes.
 
-    Args:
-        model: As `gradewire_models.export.exporter.load_encoder` gave it.
-        metadata: What is wanted.
-        exporter: Name of one of `EXPORTERS`.
-
-    Returns:
-        A graph of standard operators with its weights inside. Inputs ``input_ids`` and ``attention_mask``, int64
-        [batch, tokens]; outputs ``sentence_embedding``, ``token_embeddings`` and ``token_embeddings_layer_N``, float32.
+    Return a graph of standard operators with its weights inside. Inputs ``input_ids`` and ``attention_mask``, int64
+    [batch, tokens]; outputs ``sentence_embedding``, ``token_embeddings`` and ``token_embeddings_layer_N``, float32.
 
     Raises:
         ExportError: This exporter cannot export it.
@@ -282,16 +260,7 @@ def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.
 
 
 def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tokens: int) -> tuple[Ids, ...]:
-    """Return the token ids of texts of many lengths, in mixed order.
-
-    Args:
-        tokenized: Ids of real texts, each at most `max_tokens`.
-        vocabulary: Number of word vectors; random ids are drawn below it.
-        max_tokens: Length of the longest one.
-
-    Returns:
-        The real texts that have any token, and random ones of 1 to `max_tokens` tokens.
-    """
+    """Return token ids, in mixed order, of real texts and of random ones of 1 to `max_tokens`, below `vocabulary`."""
     rng = np.random.default_rng(_SEED)
     lengths = [length for length in _SHORT_LENGTHS if length < max_tokens] + [max_tokens]
     texts = [rng.integers(0, vocabulary, length) for length in lengths]
@@ -300,13 +269,7 @@ def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tok
 
 
 def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], texts: Sequence[Ids]) -> Golden:
-    """Encode each text alone with the model as transformers runs it.
-
-    Args:
-        model: As `load_encoder` gave it.
-        pooling: How token vectors become a sentence vector.
-        token_layers: Earlier layers (1 is the first) whose token vectors are wanted.
-        texts: int64 [tokens] each.
+    """Encode each text, int64 [tokens], alone with the model as transformers runs it.
 
     Raises:
         ExportError: The model has no such layer, or no positions for a text that long.

@@ -40,11 +40,7 @@ def tolerance_of(numeric_class: str) -> Tolerance:
 
 
 def check_parity(path: Path, golden: Golden, vocabulary: int, tolerance: Tolerance) -> list[Check]:
-    """Compare the graph at `path` with `golden` in batches of unequal length whose padding holds arbitrary ids.
-
-    Returns:
-        The checks that were made: sentence vectors, token vectors of each layer, and an empty row.
-    """
+    """Compare the graph at `path` with `golden` in batches of unequal length whose padding holds arbitrary ids."""
     session = open_session(path, severity=ERRORS_ONLY)
     layers = sorted(golden.tokens_by_layer)
     outputs = [SENTENCE_OUTPUT, *(layer_output(layer) for layer in layers[:-1]), TOKENS_OUTPUT]

@@ -17,16 +17,10 @@ DEFAULT_MAX_TOKENS = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """The choices of a caller; None and empty leave them to the folder.
+    """The choices of a caller, as `EncoderMetadata` has them; None and empty leave them to the folder.
 
-    Attributes:
-        name: The model's name in the repository.
-        pooling: How token vectors become a sentence vector.
-        prefix: Text put before every input; an empty one switches the folder's own off.
-        max_tokens: Longest input in tokens, special tokens included.
-        token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
-        licence: SPDX identifier of the weights' licence.
-        numeric_class: Arithmetic and device, e.g. ``"fp16-cuda"``; what is not for CPUs gets a name that says so.
+    An empty `prefix` switches the folder's own off. A model whose `numeric_class` is not for CPUs gets a name that says
+    so.
     """
 
     name: str = ""

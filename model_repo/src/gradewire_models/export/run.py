@@ -22,13 +22,7 @@ from gradewire_models.repository.serving import serving_of_class
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """The result of an export.
-
-    Attributes:
-        model: The model that is in the repository now.
-        checks: What was verified.
-        notes: What was decided that somebody might want otherwise, one line each.
-    """
+    """The model that is in the repository now, what was verified, and what somebody might want otherwise, line by line."""
 
     model: BuiltModel
     checks: tuple[Check, ...]
@@ -38,17 +32,10 @@ class ExportResult:
 def export_model(
     wanted: str, repository: Path, options: ExportOptions, *, revision: str = "", report: Report = ignore
 ) -> ExportResult:
-    """Export an encoder into `repository`, in the place of a model of that name.
+    """Export an encoder, from a directory or the hub, into `repository`, in the place of a model of that name.
 
     The graph is compared with torch before it is put in place: each text alone in torch, all in batches of unequal
     lengths in the graph. Whatever goes wrong, the repository is as it was before.
-
-    Args:
-        wanted: A directory, or the id of a model of the hub.
-        repository: Triton model repository; made when it is not there.
-        options: What to do otherwise than the folder says.
-        revision: Branch, tag or commit of the hub.
-        report: Called with every step and how far it is.
 
     Raises:
         ExportError: It cannot be exported as asked; the message says why and what to do instead.

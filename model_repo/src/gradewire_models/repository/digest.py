@@ -10,16 +10,7 @@ _FORMAT = "gradewire-model/1"
 
 @dataclass(frozen=True, slots=True)
 class DigestParts:
-    """The parts that the digest covers. Two models with equal parts give equal vectors; caches rely on it.
-
-    Attributes:
-        onnx_sha256: SHA-256 of model.onnx, weights included.
-        tokenizer_sha256: SHA-256 of tokenizer.json.
-        max_tokens: Length at which inputs are cut, in tokens.
-        pooling: How token vectors become a sentence vector.
-        prefix: Text put before every input.
-        numeric_class: The arithmetic, e.g. ``"fp32-cpu"``.
-    """
+    """The parts that the digest covers. Two models with equal parts give equal vectors; caches rely on it."""
 
     onnx_sha256: str
     tokenizer_sha256: str
