@@ -41,17 +41,13 @@ _EMULATED = ("onnxruntime", "vllm")
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Options of a Triton server.
+    """Options of a Triton server; a port of 0 takes a free one.
 
     Attributes:
-        repository: Triton model repository.
         models: Names of the models to load; empty loads every one that is in the repository at start and needs no GPU.
         host: Address to listen on. Triton authenticates nobody: keep it on the loopback, or behind a firewall.
-        grpc_port: Port of gRPC; 0 takes a free one. `http_port` and `metrics_port` likewise.
-        http_port: Port of HTTP.
-        metrics_port: Port of Prometheus metrics.
-        poll_s: Seconds between two checks for changes in the repository, whose models are all loaded then; 0 loads
-            and unloads on request only.
+        poll_s: Seconds between two checks for changes in the repository, whose models are all loaded then; 0 loads and
+            unloads on request only.
     """
 
     repository: Path
@@ -63,12 +59,7 @@ class ServerOptions:
     poll_s: int = 0
 
     def model_names(self) -> tuple[str, ...]:
-        """Models that are loaded at start.
-
-        Raises:
-            ValueError: A config.pbtxt cannot be parsed.
-            OSError: A config.pbtxt cannot be read.
-        """
+        """Return the models that are loaded at start; raises ValueError or OSError for a config.pbtxt."""
         found = sorted(self.repository.glob(f"[!.]*/{CONFIG_FILE}"))
         return self.models or tuple(path.parent.name for path in found if not _needs_gpu(path))
 
@@ -114,12 +105,9 @@ def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_pr
 def start_child(
     program: Path, arguments: Sequence[str], *, variables: Mapping[str, str], log: Path
 ) -> subprocess.Popen[bytes]:
-    """Starts a program that gets SIGINT when this process ends, and none by Ctrl-C at the terminal.
+    """Start a program that gets SIGINT when this process ends, and none by Ctrl-C at the terminal.
 
-    `variables` are its whole environment; its output overwrites `log`.
-
-    Raises:
-        OSError: The log cannot be written.
+    `variables` are its whole environment; its output overwrites `log`, or OSError is raised.
     """
     started: Future[subprocess.Popen[bytes]] = Future()
 
@@ -220,7 +208,7 @@ class TritonProcess:
         )
 
     def wait_until_ready(self, timeout_s: float = 60.0) -> None:
-        """Waits until the server and all its models are ready.
+        """Wait until the server and all its models are ready.
 
         Raises:
             TritonStartError: It ended, or was not ready in time (it is stopped then).

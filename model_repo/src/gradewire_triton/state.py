@@ -60,7 +60,7 @@ class StateDirectory:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Makes this process its user while the body runs.
+        """Make this process its user while the body runs.
 
         Raises:
             TritonStartError: Another process uses it.

@@ -22,7 +22,7 @@ from gradewire_models.repository.serving import serving_of_class
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """The model that is in the repository now, what was verified, and what somebody might want otherwise, line by line."""
+    """The model that is in the repository now, what was verified, and what somebody might want otherwise."""
 
     model: BuiltModel
     checks: tuple[Check, ...]

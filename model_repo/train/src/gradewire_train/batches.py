@@ -46,12 +46,9 @@ def _tasks(names: Sequence[str], field: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The examples as an encoder reads them.
+    """Examples with the negatives that are read, token ids of every distinct text, and what the keep term reads.
 
-    Attributes:
-        examples: With those negatives only that are read.
-        ids: Token ids of every distinct text.
-        plain: Distinct bare answers and sentences, sorted: what the keep term reads.
+    `plain` are the distinct bare answers and sentences, sorted.
     """
 
     examples: Sequence[Example]
@@ -79,12 +76,7 @@ def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives:
 class Batches:
     """Batches of indices of texts of similar length, in an order of their own in every epoch, which `seed` decides.
 
-    There are `batch_size` indices in each, or all where there are fewer.
-
-    Args:
-        lengths: int64 [texts].
-        batch_size: Indices in a batch.
-        seed: Of the order.
+    There are `batch_size` indices in each, or all where there are fewer. `lengths` is int64 [texts].
     """
 
     def __init__(self, lengths: NDArray[np.int64], *, batch_size: int, seed: int) -> None:

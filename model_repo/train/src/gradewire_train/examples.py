@@ -73,10 +73,7 @@ def lines_digest(lines: Iterable[str]) -> str:
 class Files:
     """The user's files in JSON lines: questions with answers, and sentence pairs.
 
-    Attributes:
-        columns: The files' fields for `question`, `answer`, `answers`, `premise`, `hypothesis`, `label`, `anchor`,
-            `positive`, `negative`, `negatives`, where they are named otherwise.
-        skip_bad_lines: Leaves bad lines out, with a warning.
+    `columns` are the files' names for our fields, where they differ. Bad lines that are skipped are warned of.
     """
 
     questions: Sequence[Path] = ()
@@ -87,13 +84,10 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One training example.
+    """One training example: an anchor, and texts that mean the same and that do not, though they look it.
 
     Attributes:
-        task: Of `TASKS`.
         question: What the texts answer; "" where they are sentences of their own.
-        anchor: An answer, or a sentence.
-        positive: What means the same as `anchor`.
         negatives: Hard negatives: similar in form, and other answers. None of them means what `anchor` does.
     """
 

@@ -29,13 +29,10 @@ class Group:
 
 
 def group(examples: Sequence[Example]) -> Group:
-    """Find which candidates may stand against which positives.
+    """Find which candidates may stand against which positives in the examples of one batch.
 
     Not allowed: a candidate whose text is the anchor's or the positive's own (it would be punished for being right),
     and another example's candidate to the same question (it may mean the same in other words).
-
-    Args:
-        examples: Of one batch, with the negatives that are read.
     """
     read = [texts(example) for example in examples]
     owner = [index for index, each in enumerate(read) for _ in each[2:]]

@@ -44,9 +44,7 @@ class _Line(AnswerLine):
 def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
     """Read JSON lines with question, references, prediction, and label or grade; part is optional.
 
-    Args:
-        path: The file.
-        half: The split to take, by the rows' field "half"; None takes all rows.
+    With `half`, only rows whose field "half" names this split.
 
     Raises:
         TrainingError: A line is not such an object; the message names it. There are fewer than two rows.
@@ -96,15 +94,7 @@ def labelled_digest(rows: Sequence[LabelledRow]) -> str:
 
 
 class Selection:
-    """Labelled rows, tokenized once.
-
-    Args:
-        rows: At least two.
-        encoder: Whose tokenizer is used.
-
-    Attributes:
-        digest: `labelled_digest` of the rows.
-    """
+    """At least two labelled rows, tokenized once; `digest` is their `labelled_digest`."""
 
     def __init__(self, rows: Sequence[LabelledRow], encoder: TrainedEncoder) -> None:
         self.digest = labelled_digest(rows)

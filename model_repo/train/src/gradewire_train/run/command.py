@@ -44,15 +44,9 @@ R = TypeVar("R", bound=Request)
 
 
 def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], Work]) -> bool:
-    """Train, and write the result into the directory.
+    """Train, and write the result into the directory; return False where it was interrupted, and left a checkpoint.
 
-    Args:
-        request: The command's options.
-        kind: Of its recipes.
-        prepare: Reads everything; called before anything is trained.
-
-    Returns:
-        False where it was interrupted, and left a checkpoint.
+    `prepare` reads everything, before anything is trained.
 
     Raises:
         ModelError: Something cannot be read, fetched or trained; the message says what to do.

@@ -20,14 +20,7 @@ from gradewire_train.texts import examples_digest
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One training.
-
-    Attributes:
-        recipe: Its settings.
-        examples: Its examples; all of them are used.
-        course: Its directory, evaluations and checkpoints.
-        selection: Selects the best step; None keeps the last.
-    """
+    """One training on all of its examples; without a `selection` the last step is kept."""
 
     recipe: Recipe
     examples: Sequence[Example]

@@ -26,15 +26,10 @@ _PLAIN_EVERY = 20
 
 @contextmanager
 def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Make the first Ctrl-C a request to stop; another one has its usual effect.
+    """Make the first Ctrl-C a request to stop, of which `notify` is called; another one has its usual effect.
 
-    Outside the main thread, which alone may handle signals, it does nothing.
-
-    Args:
-        notify: Called at the first Ctrl-C.
-
-    Yields:
-        Whether a stop is requested.
+    Yield a function that says whether a stop is requested. Outside the main thread, which alone may handle signals, it
+    never is.
     """
     requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -56,11 +51,9 @@ def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """Progress after a step.
+    """Progress after a step; 0 is the base, before any.
 
     Attributes:
-        step: Steps done; 0 is the base, before any.
-        steps: Steps in all.
         figures: loss, its terms, and what `Task.evaluate` gives where the labelled rows were ranked.
         examples_per_s: Since the training was started or resumed.
         remaining_s: At that rate; NaN before the first step.
@@ -75,14 +68,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a training.
-
-    Attributes:
-        best_step: The step whose weights the model now has.
-        curve: See `Checkpoint`.
-        seconds: In all, resumed parts included.
-        finished: False where it was stopped, and left a checkpoint.
-    """
+    """The step whose weights the model now has, and the curve of `Checkpoint`; unfinished, it left a checkpoint."""
 
     best_step: int
     curve: list[dict[str, float]]
@@ -109,14 +95,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """Evaluations and checkpoints of one training.
-
-    Attributes:
-        directory: Directory of checkpoints; has to exist.
-        evaluate_every: Steps between two evaluations; 0: none.
-        checkpoint_every: Steps between two checkpoints.
-        resume: Go on from the checkpoint in `directory`.
-    """
+    """The directory of a training, which is there, and the steps between two evaluations and two checkpoints; 0: none."""
 
     directory: Path
     evaluate_every: int = 100
@@ -133,13 +112,7 @@ def deterministic(settings: Optimisation) -> None:
 
 
 class Steps:
-    """One training, from its start or from a checkpoint.
-
-    Args:
-        task: What is trained.
-        settings: Settings of the optimiser.
-        identity: Digest of all that decides the weights; a checkpoint with another one is refused.
-        course: Evaluations and checkpoints.
+    """One training, from its start or from a checkpoint, which is refused where it has another `identity`.
 
     Raises:
         TrainingError: The checkpoint is not this training's.

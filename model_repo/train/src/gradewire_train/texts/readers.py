@@ -46,10 +46,8 @@ class FieldError(ValueError):
 def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
     """Yield what `parse` makes of each line, with the line's number from 1 on; blank lines and None are left out.
 
-    Args:
-        path: The file, in UTF-8; it is read as it is consumed.
-        parse: Raises `FieldError` for a line that is not as it should be.
-        skip_bad_lines: Leaves such lines out, and logs at the end how many and what was wrong with the first.
+    The file is read as it is consumed. Bad lines, for which `parse` raises `FieldError`, may be skipped; how many they
+    were and what was wrong with the first is logged at the end.
 
     Raises:
         TrainingError: The file cannot be read, or a line is bad and is not to be skipped, or no line is good.
