@@ -111,7 +111,7 @@ class TritonEnvironment:
 
 
 def default_environment() -> Path:
-    """Return ``$GRADEWIRE_TRITON_ENVIRONMENT``, else a directory in the user's cache, named after Python and versions."""
+    """Return ``$GRADEWIRE_TRITON_ENVIRONMENT``, else a cache directory named after Python and versions."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
     if named:
         return Path(named).expanduser()

@@ -192,7 +192,7 @@ class TritonProcess:
         self.stop()
 
     def start(self) -> None:
-        """Starts it and does not wait; on the ports of its first start, if it ran before.
+        """Start it and do not wait; on the ports of its first start, if it ran before.
 
         When this process ends, however it ends, the server gets a signal at which it cleans up and ends.
         """
@@ -236,11 +236,11 @@ class TritonProcess:
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:
-        """Waits for its end; returns the exit code."""
+        """Wait for its end; return the exit code."""
         return self._running.wait()
 
     def stop(self, timeout_s: float = 20.0) -> None:
-        """Lets requests in flight finish, ends it (SIGKILL after `timeout_s`) and removes what is left of it."""
+        """Let requests in flight finish, end it (SIGKILL after `timeout_s`) and remove what is left of it."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGINT)
@@ -251,7 +251,7 @@ class TritonProcess:
         self.clean()
 
     def kill(self) -> None:
-        """Ends the server at once, as a crash would; its stubs and its shared memory stay for a while (`clean`)."""
+        """End the server at once, as a crash would; its stubs and its shared memory stay for a while (`clean`)."""
         self._running.kill()
         self._running.wait()
 

@@ -90,7 +90,7 @@ class StateDirectory:
             return None
 
     def announce(self, addresses: Addresses) -> None:
-        """Records that the server is ready, and its addresses."""
+        """Record that the server is ready, and its addresses."""
         fresh = self._addresses_path.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(addresses)), encoding="utf-8")
         fresh.replace(self._addresses_path)

@@ -99,7 +99,7 @@ def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
 
 
 def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcome: Outcome, dev: str = "") -> Account:
-    """Return the `Account` of an encoder for `sfve`, without options and files; `dev` describes the dev rows, if any."""
+    """Return the `Account` of an encoder for `sfve`, without options and files; `dev` says what the dev rows are."""
     sha256 = examples_digest(examples)
     counts = Counter(example.task for example in examples)
     rows = [

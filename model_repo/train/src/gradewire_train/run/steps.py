@@ -95,7 +95,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The directory of a training, which is there, and the steps between two evaluations and two checkpoints; 0: none."""
+    """The directory of a training, which is there, and the steps between evaluations (0: none) and checkpoints."""
 
     directory: Path
     evaluate_every: int = 100
