@@ -18,6 +18,7 @@ from gradewire_models.build.quality import (
     check_quality,
     compare_with_base,
     own_rows,
+    rank_correlation,
     read_rows,
     spearman,
 )
@@ -173,4 +174,4 @@ def test_rank_correlation_is_spearmans() -> None:
 
 def test_the_last_bits_of_equal_scores_are_not_ranked() -> None:
     first = np.array([0.1, 0.5, 1, np.nextafter(1, 0)])
-    assert spearman(first, first[[0, 1, 3, 2]]) == pytest.approx(1)
+    assert rank_correlation(first, first[[0, 1, 3, 2]]) == pytest.approx(1)

@@ -130,8 +130,7 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
     before, after = row_scores(original, rows.rows), row_scores(variant, rows.rows)
     for score in before:
         change = float(np.abs(after[score] - before[score]).max())
-        # The cosine of a text with itself is 1 but for the last bits: without rounding these are ranked by chance.
-        correlation = spearman(np.round(after[score], 6), np.round(before[score], 6))
+        correlation = rank_correlation(after[score], before[score])
         detail = (
             f"largest change {change:.4f} (below {MAX_SCORE_CHANGE}), rank correlation "
             f"{correlation:.5f} (above {MIN_RANK_CORRELATION}) {whose}"
@@ -179,6 +178,14 @@ def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
         batch, waiting = waiting[:count], waiting[count:]
         (vectors[batch],) = run(session, [model.sentence_output], *pad([ids[place] for place in batch]))
     return vectors
+
+
+def rank_correlation(first: Scores, second: Scores) -> float:
+    """Return Spearman's correlation; values that are equal to 6 places share their mean rank.
+
+    The cosine of a text with itself is 1 but for the last bits: without rounding these would be ranked by chance.
+    """
+    return spearman(np.round(first, 6), np.round(second, 6))
 
 
 def spearman(left: Scores, right: Scores) -> float:

@@ -58,7 +58,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         with path.open("rb") as lines:
             yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     except OSError as error:
-        raise TrainingError(f"cannot read {path}: {error}") from error
+        raise TrainingError(f"{path} cannot be read: {error.strerror}; name a file of JSON lines") from error
 
 
 def lines_digest(lines: Iterable[str]) -> str:
