@@ -156,7 +156,7 @@ def test_judges_lie_beside_the_encoders(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_reading_needs_nothing_that_builds_or_runs_models() -> None:
     program = (
-        "import sys, gradewire_models.judges as j; j.catalog_judges(); "
+        "import sys, gradewire_models.judges.repository as j; j.catalog_judges(); "
         "print(sorted({'numpy', 'onnx', 'onnxruntime', 'gguf', 'tokenizers'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
