@@ -18,8 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from gradewire_models.repository._model_config_pb2 import ModelInstanceGroup
-from gradewire_models.repository.config import CONFIG_FILE, read_config
+from gradewire_models.repository.config import CONFIG_FILE, served_from_file
 from gradewire_triton.environment import TritonEnvironment
 from gradewire_triton.state import Addresses, TritonStartError, why_not_ready
 
@@ -61,12 +60,9 @@ class ServerOptions:
     def model_names(self) -> tuple[str, ...]:
         """Return the models that are loaded at start; raises ValueError or OSError for a config.pbtxt."""
         found = sorted(self.repository.glob(f"[!.]*/{CONFIG_FILE}"))
-        return self.models or tuple(path.parent.name for path in found if not _needs_gpu(path))
-
-
-def _needs_gpu(config_path: Path) -> bool:
-    config, _ = read_config(config_path)
-    return any(group.kind == ModelInstanceGroup.KIND_GPU for group in config.instance_group)
+        return self.models or tuple(
+            path.parent.name for path in found if "KIND_GPU" not in served_from_file(path).kinds
+        )
 
 
 class Ports(NamedTuple):

@@ -141,14 +141,11 @@ def _write(path: Path, calibrations: Described) -> None:
     kept = _PARAMETER.sub(lambda found: "" if is_calibration(found["name"]) else found.group(), text)
     written = path.with_name(f".{CONFIG_FILE}.new")
     written.write_text(kept + text_format.MessageToString(added), encoding="utf-8")
-    if read_config(written)[1] != {**_without(read_config(path)[1]), **wanted}:
+    others = {name: value for name, value in read_config(path)[1].items() if not is_calibration(name)}
+    if read_config(written)[1] != others | wanted:
         config = read_config(path)[0]
         for name in [name for name in own_parameters(config) if is_calibration(name)]:
             del config.parameters[PREFIX + name]
         config.MergeFrom(added)
         write_config(written, config)
     written.replace(path)
-
-
-def _without(parameters: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in parameters.items() if not is_calibration(name)}

@@ -84,13 +84,12 @@ def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
     Raises:
         ValueError: It names a device or a precision of GPUs that this release does not know.
     """
-    precision, _, device = numeric_class.rpartition("-")
-    if device == "cpu":
+    if numeric_class.endswith("-cpu"):
         return Serving(instances=copies.instances or CPU_INSTANCES, threads=copies.threads or 0)
     for accelerator in get_args(Accelerator)[1:]:
-        for known in get_args(Precision):
-            if (device, precision) == (accelerator, known):
-                return Serving(copies.instances or 1, copies.threads or 0, accelerator, known)
+        for precision in get_args(Precision):
+            if numeric_class == f"{precision}-{accelerator}":
+                return Serving(copies.instances or 1, copies.threads or 0, accelerator, precision)
     raise ValueError(f"no such arithmetic as {numeric_class!r}")
 
 

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
+from gradewire_models.build.progress import ConsoleBars
 from gradewire_train.encoder import set_weights, trained_weights
 from gradewire_train.errors import TrainingError
 from gradewire_train.recipes import Optimisation
@@ -213,27 +214,14 @@ def schedule(step: int, steps: int, warmup: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(steps - rising, 1)))
 
 
-class TrainingConsole:
+class TrainingConsole(ConsoleBars):
     """Context in which `report` shows a training on `console`."""
 
     def __init__(self, console: Console, steps: int) -> None:
-        self._console = console
-        self._bar: Progress | None = None
+        super().__init__(console, BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
         self._dev = ""
-        if console.is_terminal:
-            self._bar = Progress(
-                BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), console=console, transient=True
-            )
-            self._bar.add_task("", total=steps)
-
-    def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._bars is not None:
+            self._bars.add_task("", total=steps)
 
     def stopping(self) -> None:
         """Say that the first Ctrl-C was heard."""
@@ -249,8 +237,8 @@ class TrainingConsole:
             return
         terms = ", ".join(f"{name} {value:.3f}" for name, value in step.figures.items() if not name.startswith(MEAN))
         line = f"{terms}{self._dev}, {step.examples_per_s:.0f} examples/s, {_clock(step.remaining_s)} left"
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=step.step, description=line)
+        if self._bars is not None:
+            self._bars.update(self._bars.task_ids[0], completed=step.step, description=line)
         elif evaluated or step.step % _PLAIN_EVERY == 0 or step.step == step.steps:
             self._console.print(f"step {step.step}/{step.steps}: {line}", highlight=False, markup=False, soft_wrap=True)
 
