@@ -12,11 +12,11 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from gradewire_models.repository.config import CONFIG_FILE, served_from_file
 from gradewire_triton.environment import TritonEnvironment
@@ -65,15 +65,7 @@ class ServerOptions:
         )
 
 
-class Ports(NamedTuple):
-    """Ports of one run: of gRPC, of HTTP and of the Prometheus metrics."""
-
-    grpc: int
-    http: int
-    metrics: int
-
-
-def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_prefix: str) -> list[str]:
+def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> list[str]:
     """Arguments of ``tritonserver``; the names of its shared memory will begin with `shm_prefix`."""
     control = (
         ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
@@ -91,9 +83,9 @@ def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_pr
         f"--grpc-address={options.host}",
         f"--http-address={options.host}",
         f"--metrics-address={options.host}",
-        f"--grpc-port={ports.grpc}",
-        f"--http-port={ports.http}",
-        f"--metrics-port={ports.metrics}",
+        f"--grpc-port={options.grpc_port}",
+        f"--http-port={options.http_port}",
+        f"--metrics-port={options.metrics_port}",
         *control,
     ]
 
@@ -159,7 +151,6 @@ class TritonProcess:
         # Derived from the path, so that the next start in the same directory knows what an earlier one owned.
         self._shm_prefix = f"gradewire_{hashlib.sha256(str(self.state).encode()).hexdigest()[:12]}_"
         self._process: subprocess.Popen[bytes] | None = None
-        self._ports: Ports | None = None
 
     @property
     def pid(self) -> int:
@@ -169,13 +160,11 @@ class TritonProcess:
     @property
     def addresses(self) -> Addresses:
         """Addresses on which it listens; kept when it is started again."""
-        if self._ports is None:
-            raise RuntimeError("never started")
-        host = self.options.host
+        options = self.options
         return Addresses(
-            grpc=f"{host}:{self._ports.grpc}",
-            http=f"http://{host}:{self._ports.http}",
-            metrics=f"http://{host}:{self._ports.metrics}/metrics",
+            grpc=f"{options.host}:{options.grpc_port}",
+            http=f"http://{options.host}:{options.http_port}",
+            metrics=f"http://{options.host}:{options.metrics_port}/metrics",
             log=str(self.log_path),
         )
 
@@ -195,8 +184,8 @@ class TritonProcess:
         self.clean()
         backends = self._lay_out_backends()
         # A port that another program takes before Triton does is an error at start, in Triton's words.
-        self._ports = self._ports or _choose_ports(self.options)
-        arguments = command_line(self.options, self._ports, backends=backends, shm_prefix=self._shm_prefix)
+        self.options = _with_ports(self.options)
+        arguments = command_line(self.options, backends=backends, shm_prefix=self._shm_prefix)
         if self.log_path.exists():
             self.log_path.replace(self.log_path.with_suffix(".log.1"))
         self._process = start_child(
@@ -290,11 +279,16 @@ class TritonProcess:
         return f"the end of {self.log_path}:\n" + "\n".join(shown)
 
 
-def _choose_ports(options: ServerOptions) -> Ports:
+def _with_ports(options: ServerOptions) -> ServerOptions:
+    """Return the options with a free port in the place of each 0."""
     with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in Ports._fields]
+        probes = [stack.enter_context(socket.socket()) for _ in range(3)]
         for probe in probes:
             probe.bind((options.host, 0))
-        free = [int(probe.getsockname()[1]) for probe in probes]
-    chosen = (options.grpc_port, options.http_port, options.metrics_port)
-    return Ports(*(port or other for port, other in zip(chosen, free, strict=True)))
+        grpc, http, metrics = (int(probe.getsockname()[1]) for probe in probes)
+    return replace(
+        options,
+        grpc_port=options.grpc_port or grpc,
+        http_port=options.http_port or http,
+        metrics_port=options.metrics_port or metrics,
+    )

@@ -187,17 +187,13 @@ def _exporter_config(model: Any, *, pooler: bool, earlier_layers: bool) -> Any:
 @contextmanager
 def _quiet() -> Iterator[None]:
     # Both exporters tell their own developers a lot.
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "optimum")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(logging.NOTSET)
 
 
 def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:

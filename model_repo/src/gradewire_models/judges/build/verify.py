@@ -135,9 +135,8 @@ def _check_catalog(judge: BuiltJudge, expected: CatalogJudge | None) -> Check:
         for form in judge.forms
         if expected.digests.get(form, judge.digests[form]) != judge.digests[form]
     ]
-    if wrong:
-        return Check("catalog", passed=False, detail=f"the catalog has other digests: {', '.join(wrong)}")
-    return Check("catalog", passed=True, detail="the digests are the catalog's")
+    detail = f"the catalog has other digests: {', '.join(wrong)}" if wrong else "the digests are the catalog's"
+    return Check("catalog", passed=not wrong, detail=detail)
 
 
 def _check_tokenizer(judge: BuiltJudge, golden: Golden) -> Check:
