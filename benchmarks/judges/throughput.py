@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.common.servers import cpu_s
 from benchmarks.judges.binary import vqa_items
 
-from gradewire_models.judges import default_judge, default_judge_repository, load_judge
+from gradewire_models.judges.catalog import default_judge
+from gradewire_models.judges.repository import default_judge_repository, load_judge
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.judges.local.chat import ChatTokenizer, PromptLimits
 from gradewire_server.judges.local.queue import EmbeddedQueue, Work
@@ -34,7 +35,8 @@ from gradewire_server.settings.judge import EmbeddedJudgeConfig
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from gradewire_models.judges import BuiltJudge, Form
+    from gradewire_models.judges.catalog import Form
+    from gradewire_models.judges.repository import BuiltJudge
 
 RATIONALE_TOKENS = 40
 TIMEOUT_S = 600.0

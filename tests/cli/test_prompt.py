@@ -10,7 +10,7 @@ from tests.cli.conftest import Command, write_rows
 from tests.support.judges.smollm2 import smollm2_repository
 from tokenizers import Tokenizer
 
-from gradewire_models.judges import load_judge
+from gradewire_models.judges.repository import load_judge
 
 JUDGE = "smollm2-135m-instruct"
 ROWS: list[dict[str, Any]] = [

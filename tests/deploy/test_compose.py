@@ -9,8 +9,8 @@ import pytest
 from tests.deploy.conftest import DEPLOY, builds, docker_compose, flags_of, run
 
 from gradewire_models.catalog.loading import load_catalog
-from gradewire_models.judges import default_judge_repository
 from gradewire_models.judges.catalog import default_judge
+from gradewire_models.judges.repository import default_judge_repository
 from gradewire_models.repository.serving import CPU_INSTANCES
 from gradewire_server.settings.server import Settings
 

@@ -9,7 +9,7 @@ import pytest
 from tests.deploy.conftest import DEPLOY, ROOT, hadolint, run
 from tests.support.debian.apt import unpacked
 
-from gradewire_models.judges import default_judge_repository
+from gradewire_models.judges.repository import default_judge_repository
 from gradewire_server.lexicon import usual_directory
 from gradewire_server.settings.server import Settings
 

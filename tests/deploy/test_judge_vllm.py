@@ -10,7 +10,7 @@ import yaml
 from tests.deploy.conftest import DEPLOY, ROOT, flags_of
 from tests.deploy.rendering import of_kind
 
-from gradewire_models.judges import find_judge
+from gradewire_models.judges.catalog import find_judge
 from gradewire_models.repository.config import read_config
 from gradewire_server.settings.judge import ImageConfig, RemoteJudgeConfig
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.models.tiny_models import Package, make_package
 
-from gradewire_models.build import build_model
+from gradewire_models.build.install import build_model
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,9 @@ from tests.support.examples import example_count
 from tests.support.models.bf16 import needs_bf16
 from tests.support.models.tiny_models import MAX_TOKENS, WORDS, Package
 
-from gradewire_models.bf16 import Bf16Graph, Bf16UnavailableError, arithmetic, bf16_instruction, padded_length
-from gradewire_models.build import verify_built
+from gradewire_models.bf16 import Bf16Graph, Bf16UnavailableError, arithmetic, bf16_instruction, pad, padded_length
 from gradewire_models.build.quality import AnswerRow, AnswerRows, compare_with_base
-from gradewire_models.build.verify import open_session, pad, run
+from gradewire_models.build.verify import open_session, run, verify_built
 from gradewire_models.repository.built import load_built
 
 NAME = "tiny-bert-bf16"

@@ -12,7 +12,7 @@ EXACT = "session.x64quantprecision"
 PROGRAM = """
 import sys
 from pathlib import Path
-from gradewire_models.build import verify_built
+from gradewire_models.build.verify import verify_built
 assert all(check.passed for check in verify_built(Path(sys.argv[1]), "tiny-bert", None))
 """
 

@@ -7,7 +7,7 @@ import tritonclient.grpc
 from tests.support.models.tiny_models import Package
 from tests.support.servers.triton import TritonServer
 
-from gradewire_models.build import build_model
+from gradewire_models.build.install import build_model
 from gradewire_models.repository.config import served_from_wire
 
 SHORTEST_TEXTS = 40

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.support.servers.triton import TritonServer
 
 from gradewire_triton import ServerOptions, TritonProcess, TritonStartError, ensure_environment
-from gradewire_triton.process import Ports, command_line
+from gradewire_triton.process import command_line
 
 
 def wait_until(true: Callable[[], bool], what: str) -> None:
@@ -129,7 +130,9 @@ def test_a_server_that_hangs_at_start_is_stopped_when_its_time_is_up(tmp_path: P
 
 
 def arguments(options: ServerOptions) -> list[str]:
-    return command_line(options, Ports(1, 2, 3), backends=Path("/backends"), shm_prefix="mine_")
+    return command_line(
+        replace(options, grpc_port=1, http_port=2, metrics_port=3), backends=Path("/backends"), shm_prefix="mine_"
+    )
 
 
 def test_all_models_are_loaded_but_those_that_need_a_gpu(tiny_repository: Path, tmp_path: Path) -> None:

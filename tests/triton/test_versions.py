@@ -13,7 +13,7 @@ from tests.support.models.tiny_models import Package
 from tests.support.servers.triton import TritonServer
 from tests.triton.infer import batch, in_process, tensors, wanted
 
-from gradewire_models.build import build_model
+from gradewire_models.build.install import build_model
 from gradewire_models.repository.built import BuiltModel
 
 OUTPUTS = ["sentence_embedding", "model_fingerprint"]

@@ -12,9 +12,10 @@ from safetensors.numpy import load_file, save_file
 from tests_export.conftest import MAX_TOKENS, TEXTS, Folder, expected_vectors
 from tokenizers import Tokenizer
 
-from gradewire_models.build import renew_exported, verify_built
+from gradewire_models.build.renew import renew_exported
+from gradewire_models.build.verify import verify_built
 from gradewire_models.errors import ExportError, VerificationError
-from gradewire_models.export.exporter import EXPORTERS, BareEncoder, UnsupportedError, export_through_optimum, trace
+from gradewire_models.export.exporter import EXPORTERS, BareEncoder, export_through_optimum, trace
 from gradewire_models.export.folder import Pooling
 from gradewire_models.export.plan import ExportOptions
 from gradewire_models.export.run import ExportResult, export_model
@@ -188,7 +189,7 @@ def test_what_optimum_does_not_know_is_exported_by_torch_and_said(
     folder = make_folder("bert", pooling="mean")
 
     def unknown(*_: object) -> NoReturn:
-        raise UnsupportedError("optimum's ONNX exporter does not know bert")
+        raise ExportError("optimum's ONNX exporter does not know bert")
 
     monkeypatch.setitem(EXPORTERS, "optimum", unknown)
     result = export_model(str(folder.path), tmp_path, ExportOptions())
@@ -199,7 +200,7 @@ def test_what_optimum_does_not_know_is_exported_by_torch_and_said(
 def test_an_architecture_without_a_configuration_in_optimum(make_folder: Callable[..., Folder]) -> None:
     model = make_folder("bert").model
     model.config.model_type = "unheard-of"
-    with pytest.raises(UnsupportedError, match="does not know unheard-of"):
+    with pytest.raises(ExportError, match="does not know unheard-of"):
         export_through_optimum(model, ["last_hidden_state"], MAX_TOKENS)
 
 

@@ -71,7 +71,7 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
                 "name the directory of the other"
             )
         fitted = read_calibration({**values, "model_digest": model.digest, "origin": "user"})
-        from gradewire_models.build import store_calibration  # noqa: PLC0415 - loads onnx, which scoring never needs
+        from gradewire_models.build.fitted import store_calibration  # noqa: PLC0415 - loads onnx, which scoring never needs
 
         store_calibration(place, name, fitted)
     return fitted.summary
@@ -79,7 +79,7 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
 
 def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
     """Take away what users fitted for a model (for `metric`, "" for all); returns its lines; else as `fitted_for`."""
-    from gradewire_models.build import forget_calibrations  # noqa: PLC0415 - as in `store_fitted`
+    from gradewire_models.build.fitted import forget_calibrations  # noqa: PLC0415 - as in `store_fitted`
 
     with _model_errors():
         gone = forget_calibrations(_repository(repository), name or default_model().name, metric)

@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import Any
 
 from gradewire.errors import InvalidRequest
-from gradewire_models.judges import default_judge, default_judge_repository
+from gradewire_models.judges.catalog import default_judge
+from gradewire_models.judges.repository import default_judge_repository
 from gradewire_proto.v1 import types_pb2
 from gradewire_server import prompt_view
 from gradewire_server.judges.remote.server import Question

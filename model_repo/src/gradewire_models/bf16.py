@@ -32,6 +32,15 @@ def padded_length(tokens: int) -> int:
     return -(-tokens // _STEP_TOKENS) * _STEP_TOKENS
 
 
+def pad(texts: Sequence[NDArray[np.integer]], length: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return token ids and mask, int64 [texts, length] or [texts, longest text]; both are 0 behind a text's end."""
+    ids = np.zeros((len(texts), length or max(map(len, texts))), np.int64)
+    mask = np.zeros_like(ids)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)], mask[row, : len(text)] = text, 1
+    return ids, mask
+
+
 def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
     """Return the processor's instruction that bf16 is computed with.
 
@@ -111,7 +120,8 @@ class Bf16Graph:
         whole: list[NDArray[np.float32]] = []
         for length in sorted(set(lengths)):
             places = [place for place, each in enumerate(lengths) if each == length]
-            found = self._request().infer(_inputs([ids[place] for place in places], length), share_inputs=True)
+            padded, mask = pad([ids[place] for place in places], length)
+            found = self._request().infer({"input_ids": padded, "attention_mask": mask}, share_inputs=True)
             for number, name in enumerate(outputs):
                 part = found[name]
                 shape = part.shape[1:] if number == 0 else (longest, *part.shape[2:])
@@ -128,11 +138,3 @@ class Bf16Graph:
         if request is None:
             request = self._requests.request = self._compiled.create_infer_request()
         return request
-
-
-def _inputs(ids: Sequence[NDArray[np.integer]], length: int) -> dict[str, NDArray[np.int64]]:
-    padded = np.zeros((len(ids), length), np.int64)
-    mask = np.zeros_like(padded)
-    for row, text in enumerate(ids):
-        padded[row, : len(text)], mask[row, : len(text)] = text, 1
-    return {"input_ids": padded, "attention_mask": mask}

@@ -28,10 +28,8 @@ def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxru
     the options choose a kernel that is exact. Processors with VNNI must not get it: their own is exact and faster, and
     ONNX Runtime would rewrite their graphs all the same.
 
-    Args:
-        threads: Of one run, from 1.
-        allow_spinning: Whether threads spin while they wait: quicker to wake, but they keep their cores busy. Not to be
-            set again in the options: ONNX Runtime writes a warning to standard error about that.
+    Threads that spin while they wait are quicker to wake, but keep their cores busy. Not to be set again in the
+    options: ONNX Runtime writes a warning to standard error about that.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -43,11 +41,7 @@ def cpu_session_options(threads: int, *, allow_spinning: bool = False) -> onnxru
 
 
 def open_int8(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-    """Open a judge's graph.
-
-    Args:
-        path: The graph, its weights beside it.
-        options: Made by `cpu_session_options`; may be added to.
+    """Open a judge's graph, its weights beside it; options are those of `cpu_session_options`, and may be added to.
 
     Raises:
         Exception: ONNX Runtime cannot open it; its errors have no common base below Exception.

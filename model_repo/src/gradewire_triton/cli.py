@@ -51,9 +51,7 @@ class _StopRequestedError(Exception):
 def run_in_foreground(
     environment: TritonEnvironment, options: ServerOptions, state: StateDirectory, ready: Callable[[Addresses], None]
 ) -> None:
-    """Runs a server until SIGINT or SIGTERM, and removes what is left of it.
-
-    `ready` is called with its addresses once it and its models are ready.
+    """Run a server until SIGINT or SIGTERM, call `ready` once its models are ready, and remove what is left of it.
 
     Raises:
         TritonStartError: It did not start, or ended by itself.
@@ -75,7 +73,7 @@ def run_in_foreground(
 
 
 def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
-    """Starts ``gradewire triton up ARGUMENTS`` as a process of its own and waits until its server is ready.
+    """Start ``gradewire triton up ARGUMENTS`` as a process of its own and wait until its server is ready.
 
     Raises:
         TritonStartError: It did not start; the message is what it printed.
@@ -96,14 +94,7 @@ def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
 
 
 def stop_detached(state: StateDirectory) -> bool:
-    """Ends the process that runs a server in `state`, and waits for its end.
-
-    Returns:
-        Whether there was one.
-
-    Raises:
-        TritonStartError: It does not end.
-    """
+    """End the process that runs a server in `state`, if there is one; raises TritonStartError where it does not end."""
     pid = state.user()
     if pid is None:
         return False

@@ -111,11 +111,7 @@ class TritonEnvironment:
 
 
 def default_environment() -> Path:
-    """Default directory of the environment.
-
-    Returns:
-        ``$GRADEWIRE_TRITON_ENVIRONMENT``; else a directory of the user's cache, named after interpreter and versions.
-    """
+    """Return ``$GRADEWIRE_TRITON_ENVIRONMENT``, else a cache directory named after Python and versions."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
     if named:
         return Path(named).expanduser()
@@ -123,13 +119,9 @@ def default_environment() -> Path:
 
 
 def ensure_environment(directory: Path | None = None, *, report: Report) -> TritonEnvironment:
-    """Finds the environment, or installs it (about 320 MB, half a minute; every byte is pinned by SHA-256).
+    """Find the environment, or install it (about 320 MB, half a minute; every byte is pinned by SHA-256).
 
     Two at once wait for each other. An interrupted installation leaves a hidden directory, which the next one removes.
-
-    Args:
-        directory: Where to install it; None takes `default_environment`.
-        report: Called with each line of progress, when something has to be done.
 
     Raises:
         EnvironmentBrokenError: It cannot be installed on this machine; the message says why and what to do.

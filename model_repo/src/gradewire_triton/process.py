@@ -12,14 +12,13 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
-from gradewire_models.repository._model_config_pb2 import ModelInstanceGroup
-from gradewire_models.repository.config import CONFIG_FILE, read_config
+from gradewire_models.repository.config import CONFIG_FILE, served_from_file
 from gradewire_triton.environment import TritonEnvironment
 from gradewire_triton.state import Addresses, TritonStartError, why_not_ready
 
@@ -41,17 +40,13 @@ _EMULATED = ("onnxruntime", "vllm")
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Options of a Triton server.
+    """Options of a Triton server; a port of 0 takes a free one.
 
     Attributes:
-        repository: Triton model repository.
         models: Names of the models to load; empty loads every one that is in the repository at start and needs no GPU.
         host: Address to listen on. Triton authenticates nobody: keep it on the loopback, or behind a firewall.
-        grpc_port: Port of gRPC; 0 takes a free one. `http_port` and `metrics_port` likewise.
-        http_port: Port of HTTP.
-        metrics_port: Port of Prometheus metrics.
-        poll_s: Seconds between two checks for changes in the repository, whose models are all loaded then; 0 loads
-            and unloads on request only.
+        poll_s: Seconds between two checks for changes in the repository, whose models are all loaded then; 0 loads and
+            unloads on request only.
     """
 
     repository: Path
@@ -63,30 +58,14 @@ class ServerOptions:
     poll_s: int = 0
 
     def model_names(self) -> tuple[str, ...]:
-        """Models that are loaded at start.
-
-        Raises:
-            ValueError: A config.pbtxt cannot be parsed.
-            OSError: A config.pbtxt cannot be read.
-        """
+        """Return the models that are loaded at start; raises ValueError or OSError for a config.pbtxt."""
         found = sorted(self.repository.glob(f"[!.]*/{CONFIG_FILE}"))
-        return self.models or tuple(path.parent.name for path in found if not _needs_gpu(path))
+        return self.models or tuple(
+            path.parent.name for path in found if "KIND_GPU" not in served_from_file(path).kinds
+        )
 
 
-def _needs_gpu(config_path: Path) -> bool:
-    config, _ = read_config(config_path)
-    return any(group.kind == ModelInstanceGroup.KIND_GPU for group in config.instance_group)
-
-
-class Ports(NamedTuple):
-    """Ports of one run: of gRPC, of HTTP and of the Prometheus metrics."""
-
-    grpc: int
-    http: int
-    metrics: int
-
-
-def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_prefix: str) -> list[str]:
+def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> list[str]:
     """Arguments of ``tritonserver``; the names of its shared memory will begin with `shm_prefix`."""
     control = (
         ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
@@ -104,9 +83,9 @@ def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_pr
         f"--grpc-address={options.host}",
         f"--http-address={options.host}",
         f"--metrics-address={options.host}",
-        f"--grpc-port={ports.grpc}",
-        f"--http-port={ports.http}",
-        f"--metrics-port={ports.metrics}",
+        f"--grpc-port={options.grpc_port}",
+        f"--http-port={options.http_port}",
+        f"--metrics-port={options.metrics_port}",
         *control,
     ]
 
@@ -114,12 +93,9 @@ def command_line(options: ServerOptions, ports: Ports, *, backends: Path, shm_pr
 def start_child(
     program: Path, arguments: Sequence[str], *, variables: Mapping[str, str], log: Path
 ) -> subprocess.Popen[bytes]:
-    """Starts a program that gets SIGINT when this process ends, and none by Ctrl-C at the terminal.
+    """Start a program that gets SIGINT when this process ends, and none by Ctrl-C at the terminal.
 
-    `variables` are its whole environment; its output overwrites `log`.
-
-    Raises:
-        OSError: The log cannot be written.
+    `variables` are its whole environment; its output overwrites `log`, or OSError is raised.
     """
     started: Future[subprocess.Popen[bytes]] = Future()
 
@@ -175,7 +151,6 @@ class TritonProcess:
         # Derived from the path, so that the next start in the same directory knows what an earlier one owned.
         self._shm_prefix = f"gradewire_{hashlib.sha256(str(self.state).encode()).hexdigest()[:12]}_"
         self._process: subprocess.Popen[bytes] | None = None
-        self._ports: Ports | None = None
 
     @property
     def pid(self) -> int:
@@ -185,13 +160,11 @@ class TritonProcess:
     @property
     def addresses(self) -> Addresses:
         """Addresses on which it listens; kept when it is started again."""
-        if self._ports is None:
-            raise RuntimeError("never started")
-        host = self.options.host
+        options = self.options
         return Addresses(
-            grpc=f"{host}:{self._ports.grpc}",
-            http=f"http://{host}:{self._ports.http}",
-            metrics=f"http://{host}:{self._ports.metrics}/metrics",
+            grpc=f"{options.host}:{options.grpc_port}",
+            http=f"http://{options.host}:{options.http_port}",
+            metrics=f"http://{options.host}:{options.metrics_port}/metrics",
             log=str(self.log_path),
         )
 
@@ -204,15 +177,15 @@ class TritonProcess:
         self.stop()
 
     def start(self) -> None:
-        """Starts it and does not wait; on the ports of its first start, if it ran before.
+        """Start it and do not wait; on the ports of its first start, if it ran before.
 
         When this process ends, however it ends, the server gets a signal at which it cleans up and ends.
         """
         self.clean()
         backends = self._lay_out_backends()
         # A port that another program takes before Triton does is an error at start, in Triton's words.
-        self._ports = self._ports or _choose_ports(self.options)
-        arguments = command_line(self.options, self._ports, backends=backends, shm_prefix=self._shm_prefix)
+        self.options = _with_ports(self.options)
+        arguments = command_line(self.options, backends=backends, shm_prefix=self._shm_prefix)
         if self.log_path.exists():
             self.log_path.replace(self.log_path.with_suffix(".log.1"))
         self._process = start_child(
@@ -220,7 +193,7 @@ class TritonProcess:
         )
 
     def wait_until_ready(self, timeout_s: float = 60.0) -> None:
-        """Waits until the server and all its models are ready.
+        """Wait until the server and all its models are ready.
 
         Raises:
             TritonStartError: It ended, or was not ready in time (it is stopped then).
@@ -248,11 +221,11 @@ class TritonProcess:
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:
-        """Waits for its end; returns the exit code."""
+        """Wait for its end; return the exit code."""
         return self._running.wait()
 
     def stop(self, timeout_s: float = 20.0) -> None:
-        """Lets requests in flight finish, ends it (SIGKILL after `timeout_s`) and removes what is left of it."""
+        """Let requests in flight finish, end it (SIGKILL after `timeout_s`) and remove what is left of it."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGINT)
@@ -263,7 +236,7 @@ class TritonProcess:
         self.clean()
 
     def kill(self) -> None:
-        """Ends the server at once, as a crash would; its stubs and its shared memory stay for a while (`clean`)."""
+        """End the server at once, as a crash would; its stubs and its shared memory stay for a while (`clean`)."""
         self._running.kill()
         self._running.wait()
 
@@ -306,11 +279,16 @@ class TritonProcess:
         return f"the end of {self.log_path}:\n" + "\n".join(shown)
 
 
-def _choose_ports(options: ServerOptions) -> Ports:
+def _with_ports(options: ServerOptions) -> ServerOptions:
+    """Return the options with a free port in the place of each 0."""
     with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in Ports._fields]
+        probes = [stack.enter_context(socket.socket()) for _ in range(3)]
         for probe in probes:
             probe.bind((options.host, 0))
-        free = [int(probe.getsockname()[1]) for probe in probes]
-    chosen = (options.grpc_port, options.http_port, options.metrics_port)
-    return Ports(*(port or other for port, other in zip(chosen, free, strict=True)))
+        grpc, http, metrics = (int(probe.getsockname()[1]) for probe in probes)
+    return replace(
+        options,
+        grpc_port=options.grpc_port or grpc,
+        http_port=options.http_port or http,
+        metrics_port=options.metrics_port or metrics,
+    )

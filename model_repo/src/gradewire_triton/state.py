@@ -1,6 +1,5 @@
 """The directory in which one Triton server at a time keeps its log, its backends and its addresses."""
 
-import fcntl
 import http.client
 import json
 import os
@@ -12,6 +11,7 @@ from pathlib import Path
 import platformdirs
 
 from gradewire_models.errors import ModelError
+from gradewire_models.locks import exclusive_if_free
 
 
 class TritonStartError(ModelError):
@@ -60,48 +60,37 @@ class StateDirectory:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Makes this process its user while the body runs.
+        """Make this process its user while the body runs.
 
         Raises:
             TritonStartError: Another process uses it.
             OSError: The directory cannot be made or written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+        self._lock_path.touch(0o644)
+        with exclusive_if_free(self._lock_path) as held:
+            if not held:
                 raise TritonStartError(
                     f"process {self.user()} runs a Triton server in {self.path} already: stop it, or name another "
                     "directory with --state"
-                ) from None
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, str(os.getpid()).encode())
+                )
+            self._lock_path.write_text(str(os.getpid()), encoding="ascii")
             self._addresses_path.unlink(missing_ok=True)
             try:
                 yield
             finally:
                 self._addresses_path.unlink(missing_ok=True)
-        finally:
-            os.close(descriptor)
 
     def user(self) -> int | None:
         """Id of the process that uses it, or None."""
         try:
-            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CLOEXEC)
+            with exclusive_if_free(self._lock_path) as free:
+                return None if free else int(self._lock_path.read_text(encoding="ascii") or "0") or None
         except FileNotFoundError:
             return None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return int(os.read(descriptor, 32) or b"0") or None
-        finally:
-            os.close(descriptor)
-        return None
 
     def announce(self, addresses: Addresses) -> None:
-        """Records that the server is ready, and its addresses."""
+        """Record that the server is ready, and its addresses."""
         fresh = self._addresses_path.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(addresses)), encoding="utf-8")
         fresh.replace(self._addresses_path)

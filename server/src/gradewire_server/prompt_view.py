@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gradewire_models.errors import ModelError
-from gradewire_models.judges import load_judge
+from gradewire_models.judges.repository import load_judge
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.items import Failure, MetricResult, ResultWarning, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn

@@ -18,7 +18,7 @@ from tests.support.models.tiny_models import make_package
 from gradewire import AsyncClient, ScoreWarning, Status
 from gradewire.api import embedded_transport
 from gradewire_cli.group import gradewire
-from gradewire_models.build import build_model
+from gradewire_models.build.install import build_model
 from gradewire_models.repository.built import load_built
 from gradewire_stats.calibration import fit_correctness as correctness_fit
 

@@ -14,7 +14,8 @@ from tests.support.models.tiny_models import make_package
 
 from gradewire.testing import StubTransport
 from gradewire_cli.group import gradewire
-from gradewire_models.build import build_model, store_calibration
+from gradewire_models.build.fitted import store_calibration
+from gradewire_models.build.install import build_model
 from gradewire_models.catalog.calibration import StoredCalibration
 from gradewire_models.repository.built import load_built
 from gradewire_server.metrics.judged.auto_fit import AutoFit, read_auto_fit

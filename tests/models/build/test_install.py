@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from tests.support.models.tiny_models import Package
 
-from gradewire_models.build import Progress, build_model, verify_built
+from gradewire_models.build.install import build_model
+from gradewire_models.build.progress import Progress
+from gradewire_models.build.verify import verify_built
 from gradewire_models.catalog.entries import Limits
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError, VerificationError
 from gradewire_models.repository.built import load_built
@@ -207,7 +209,7 @@ PROGRAM = """
 import os, resource, signal, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from gradewire_models.build import build_model
+from gradewire_models.build.install import build_model
 from gradewire_models.repository.digest import file_sha256
 from gradewire_models.errors import BuildError
 from tests.support.models.tiny_models import make_package

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from gradewire_models.build import verify_built
+from gradewire_models.build.verify import verify_built
 from gradewire_models.catalog.loading import default_model
 from gradewire_models.repository.built import load_built
 from gradewire_models.runtime import onnxruntime

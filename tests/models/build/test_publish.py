@@ -11,7 +11,7 @@ import pytest
 from tests.support.models.tiny_models import Package, tiny_tokenizer
 from tokenizers import Tokenizer
 
-from gradewire_models.build import build_model
+from gradewire_models.build.install import build_model
 from gradewire_models.build.progress import ignore
 from gradewire_models.build.publish import exchange, publish_model, workspace, write_tokenizer
 from gradewire_models.errors import BuildError

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from tests.models.build.quantized_models import build_beside_base, int8_variant
 from tests.support.models.tiny_models import Package
 
-from gradewire_models.build import Check, build_model, quantize
+from gradewire_models.build import quantize
+from gradewire_models.build.install import build_model
 from gradewire_models.build.publish import add_fingerprint, write_model
 from gradewire_models.build.quality import (
     AnswerRow,
@@ -17,9 +18,11 @@ from gradewire_models.build.quality import (
     check_quality,
     compare_with_base,
     own_rows,
+    rank_correlation,
     read_rows,
     spearman,
 )
+from gradewire_models.build.verify import Check
 from gradewire_models.cli.group import models
 from gradewire_models.errors import BuildError, ModelNotBuiltError
 
@@ -171,4 +174,4 @@ def test_rank_correlation_is_spearmans() -> None:
 
 def test_the_last_bits_of_equal_scores_are_not_ranked() -> None:
     first = np.array([0.1, 0.5, 1, np.nextafter(1, 0)])
-    assert spearman(first, first[[0, 1, 3, 2]]) == pytest.approx(1)
+    assert rank_correlation(first, first[[0, 1, 3, 2]]) == pytest.approx(1)

@@ -17,13 +17,15 @@ from tests.models.build.quantized_models import NBITS, int8_variant, published, 
 from tests.support.examples import example_count
 from tests.support.models.tiny_models import LAYERS, MAX_TOKENS, WORDS, Package
 
-from gradewire_models.build import build_model, check_quality, verify_built
 from gradewire_models.build.calibration_rows import entering_rows
 from gradewire_models.build.encoder_graph import encoder_graph
+from gradewire_models.build.install import build_model
 from gradewire_models.build.publish import add_fingerprint
+from gradewire_models.build.quality import check_quality
 from gradewire_models.build.quantize import round_with_gram
-from gradewire_models.build.recipes import make_graph, make_int8_graph, make_nbits_graph, serving_of
+from gradewire_models.build.recipes import make_graph, make_int8_graph, make_nbits_graph
 from gradewire_models.build.reference import reference_vectors
+from gradewire_models.build.verify import verify_built
 from gradewire_models.build.weights import read_encoder
 from gradewire_models.catalog.entries import CatalogModel, Limits, Recipe, Setting
 from gradewire_models.errors import BuildError, ModelNotBuiltError
@@ -178,7 +180,7 @@ def test_settings_that_make_no_sense_are_named(bert: Package, changes: dict[str,
 def test_settings_of_nbits_that_make_no_sense_are_named(bert: Package, settings: dict[str, Setting], said: str) -> None:
     model = replace(bert.model, recipe=Recipe("matmul-nbits", settings))
     with pytest.raises(BuildError, match=said):
-        make_nbits_graph(read_encoder(bert.weights, model), model, published(bert))
+        make_nbits_graph(read_encoder(bert.weights, model), model)
 
 
 OUTPUTS = ["sentence_embedding", "token_embeddings_layer_1", "token_embeddings_layer_2", "token_embeddings"]
@@ -196,7 +198,7 @@ def variant_of(model: CatalogModel, precision: str, accelerator: str = "cuda", m
         name=f"{model.name}-{kind}",
         base=model.name,
         numeric_class=kind,
-        recipe=Recipe(method, {"precision": precision, "accelerator": accelerator}),
+        recipe=Recipe(method, {}),
         limits=Limits(min_cosine=0.999, max_token_error=0.3, max_batch_effect=1e-2),
     )
 
@@ -322,8 +324,8 @@ def test_a_variant_that_strays_from_the_reference_is_not_installed(tmp_path: Pat
 @pytest.mark.parametrize(
     ("precision", "accelerator", "method", "says"),
     [
-        ("int4", "cuda", "gpu", "precision should be one of fp32, fp16"),
-        ("fp32", "none", "gpu", "accelerator should be one of cuda, tensorrt"),
+        ("int4", "cuda", "gpu", "no such arithmetic as 'int4-cuda'"),
+        ("fp32", "none", "gpu", "no such arithmetic as 'fp32-none'"),
         ("fp32", "cuda", "rounding", "unknown method 'rounding'"),
     ],
 )
@@ -333,8 +335,3 @@ def test_a_recipe_that_makes_no_sense_is_refused(
     variant = variant_of(bert.model, precision, accelerator, method)
     with pytest.raises(BuildError, match=says):
         build_model(variant, tmp_path, wheels=bert.wheels)
-
-
-def test_a_model_for_the_cpu_is_served_on_it(bert: Package) -> None:
-    assert serving_of(bert.model).accelerator == "none"
-    assert serving_of(variant_of(bert.model, "fp16", "tensorrt")).accelerator == "tensorrt"

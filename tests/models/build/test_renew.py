@@ -12,8 +12,9 @@ from google.protobuf import text_format
 from tests.support.engines.calibrations import SMILE
 from tests.support.models.tiny_models import Package
 
-from gradewire_models.build import build_model, verify_built
+from gradewire_models.build.install import build_model
 from gradewire_models.build.renew import find_differences, renew
+from gradewire_models.build.verify import verify_built
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.cli.group import models
 from gradewire_models.errors import ModelBrokenError

@@ -9,9 +9,9 @@ import pytest
 from onnx import numpy_helper
 from tests.support.models.tiny_models import Package
 
-from gradewire_models.build import Check, verify_built
 from gradewire_models.build.publish import FingerprintedGraph, write_model
 from gradewire_models.build.reference import load_golden, save_golden
+from gradewire_models.build.verify import Check, verify_built
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.errors import ModelNotBuiltError
 from gradewire_models.repository.built import load_built

@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 from tests.support.judges.smollm2 import NAME, smollm2_repository
 
 from gradewire_models.cli.group import models
-from gradewire_models.judges import load_judge
+from gradewire_models.judges.repository import load_judge
 
 
 def run(*arguments: str | Path) -> Result:

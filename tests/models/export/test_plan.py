@@ -6,7 +6,7 @@ import pytest
 
 from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder, SourceFolder
-from gradewire_models.export.plan import ExportOptions, check_options, make_plan
+from gradewire_models.export.plan import ExportOptions, check_options, make_plan, notes_on
 
 FOLDER = EncoderFolder(
     directory=Path("somewhere"),
@@ -27,9 +27,9 @@ HUB = SourceFolder(Path("cache"), "people/encoder-v1", commit="f" * 40)
 def test_the_folder_decides_what_nobody_else_does() -> None:
     plan = make_plan(FOLDER, ExportOptions(), LOCAL)
     assert (plan.name, plan.pooling, plan.prefix, plan.max_tokens) == ("my-encoder", "mean", "", 256)
-    assert (plan.token_layers, plan.licence, plan.notes) == ((), "mit", ())
+    assert (plan.earlier_layers, plan.licence, notes_on(FOLDER, ExportOptions())) == ((), "mit", [])
     assert plan.source == "my-encoder: model.safetensors sha256:aa"
-    assert plan.command == "gradewire models export somewhere/my-encoder"
+    assert plan.build_command == "gradewire models export somewhere/my-encoder"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_the_folder_decides_what_nobody_else_does() -> None:
 def test_a_model_for_gpus_says_so_in_its_name_and_in_its_command(name: str, expected: str) -> None:
     plan = make_plan(FOLDER, ExportOptions(name=name, numeric_class="fp16-cuda"), LOCAL)
     assert plan.name == expected
-    assert plan.command.endswith("--target gpu --precision fp16 --accelerator cuda")
+    assert plan.build_command.endswith("--target gpu --precision fp16 --accelerator cuda")
 
 
 def test_options_win_and_are_in_the_command_that_makes_it_again() -> None:
@@ -47,9 +47,9 @@ def test_options_win_and_are_in_the_command_that_makes_it_again() -> None:
     )
     plan = make_plan(FOLDER, options, HUB)
     assert (plan.name, plan.prefix, plan.max_tokens, plan.licence) == ("other", "a b: ", 64, "Apache-2.0")
-    assert plan.token_layers == (1, 3)
+    assert plan.earlier_layers == (1, 3)
     assert plan.source == f"people/encoder-v1@{'f' * 40}"
-    words = shlex.split(plan.command)
+    words = shlex.split(plan.build_command)
     assert words[:6] == ["gradewire", "models", "export", "people/encoder-v1", "--revision", "f" * 40]
     assert words[words.index("--prefix") + 1] == "a b: "
 
@@ -64,10 +64,10 @@ def test_what_somebody_might_want_otherwise_is_noted() -> None:
     folder = replace(FOLDER, max_tokens=8192, prompts={"query": "query: ", "text": ""}, licence="")
     plan = make_plan(folder, ExportOptions(), LOCAL)
     assert plan.max_tokens == 512
-    assert ["512 of the 8192" in plan.notes[0], "prompts for query:" in plan.notes[1]] == [True, True]
-    assert "no licence" in plan.notes[2]
+    cut, prompts, licence = notes_on(folder, ExportOptions())
+    assert ["512 of the 8192" in cut, "prompts for query:" in prompts, "no licence" in licence] == [True] * 3
     settled = ExportOptions(prefix="", max_tokens=8192, licence="mit")
-    assert make_plan(folder, settled, LOCAL).notes == ()
+    assert notes_on(folder, settled) == []
     assert make_plan(folder, settled, LOCAL).max_tokens == 8192
 
 

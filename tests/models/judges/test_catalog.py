@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from gradewire_models.errors import CatalogError
-from gradewire_models.judges import catalog, catalog_judges, default_judge, find_judge
+from gradewire_models.judges import catalog
+from gradewire_models.judges.catalog import catalog_judges, default_judge, find_judge
 
 TEXT = Path(catalog.__file__).with_name("judges.toml").read_text(encoding="utf-8")
 

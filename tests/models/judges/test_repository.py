@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
-from gradewire_models.judges import default_judge_repository, list_judges, load_judge
 from gradewire_models.judges.description import (
     Description,
     JudgeMetadata,
     read_description,
     write_description,
 )
+from gradewire_models.judges.repository import default_judge_repository, list_judges, load_judge
 from gradewire_models.repository.digest import FileRecord
 
 FACTS = JudgeMetadata("chatml", 512, (1, 2))
@@ -156,7 +156,7 @@ def test_judges_lie_beside_the_encoders(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_reading_needs_nothing_that_builds_or_runs_models() -> None:
     program = (
-        "import sys, gradewire_models.judges as j; j.catalog_judges(); "
+        "import sys, gradewire_models.judges.repository as j; j.catalog_judges(); "
         "print(sorted({'numpy', 'onnx', 'onnxruntime', 'gguf', 'tokenizers'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.models.tiny_models import make_package
 
-from gradewire_models.build import build_model
+from gradewire_models.build.install import build_model
 from gradewire_models.catalog.entries import Limits, Recipe
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.runtime import onnxruntime

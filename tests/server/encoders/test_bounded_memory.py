@@ -7,7 +7,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 from tests.support.models.tiny_models import make_package
 
-from gradewire_models.build import build_model
+from gradewire_models.build.install import build_model
 from gradewire_server.backends import Backends
 from gradewire_server.domain.needs import Tier
 from gradewire_server.settings.engine import CacheConfig, EngineConfig

@@ -20,7 +20,7 @@ from tests.support.examples import example_count
 from tests.support.models.tiny_models import make_package
 from tokenizers import Tokenizer
 
-from gradewire_models.build import build_model
+from gradewire_models.build.install import build_model
 from gradewire_models.catalog.loading import base_models, load_catalog
 from gradewire_models.repository.built import load_built
 from gradewire_server.backends import Backends

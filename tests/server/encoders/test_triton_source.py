@@ -17,7 +17,7 @@ from tests.support.models.tiny_models import WORDS, make_package
 from tests.support.servers.triton import TritonServer
 
 from gradewire_models.bf16 import BF16_CLASS
-from gradewire_models.build import build_model
+from gradewire_models.build.install import build_model
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import ServedModel, served_from_file

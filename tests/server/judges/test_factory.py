@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gradewire_models.judges import default_judge
+from gradewire_models.judges.catalog import default_judge
 from gradewire_server.backends import Backends
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.settings.engine import EngineConfig

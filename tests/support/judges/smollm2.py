@@ -8,8 +8,9 @@ from pathlib import Path
 
 import platformdirs
 
-from gradewire_models.judges import find_judge, load_judge
-from gradewire_models.judges.build import build_judge
+from gradewire_models.judges.build.install import build_judge
+from gradewire_models.judges.catalog import find_judge
+from gradewire_models.judges.repository import load_judge
 
 NAME = "smollm2-135m-instruct"
 

@@ -7,8 +7,8 @@ import numpy as np
 from safetensors.numpy import save_file
 from tests.support.models.tiny_models import make_package
 
-from gradewire_models.build import build_model
 from gradewire_models.build.adapters import user_adapted
+from gradewire_models.build.install import build_model
 from gradewire_models.build.weights import linear_layers
 from gradewire_models.catalog.entries import CatalogModel
 

@@ -18,7 +18,7 @@ from tests.support.servers.in_process import serving
 from tests.support.servers.wire import SBERT, item
 from tokenizers import Tokenizer
 
-from gradewire_models.build import build_model
+from gradewire_models.build.install import build_model
 from gradewire_models.repository.built import load_built
 from gradewire_models.runtime import onnxruntime
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2

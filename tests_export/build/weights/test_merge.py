@@ -13,8 +13,8 @@ from safetensors.numpy import load_file
 from safetensors.torch import load_file as load_torch
 from tests.support.models.tiny_models import DIMS, HEADS, LAYERS, MAX_TOKENS, WIDE, WORDS, Package, make_package
 
-from gradewire_models.build import build_model, user_adapted
-from gradewire_models.build.adapters import merge_adapter
+from gradewire_models.build.adapters import merge_adapter, user_adapted
+from gradewire_models.build.install import build_model
 from gradewire_models.build.quality import embed_texts
 from gradewire_models.build.weights import linear_layers
 

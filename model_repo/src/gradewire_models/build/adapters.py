@@ -148,15 +148,9 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mapping[str, int]) -> dict[str, Array]:
-    """Add an adapter to an encoder's weights.
+    """Add PEFT's two files in `directory` to an encoder's weights, float32 by name, which are left as they are.
 
-    Args:
-        tensors: The published weights, float32 by name; left as they are.
-        directory: Holds PEFT's two files.
-        linears: Encoder layer, from 0, of every linear layer that the graph has, by its name.
-
-    Returns:
-        The same names and shapes.
+    `linears` has the encoder layer, from 0, of every linear layer of the graph, by its name.
 
     Raises:
         BuildError: The adapter is none, cannot be merged, or belongs to other weights; the message names file and
@@ -247,16 +241,11 @@ class _Said:
 
 
 def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> CatalogModel:
-    """Describe the model that `base` becomes with the adapter in `directory`.
+    """Describe the model that `base` becomes with the adapter in `directory`, under the directory's name unless named.
 
-    Beside PEFT's two files ``gradewire.json`` may say base, licence, max_tokens and text_form, as
-    ``gradewire models train sfve`` writes it; without it texts are as long as the base's, and no licence is known. The
-    text_form ``"grader"`` makes a grader of it, whose head lies beside them.
-
-    Args:
-        directory: Of the adapter.
-        base: A model of the catalog.
-        name: Of the model in the repository; empty for that of the directory.
+    Beside PEFT's two files ``gradewire.json`` may say base, licence, max_tokens and text_form, as ``gradewire models
+    train sfve`` writes it; without it texts are as long as the base's, and no licence is known. The text_form
+    ``"grader"`` makes a grader of it, whose head lies beside them.
 
     Raises:
         BuildError: The folder holds no adapter that can be merged into `base`, or the name cannot be used.

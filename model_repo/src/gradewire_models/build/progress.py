@@ -2,23 +2,24 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bars
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One report of a running build.
-
-    Attributes:
-        step: What is being done, for people.
-        done_bytes: How much of it is done; 0 when it cannot be counted.
-        total_bytes: How much there is to do; 0 when it cannot be counted.
-    """
+    """A step of a running build, for people, and how far it is in bytes; both 0 where that cannot be counted."""
 
     step: str
     done_bytes: int = 0
@@ -37,28 +38,31 @@ def waiting(report: Report) -> Callable[[str], None]:
     return lambda step: report(Progress(step))
 
 
-class ConsoleProgress:
-    """Context in which `report` shows a build on `console`."""
+class ConsoleBars:
+    """Context with bars of `columns` on `console`, or None where that is no terminal."""
 
-    def __init__(self, console: Console, model_name: str) -> None:
+    def __init__(self, console: Console, *columns: ProgressColumn) -> None:
         self._console = console
-        self._model_name = model_name
-        self._step = ""
-        self._bars: Bars | None = None
-        if console.is_terminal:
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-            self._bars = Bars(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True)
+        self._bars = Bars(*columns, console=console, transient=True) if console.is_terminal else None
 
     def __enter__(self) -> Self:
         if self._bars is not None:
             self._bars.start()
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bars is not None:
             self._bars.stop()
+
+
+class ConsoleProgress(ConsoleBars):
+    """Context in which `report` shows a build on `console`."""
+
+    def __init__(self, console: Console, model_name: str) -> None:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+        super().__init__(console, *columns, TimeElapsedColumn(), TimeRemainingColumn())
+        self._model_name = model_name
+        self._step = ""
 
     def report(self, progress: Progress) -> None:
         """Show one report."""

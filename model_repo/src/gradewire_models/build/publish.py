@@ -47,12 +47,7 @@ _NOT_HERE = {errno.ENOSYS, errno.EINVAL}
 
 @dataclass(frozen=True, slots=True)
 class FingerprintedGraph:
-    """A graph that names itself, ready to be written.
-
-    Attributes:
-        content: The ONNX file; equal models give equal bytes.
-        fingerprint: What the output ``model_fingerprint`` holds in every row; in the range of int64, never 0.
-    """
+    """The ONNX file of a graph that names itself: its output ``model_fingerprint`` holds `fingerprint`, never 0."""
 
     content: bytes
     fingerprint: int
@@ -63,18 +58,11 @@ def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
 
     A server whose repository was swapped under it answers under the same name with other vectors, and nothing in its
     reply says so; a client that asks for this output as well sees which graph made them. A client that does not ask
-    pays for three operators on one number.
-
-    Args:
-        model: A whole graph with its weights inside, an input ``input_ids`` of [batch, tokens], and opset 15 or later.
-            It is changed.
-
-    Returns:
-        The bytes to write, and the fingerprint: the first 8 bytes of SHA-256 over the model as it was before.
+    pays for three operators on one number. The fingerprint is the first 8 bytes of SHA-256 over the model as it was.
 
     Raises:
-        ValueError: The model has a fingerprint already, keeps weights in other files, lacks the input or has an opset
-            below 15.
+        ValueError: The model has a fingerprint already, keeps weights in other files, lacks an input ``input_ids`` or
+            has an opset below 15.
     """
     graph = model.graph
     taken = {name for node in graph.node for name in node.output}
@@ -124,16 +112,7 @@ def _fingerprint(content: bytes) -> int:
 def write_model(
     target: Path, metadata: EncoderMetadata, graph: FingerprintedGraph, serving: Serving | None = None
 ) -> str:
-    """Write graph, warm-up data and config.pbtxt beside the tokenizer.json that is there.
-
-    Args:
-        target: The model's directory.
-        metadata: What the encoder is.
-        graph: Goes into version folder 1.
-        serving: How Triton is to run it; None for the CPU and the usual number of copies.
-
-    Returns:
-        The model's digest, 64 hex characters.
+    """Write graph, warm-up data and config.pbtxt beside the tokenizer.json in `target`; return the model's digest.
 
     Raises:
         OSError: A file cannot be read or written.
@@ -175,13 +154,8 @@ def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
 def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
     """Yield a hidden directory in which a model is made, gone at the end; waits for another builder of the same model.
 
-    It lies in the repository, so that `publish_model` is a rename within one file system. What a killed builder left
-    is removed first.
-
-    Args:
-        repository: Triton model repository; made when it is not there.
-        name: Of the model.
-        report: Called when it has to wait.
+    It lies in the repository, which is made when it is not there, so that `publish_model` is a rename within one file
+    system. What a killed builder left is removed first.
 
     Raises:
         OSError: The repository cannot be written.
@@ -231,14 +205,7 @@ def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
 
     A model of another digest goes into the version folder after the one it replaces, so that a Triton that watches the
     repository serves it as a new version and lets requests under way finish on the old one. What users fitted for a
-    model of the same digest goes with it.
-
-    Args:
-        target: The model's directory in the workspace, its graph in version folder 1.
-        repository: Where it goes.
-
-    Returns:
-        What users had fitted that holds no more, as it was fitted on a model of another digest.
+    model of the same digest goes with it; what they fitted on another one holds no more, and is returned.
 
     Raises:
         OSError: The disk is full or cannot be written; the model that was there is still there.

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from gradewire_models.bf16 import pad
 from gradewire_models.build.calibration_rows import tokenize
-from gradewire_models.build.verify import Check, computed_how, open_computing, pad, run
+from gradewire_models.build.verify import Check, computed_how, open_computing, run
 from gradewire_models.errors import BuildError, ModelBrokenError
 from gradewire_models.repository.built import BuiltModel, load_built
 
@@ -40,13 +42,7 @@ class AnswerRow:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """Rows and where they are from.
-
-    Attributes:
-        rows: At least one.
-        origin: For people.
-        sha256: Over all rows, 64 hex characters.
-    """
+    """Rows, at least one; where they are from, for people; and their SHA-256, 64 hex characters."""
 
     rows: tuple[AnswerRow, ...]
     origin: str
@@ -99,31 +95,10 @@ def _collect(rows: list[AnswerRow], origin: str) -> AnswerRows:
     return AnswerRows(tuple(rows), origin, hashlib.sha256("\n".join(lines).encode()).hexdigest())
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreChange:
-    """The difference of a score between a variant and its base.
-
-    Attributes:
-        largest: Largest change of a score, absolute.
-        rank_correlation: Spearman's, of the variant's scores with the base's, in [-1, 1].
-    """
-
-    largest: float
-    rank_correlation: float
-
-    @property
-    def small(self) -> bool:
-        """True where the variant passes."""
-        return self.largest < MAX_SCORE_CHANGE and self.rank_correlation > MIN_RANK_CORRELATION
-
-
 def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """Compare a built variant with its base; no checks for a model that is no variant, or is broken.
+    """Compare a built variant with its base on the rows of `path`, or gradewire's own.
 
-    Args:
-        repository: Where the model and its base lie.
-        name: The model.
-        path: JSON lines to compare on; None for gradewire's own rows.
+    There are no checks for a model that is no variant, or is broken.
 
     Raises:
         ModelNotBuiltError: The model or its base is not there; the message says how to build it.
@@ -152,30 +127,25 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
     checks = [_check_operators(variant)]
     if len(rows.rows) < ROWS:
         checks.append(Check("rows", passed=False, detail=f"{len(rows.rows)} rows are too few to accept on: {ROWS}"))
-    for score, change in score_changes(original, variant, rows.rows).items():
+    before, after = row_scores(original, rows.rows), row_scores(variant, rows.rows)
+    for score in before:
+        change = float(np.abs(after[score] - before[score]).max())
+        correlation = rank_correlation(after[score], before[score])
         detail = (
-            f"largest change {change.largest:.4f} (below {MAX_SCORE_CHANGE}), rank correlation "
-            f"{change.rank_correlation:.5f} (above {MIN_RANK_CORRELATION}) {whose}"
+            f"largest change {change:.4f} (below {MAX_SCORE_CHANGE}), rank correlation "
+            f"{correlation:.5f} (above {MIN_RANK_CORRELATION}) {whose}"
         )
-        checks.append(Check(f"scores of {score}", passed=change.small, detail=detail))
+        passed = change < MAX_SCORE_CHANGE and correlation > MIN_RANK_CORRELATION
+        checks.append(Check(f"scores of {score}", passed=passed, detail=detail))
     return checks
 
 
-def score_changes(base: BuiltModel, variant: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, ScoreChange]:
-    """Measure both scores that a sentence encoder gives: ``sbert`` and ``sfve``.
+def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores]:
+    """Score every row by both scores that a sentence encoder gives, float64 [rows] in [-1, 1].
 
     ``sbert`` is the largest cosine of answer and references; ``sfve`` the same of "Question: … Answer: …" texts
     (docs/reference/metrics.md), with the encoder at hand in place of SFVE's.
     """
-    before, after = row_scores(base, rows), row_scores(variant, rows)
-    return {
-        score: ScoreChange(float(np.abs(after[score] - before[score]).max()), spearman(after[score], before[score]))
-        for score in before
-    }
-
-
-def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores]:
-    """Score every row, float64 [rows] in [-1, 1], by name of the score."""
     forms = {
         "sbert": [(row.prediction, row.references) for row in rows],
         "sfve": [
@@ -210,19 +180,24 @@ def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
     return vectors
 
 
-def spearman(first: Scores, second: Scores) -> float:
-    """Spearman's rank correlation; values equal to 6 places share their mean rank. NaN where all of one are equal.
+def rank_correlation(first: Scores, second: Scores) -> float:
+    """Return Spearman's correlation; values that are equal to 6 places share their mean rank.
 
     The cosine of a text with itself is 1 but for the last bits: without rounding these would be ranked by chance.
     """
-    with np.errstate(invalid="ignore"):
-        return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
+    return spearman(np.round(first, 6), np.round(second, 6))
 
 
-def _ranks(values: Scores) -> Scores:
-    _, inverse, counts = np.unique(np.round(values, 6), return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks: Scores = (ends - (counts - 1) / 2)[inverse]
+def spearman(left: Scores, right: Scores) -> float:
+    """Return Pearson's correlation of average ranks; NaN where one side has one value only."""
+    centred = [ranks - ranks.mean() for ranks in map(_average_ranks, (left, right))]
+    lengths = [float(np.linalg.norm(each)) for each in centred]
+    return math.nan if 0.0 in lengths else float(centred[0] @ centred[1] / (lengths[0] * lengths[1]))
+
+
+def _average_ranks(values: Scores) -> Scores:
+    _, rank, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Scores = (np.cumsum(counts) - (counts - 1) / 2)[rank]
     return ranks
 
 
@@ -233,8 +208,5 @@ def _pair(question: str, answer: str) -> str:
 def _check_operators(model: BuiltModel) -> Check:
     graph = onnx.load(model.onnx_path, load_external_data=False).graph
     found = sorted({node.op_type for node in graph.node} & _BATCH_DEPENDENT)
-    if found:
-        return Check(
-            "operators", passed=False, detail=f"{', '.join(found)}: a text's vector depends on its batch mates"
-        )
-    return Check("operators", passed=True, detail="none takes its scale from the whole batch")
+    wrong = f"{', '.join(found)}: a text's vector depends on its batch mates"
+    return Check("operators", passed=not found, detail=wrong if found else "none takes its scale from the whole batch")

@@ -125,13 +125,7 @@ class Int8Settings:
 
 
 def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]], settings: Int8Settings) -> None:
-    """Replace the products of a graph of `encoder_graph`, in place.
-
-    Args:
-        model: The graph.
-        rows: What enters each layer's products, see `gradewire_models.build.calibration_rows.entering_rows`.
-        settings: How.
-    """
+    """Replace the products of a graph of `encoder_graph`, in place; `rows` are as `entering_rows` yields them."""
     editor = GraphEditor(model)
     writer = _LayerWriter(editor, settings)
     for node in model.graph.node:

@@ -1,9 +1,7 @@
-"""One function a method: each variant of the catalog from its base's weights."""
+"""Makes each variant of the catalog from its base's weights, by the method of its recipe."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
 
 import onnx
 
@@ -13,27 +11,18 @@ from gradewire_models.build.quantize import Int8Settings, quantize_int8, quantiz
 from gradewire_models.build.weights import Encoder, read_head, read_separator
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.errors import BuildError
-from gradewire_models.repository.serving import AS_IT_IS, Accelerator, Copies, Precision, Serving, serving_on_cpus
-
-NBITS_METHOD = "matmul-nbits"
-INT8_METHOD = "int8"
+from gradewire_models.repository.serving import serving_of_class
 
 _BLOCK_SIZES = (16, 32, 64, 128, 256)
 _PARTS = ("qkv", "attention_out", "up", "down")
 
-GraphMaker = Callable[[Encoder, CatalogModel, Path], onnx.ModelProto]
 
-GPU_METHOD = "gpu"
-BF16_METHOD = "bf16"
-
-
-def make_nbits_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
+def make_nbits_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
     """Weights alone in 8 bits; settings ``block_size`` and ``accuracy_level`` of MatMulNBits.
 
     Raises:
         BuildError: A setting is missing or out of its range.
     """
-    del source  # nothing beside the weights decides it
     block_size = _setting(model, "block_size")
     if block_size not in _BLOCK_SIZES:
         raise BuildError(f"{model.name}: block_size should be one of {_BLOCK_SIZES}, not {block_size!r}")
@@ -85,18 +74,6 @@ def _setting(model: CatalogModel, name: str) -> Any:
     return model.recipe.settings[name]
 
 
-def choose(model: CatalogModel, name: str, allowed: tuple[str, ...]) -> Any:
-    """Return a setting of the model's recipe.
-
-    Raises:
-        BuildError: It is missing, or none of those `allowed`.
-    """
-    value = _setting(model, name)
-    if value not in allowed:
-        raise BuildError(f"{model.name}: {name} should be one of {', '.join(allowed)}, not {value!r}")
-    return value
-
-
 def _number(model: CatalogModel, name: str, *, least: float, most: float) -> float:
     value = _setting(model, name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
@@ -105,12 +82,9 @@ def _number(model: CatalogModel, name: str, *, least: float, most: float) -> flo
 
 
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    """Write the graph of `model`, without its fingerprint.
+    """Write the graph of a model of its own, a variant or a grader, without its fingerprint.
 
-    Args:
-        encoder: Its weights.
-        model: A model of its own, a variant with its recipe, or a grader.
-        source: Directory with the published model.safetensors and tokenizer.json, and a grader's head.
+    `source` holds the published model.safetensors and tokenizer.json, and a grader's head.
 
     Raises:
         BuildError: A grader's head is none of this encoder's, the recipe's method is unknown, or a setting of it cannot
@@ -121,48 +95,18 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
         return grader_graph(encoder, read_head(source, model), model, separator)
     if model.recipe is None:
         return encoder_graph(encoder, model)
-    maker = RECIPES.get(model.recipe.method)
-    if maker is None:
-        raise BuildError(f"{model.name}: unknown method {model.recipe.method!r}; known are: {', '.join(RECIPES)}")
-    graph = maker(encoder, model, source)
+    match model.recipe.method:
+        case "gpu":
+            graph = gpu_graph(encoder, model, serving_of_class(model.numeric_class).precision)
+        case "bf16":
+            # The base's graph: OpenVINO takes its weights and products to bf16 where it is loaded.
+            graph = encoder_graph(encoder, model)
+        case "matmul-nbits":
+            graph = make_nbits_graph(encoder, model)
+        case "int8":
+            graph = make_int8_graph(encoder, model, source)
+        case unknown:
+            raise BuildError(f"{model.name}: unknown method {unknown!r}; known are: gpu, bf16, matmul-nbits, int8")
     # Two variants may have one graph and differ in what runs it: the fingerprint has to tell them apart.
     onnx.helper.set_model_props(graph, {"numeric_class": model.numeric_class})
     return graph
-
-
-def serving_of(model: CatalogModel, copies: Copies = AS_IT_IS) -> Serving:
-    """Return how Triton is to run `model`; the rest of `copies` is as in a new model.
-
-    Raises:
-        BuildError: A setting of the recipe cannot be used.
-    """
-    if model.recipe is None or model.recipe.method != GPU_METHOD:
-        return serving_on_cpus(copies)
-    accelerator: Accelerator = choose(model, "accelerator", get_args(Accelerator)[1:])
-    return Serving(copies.instances or 1, copies.threads or 0, accelerator, _precision(model))
-
-
-def _make_gpu_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    del source  # nothing beside the weights decides it
-    return gpu_graph(encoder, model, _precision(model))
-
-
-def _make_bf16_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    # The base's graph: OpenVINO takes its weights and products to bf16 where it is loaded.
-    del source  # nothing beside the weights decides it
-    return encoder_graph(encoder, model)
-
-
-def _precision(model: CatalogModel) -> Precision:
-    precision: Precision = choose(model, "precision", get_args(Precision))
-    return precision
-
-
-RECIPES: Mapping[str, GraphMaker] = MappingProxyType(
-    {
-        GPU_METHOD: _make_gpu_graph,
-        BF16_METHOD: _make_bf16_graph,
-        NBITS_METHOD: make_nbits_graph,
-        INT8_METHOD: make_int8_graph,
-    }
-)

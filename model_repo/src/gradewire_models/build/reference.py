@@ -45,12 +45,7 @@ _SEED = 20240613
 
 @dataclass(frozen=True, slots=True)
 class ReferenceVectors:
-    """The vectors of one text.
-
-    Attributes:
-        sentence: float64 [dims], of unit length.
-        tokens_by_layer: float64 [tokens, dims] for every layer, 1 is the first.
-    """
+    """A text's sentence vector, float64 [dims] of unit length, and by layer, from 1, its float64 [tokens, dims]."""
 
     sentence: Array64
     tokens_by_layer: Mapping[int, Array64]
@@ -61,13 +56,8 @@ def reference_vectors(
 ) -> list[ReferenceVectors]:
     """Encode `texts`, each int64 [tokens] of token ids, with the weights of a safetensors file.
 
-    An adapter's files lie beside it. Its matrices are never merged here: each is multiplied with what passes.
-
-    Args:
-        path: The weights.
-        model: What they are.
-        texts: What to encode.
-        starts: Where in each text the tokens of the second type begin; None: none are of it.
+    An adapter's files lie beside it. Its matrices are never merged here: each is multiplied with what passes. `starts`
+    says where in each text the tokens of the second type begin; None: none are of it.
 
     Raises:
         KeyError: A tensor is missing.
@@ -204,13 +194,7 @@ class DrawnPiece(NamedTuple):
 
 
 def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> list[DrawnPiece]:
-    """Draw pieces of many lengths, in mixed order, of ids below `vocabulary` that are no special tokens.
-
-    Args:
-        tokenizer: tokenizer.json, which says what the special tokens are.
-        vocabulary: Number of word vectors.
-        rng: What is drawn from.
-    """
+    """Draw pieces of many lengths, in mixed order, of ids below `vocabulary` that are no special tokens."""
     known = Tokenizer.from_file(str(tokenizer))
     begin, separator = known.token_to_id("[CLS]"), known.token_to_id("[SEP]")
     special = [number for number, token in known.get_added_tokens_decoder().items() if token.special]
@@ -227,17 +211,7 @@ def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> l
 def reference_logits(
     path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]], starts: Sequence[int]
 ) -> Array64:
-    """Logit of each piece, float64 [n], with the weights of a safetensors file; adapter and head lie beside it.
-
-    Args:
-        path: The weights.
-        model: What they are.
-        texts: Token ids of each piece, int64 [tokens].
-        starts: Where in each the tokens of the second type begin.
-
-    Raises:
-        KeyError: A tensor is missing.
-    """
+    """Return the logit of each piece, float64 [n]; as `reference_vectors`, with the head beside the weights."""
     head = load_file(path.with_name(HEAD_WEIGHTS))
     weight, bias = (head[name].astype(np.float64) for name in ("weight", "bias"))
     vectors = reference_vectors(path, model, texts, starts)
@@ -263,15 +237,10 @@ class Golden:
 
 
 def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
-    """Draw texts of unequal length and compute their vectors independently of the graph.
-
-    Args:
-        weights: The published safetensors file.
-        model: What it is.
-        vocabulary: Number of word vectors; ids are drawn below it.
+    """Draw texts of unequal length, of ids below `vocabulary`, and compute their vectors independently of the graph.
 
     Raises:
-        KeyError: The file lacks a tensor.
+        KeyError: The published safetensors file lacks a tensor.
     """
     if model.kind == "grader":
         return make_grader_golden(weights, model, vocabulary)
@@ -290,24 +259,14 @@ def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
 
 
 def make_grader_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
-    """Draw pieces of unequal length, as a grader reads them; otherwise as `make_golden`.
-
-    Args:
-        weights: The published safetensors file; adapter, head and tokenizer.json lie beside it.
-        model: What it is.
-        vocabulary: As there.
-    """
+    """Draw pieces of unequal length, as a grader reads them; otherwise as `make_golden`."""
     pieces = draw_pieces(weights.with_name("tokenizer.json"), vocabulary, np.random.default_rng(_SEED))
     logits = reference_logits(weights, model, [piece.ids for piece in pieces], [piece.start for piece in pieces])
     return Golden(tuple(piece.ids for piece in pieces), logits.astype(np.float32)[:, None], {})
 
 
 def save_golden(golden: Golden, path: Path) -> None:
-    """Write golden vectors as an npz file.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Write golden vectors as an npz file; raises OSError."""
     layers = sorted(golden.tokens_by_layer)
     np.savez(
         path,

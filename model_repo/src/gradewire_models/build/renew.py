@@ -9,7 +9,6 @@ from google.protobuf.message import DecodeError, Message
 
 from gradewire_models.build.progress import ignore
 from gradewire_models.build.publish import read_fingerprint, workspace
-from gradewire_models.build.recipes import serving_of
 from gradewire_models.build.reference import GOLDEN_FILE, load_golden
 from gradewire_models.catalog.calibration import merge, of_users
 from gradewire_models.catalog.entries import CatalogModel, EncoderMetadata
@@ -45,18 +44,11 @@ _SHOWN_CHARACTERS = 300
 
 
 def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[str]:
-    """Compare a model's config.pbtxt and its warm-up files with what a build would write today.
+    """Compare a model's config.pbtxt and its warm-up files with what a build would write today; one line a difference.
 
     How many copies run, on which GPUs, with how many threads, how requests queue and gather, and parameters and fields
-    that gradewire does not write are the operator's: they may differ.
-
-    Args:
-        model: Whose files are known to be sound.
-        expected: What the catalog says of it; None for an exported model, of which licence and origin stand nowhere
-            else.
-
-    Returns:
-        One line a field that differs, with both values; of long ones, as fits are, their beginning and SHA-256.
+    that gradewire does not write are the operator's: they may differ. `expected` is None for an exported model, of
+    which licence and origin stand nowhere else.
 
     Raises:
         OSError: A file cannot be read.
@@ -76,12 +68,9 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
 
 
 def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_IT_IS) -> bool:
-    """Rewrite config.pbtxt and warm-up files where they differ, or other `copies` are wanted; the model stays.
+    """Rewrite config.pbtxt and warm-up files where they differ, or other `copies` are wanted; return whether it did.
 
     Copies and threads stay as they are unless `copies` says otherwise; other changes made by hand go.
-
-    Returns:
-        Whether anything was written.
 
     Raises:
         OSError: A file cannot be read or written.
@@ -100,10 +89,7 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
 
 
 def renew_exported(repository: Path, name: str, copies: Copies = AS_IT_IS) -> tuple[BuiltModel, bool]:
-    """`renew` for a model of no catalog; waits while it is being built or exported.
-
-    Returns:
-        The model, and whether anything was written.
+    """Renew a model of no catalog and say whether anything was written; waits while it is being built or exported.
 
     Raises:
         ModelError: It is not there or broken; the message says how to replace it.
@@ -130,10 +116,10 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
     if expected is not None:
         # What users fitted is nowhere else.
         kept = merge(expected.metadata.calibrations, of_users(model.calibrations))
-        metadata, serving = replace(expected.metadata, calibrations=kept), serving_of(expected, wanted)
+        metadata = replace(expected.metadata, calibrations=kept)
     else:
-        metadata, serving = _as_golden(model), serving_of_class(model.numeric_class, wanted)
-    config = make_config(metadata, files, serving)
+        metadata = _as_golden(model)
+    config = make_config(metadata, files, serving_of_class(metadata.numeric_class, wanted))
     for name, text in to_parameters((), model.unreadable).items():
         config.parameters[PREFIX + name].CopyFrom(ModelParameter(string_value=text))
     return config

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, arithmetic, bf16_instruction
+from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, arithmetic, bf16_instruction, pad
 from gradewire_models.build.reference import GOLDEN_FILE, Golden, load_golden
 from gradewire_models.build.renew import find_differences
 from gradewire_models.catalog.entries import CatalogModel, Limits, usual_limits
@@ -95,15 +95,6 @@ def _has_bf16() -> bool:
     return True
 
 
-def pad(texts: Sequence[Ids]) -> tuple[Ids, Ids]:
-    """Token ids and mask, each [texts, longest text], of texts of [tokens] each; both are 0 where a text has ended."""
-    ids = np.zeros((len(texts), max(map(len, texts))), np.int64)
-    mask = np.zeros_like(ids)
-    for row, text in enumerate(texts):
-        ids[row, : len(text)], mask[row, : len(text)] = text, 1
-    return ids, mask
-
-
 def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[Rows]:
     """Compute `outputs` for one batch as `pad` makes it."""
     found: list[Rows] = session.run(outputs, {INPUT_IDS: ids, ATTENTION_MASK: mask})
@@ -112,13 +103,7 @@ def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was checked.
-
-    Attributes:
-        name: What.
-        passed: Whether it holds.
-        detail: What was found, with figures.
-    """
+    """A check, whether it passed, and what was found, with figures."""
 
     name: str
     passed: bool
@@ -126,16 +111,9 @@ class Check:
 
 
 def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> list[Check]:
-    """Check the model `name` of `repository`.
+    """Check the model `name` of `repository`; `expected` is None where it is not a model of the catalog.
 
-    Args:
-        repository: Where it lies.
-        name: Which.
-        expected: What the catalog says of it; None when it is not a model of the catalog.
-
-    Returns:
-        The checks that were made. They stop after the files' own check when that fails, as nothing else would mean
-        anything.
+    Nothing follows the files' own check when that fails, as nothing else would mean anything.
 
     Raises:
         ModelNotBuiltError: There is no such model.
@@ -290,7 +268,7 @@ def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expe
 def _check_fingerprint(model: BuiltModel, session: onnxruntime.InferenceSession, golden: Golden) -> Check:
     texts = golden.ids[:_BATCH_TEXTS]
     (rows,) = run(session, [FINGERPRINT_OUTPUT], *pad(texts))
-    if rows.shape != (len(texts), 1) or not np.all(rows == model.fingerprint):
-        detail = f"{CONFIG_FILE} says {model.fingerprint}, the graph answers {rows.tolist()}"
-        return Check("fingerprint", passed=False, detail=detail)
-    return Check("fingerprint", passed=True, detail=f"the graph names itself in every row: {model.fingerprint}")
+    named = rows.tolist() == [[model.fingerprint]] * len(texts)
+    wrong = f"{CONFIG_FILE} says {model.fingerprint}, the graph answers {rows.tolist()}"
+    right = f"the graph names itself in every row: {model.fingerprint}"
+    return Check("fingerprint", passed=named, detail=right if named else wrong)

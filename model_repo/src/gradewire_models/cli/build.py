@@ -1,6 +1,5 @@
 """``gradewire models build``."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +16,12 @@ from gradewire_models.cli.options import (
     target_options,
     without_traceback,
 )
-from gradewire_models.judges import default_judge_repository
+from gradewire_models.judges.repository import default_judge_repository
 from gradewire_models.repository.config import CONFIG_FILE
 from gradewire_models.repository.serving import Copies
 
 if TYPE_CHECKING:
-    from gradewire_models.build import BuildResult
+    from gradewire_models.build.install import BuildResult
     from gradewire_models.repository.built import BuiltModel
 
 _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
@@ -77,8 +76,10 @@ def build(
     with needs("server", "building"):
         from rich.console import Console  # noqa: PLC0415
 
-        from gradewire_models.build import build_model, renew_exported, user_adapted  # noqa: PLC0415
+        from gradewire_models.build.adapters import user_adapted  # noqa: PLC0415
+        from gradewire_models.build.install import build_model  # noqa: PLC0415
         from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415
+        from gradewire_models.build.renew import renew_exported  # noqa: PLC0415
     console = Console(stderr=True)
     if every and names:
         raise click.UsageError("name models or say --all, not both")
@@ -101,7 +102,9 @@ def build(
         raise click.UsageError(
             f"{exported[0]} was exported: its form for GPUs is exported too: gradewire models export --target gpu"
         )
-    models = _choose(listed, every=every) if listed or every or not exported else []
+    models = base_models() if every else [find_model(name) for name in listed]
+    if not models and not exported:
+        models = [default_model()]
     chosen = [_variant(user_adapted(adapter, model, own_name) if adapter else model, target) for model in models]
     for name in exported:
         standing, written = renew_exported(repository, name, copies)
@@ -129,10 +132,6 @@ def _variant(model: CatalogModel, target: Target) -> CatalogModel:
         raise click.UsageError(f"{model.name} is a variant already; name {model.base}, or leave --target out")
     accelerator = target.accelerator or "cuda"
     return find_model(f"{model.name}-{target.precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
-
-
-def _choose(names: Sequence[str], *, every: bool) -> list[CatalogModel]:
-    return base_models() if every else [find_model(name) for name in names] or [default_model()]
 
 
 def _tell_standing(model: "BuiltModel", *, renewed: bool) -> None:

@@ -19,14 +19,14 @@ from gradewire_models.cli.judges import (
 )
 from gradewire_models.cli.options import REPOSITORY_OPTION, needs, without_traceback
 from gradewire_models.cli.train import train
-from gradewire_models.judges import default_judge_repository
 from gradewire_models.judges.description import DESCRIPTION_FILE
+from gradewire_models.judges.repository import default_judge_repository
 from gradewire_models.repository.built import BuiltModel, described_in, list_built
 from gradewire_models.repository.config import CONFIG_FILE
 from gradewire_proto.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gradewire_models.build import Check
+    from gradewire_models.build.verify import Check
 
 
 @click.group()
@@ -91,7 +91,8 @@ def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_re
     behind a kept prefix. Exit code 4 where a check fails.
     """
     with needs("server", "verifying"):
-        from gradewire_models.build import check_quality, verify_built  # noqa: PLC0415 - as in `build`
+        from gradewire_models.build.quality import check_quality  # noqa: PLC0415 - as in `build`
+        from gradewire_models.build.verify import verify_built  # noqa: PLC0415 - as in `build`
     judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
     if not names:

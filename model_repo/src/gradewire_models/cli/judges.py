@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from gradewire_models.cli.options import needs
-from gradewire_models.judges import CatalogJudge, Form, catalog_judges, find_judge, list_judges
-from gradewire_models.judges.catalog import FORMS
-from gradewire_models.judges.repository import BuiltJudge
+from gradewire_models.judges.catalog import FORMS, CatalogJudge, Form, catalog_judges, find_judge
+from gradewire_models.judges.repository import BuiltJudge, list_judges
 
 if TYPE_CHECKING:
-    from gradewire_models.build import Check
-    from gradewire_models.judges.build import JudgeResult
+    from gradewire_models.build.verify import Check
+    from gradewire_models.judges.build.install import JudgeResult
 
 JUDGE_REPOSITORY_OPTION = click.option(
     "--judge-repository",
@@ -42,20 +41,14 @@ def build_judges(
     wheels: Path | None,
     keep_downloads: bool,
 ) -> None:
-    """Build judges and print what came out.
-
-    Raises:
-        BuildError: One could not be built.
-        CatalogError: One is in the repository but not in the catalog.
-        MissingPackageError: Packages are missing.
-    """
+    """Build judges and print what came out; raises BuildError, CatalogError and MissingPackageError."""
     if not names:
         return
     with needs("judge", "building a judge"):
         from rich.console import Console  # noqa: PLC0415 - takes a second, and listing needs none of it
 
         from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415 - as above
-        from gradewire_models.judges.build import build_judge  # noqa: PLC0415 - as above
+        from gradewire_models.judges.build.install import build_judge  # noqa: PLC0415 - as above
     console = Console(stderr=True)
     forms: tuple[Form, ...] = FORMS if form == "both" else tuple(known for known in FORMS if known == form)
     for name in names:
@@ -72,16 +65,11 @@ def build_judges(
 
 
 def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str, list["Check"]]]:
-    """Check judges, one after the other.
-
-    Raises:
-        ModelNotBuiltError: One is not there.
-        MissingPackageError: Packages are missing.
-    """
+    """Check judges, one after the other; raises ModelNotBuiltError and MissingPackageError."""
     if not names:
         return
     with needs("judge", "verifying a judge"):
-        from gradewire_models.judges.build import verify_judge  # noqa: PLC0415 - as in `build_judges`
+        from gradewire_models.judges.build.verify import verify_judge  # noqa: PLC0415 - as in `build_judges`
     for name in names:
         yield name, verify_judge(repository, name, catalog_judges().get(name))
 

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from gradewire_models.build.reference import Golden
+from gradewire_models.catalog.entries import EncoderMetadata
 from gradewire_models.errors import ExportError
-from gradewire_models.export.folder import EncoderFolder, Pooling
+from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.export.graph import HIDDEN_STATES, LAST_HIDDEN_STATE, POOLER_OUTPUT, Completion, complete, to_half
-from gradewire_models.export.plan import CPU_CLASS, ExportPlan
+from gradewire_models.export.plan import CPU_CLASS
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
 # One file of at most 2 GiB is what ONNX can hold; the graph itself needs little.
@@ -91,12 +92,7 @@ def padding_id(model: Any) -> int:
 
 
 class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
-    """The module that torch's exporter traces: an encoder with the outputs that the rest of the graph needs.
-
-    Args:
-        model: As `load_encoder` gave it.
-        outputs: Names of outputs, of those that `gradewire_models.export.graph` reads.
-    """
+    """The module that torch's exporter traces: an encoder with the outputs that the rest of the graph needs."""
 
     def __init__(self, model: Any, outputs: Sequence[str]) -> None:
         super().__init__()
@@ -127,30 +123,21 @@ def _first_lines(error: Exception) -> str:
     return " ".join(str(error).strip().splitlines()[:3])
 
 
-class UnsupportedError(ExportError):
-    """optimum's exporter cannot be had here, or does not know the model; another exporter may."""
-
-
 def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
-    """Export `model`; equal weights and versions give equal bytes.
+    """Export `model`, whose `config` the exporter changes; equal weights and versions give equal bytes.
 
-    Args:
-        model: As `gradewire_models.export.exporter.load_encoder` gave it; the exporter changes its `config`.
-        outputs: Names of outputs, of those that `gradewire_models.export.graph` reads.
-        max_tokens: Most tokens of a text.
-
-    Returns:
-        The bare encoder: inputs as transformers names them, int64 [batch, tokens], and at least `outputs`.
+    Return the bare encoder: inputs as transformers names them, int64 [batch, tokens], and at least `outputs`, of those
+    that `gradewire_models.export.graph` reads.
 
     Raises:
-        UnsupportedError: optimum is not installed, does not work with the transformers that is, knows no such
-            architecture, or fails to trace it.
+        ExportError: optimum is not installed, does not work with the transformers that is, knows no such architecture,
+            or fails to trace it; another exporter may.
     """
     # Seconds, and not there where transformers 5 is installed (docs/adr/0031-optimum-export.md).
     try:
         from optimum.exporters.onnx import export  # noqa: PLC0415
     except ImportError as error:
-        raise UnsupportedError(
+        raise ExportError(
             f"optimum's ONNX exporter is not usable here ({error}): pip install 'gradewire[export]'"
         ) from error
     earlier_layers = any(name.startswith(HIDDEN_STATES) for name in outputs)
@@ -170,7 +157,7 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
         # torch's tracer and each architecture's code raise whatever they raise.
         except Exception as error:
             said = " ".join(str(error).strip().splitlines()[:2])
-            raise UnsupportedError(f"optimum cannot trace {model.config.model_type}: {said}") from error
+            raise ExportError(f"optimum cannot trace {model.config.model_type}: {said}") from error
         return onnx.load(path)
 
 
@@ -184,7 +171,7 @@ def _exporter_config(model: Any, *, pooler: bool, earlier_layers: bool) -> Any:
         )
         known = make(model.config)
     except (KeyError, ValueError) as error:
-        raise UnsupportedError(f"optimum's ONNX exporter does not know {model.config.model_type}") from error
+        raise ExportError(f"optimum's ONNX exporter does not know {model.config.model_type}") from error
     # The tracer names outputs in their order, so those of all layers have to be there.
     wanted = OrderedDict([(LAST_HIDDEN_STATE, {0: "batch", 1: "tokens"})])
     if pooler:
@@ -200,29 +187,19 @@ def _exporter_config(model: Any, *, pooler: bool, earlier_layers: bool) -> Any:
 @contextmanager
 def _quiet() -> Iterator[None]:
     # Both exporters tell their own developers a lot.
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "optimum")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(logging.NOTSET)
 
 
 def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
     """Trace `model` with torch's own exporter; equal weights and versions give equal bytes.
 
-    Args:
-        model: As `load_encoder` gave it.
-        outputs: Names of outputs, of those that `gradewire_models.export.graph` reads.
-        max_tokens: Most tokens of a text.
-
-    Returns:
-        The bare encoder: inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens], and `outputs`.
+    Return the bare encoder: inputs ``input_ids`` and ``attention_mask``, int64 [batch, tokens], and `outputs`.
 
     Raises:
         ExportError: torch cannot express the model as ONNX.
@@ -255,46 +232,31 @@ EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
 """In the order in which they are tried: torch's own is for what optimum cannot export."""
 
 
-def written_graph(model: Any, plan: ExportPlan, exporter: str) -> onnx.ModelProto:
-    """Export `model`; equal weights and versions give equal bytes.
+def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.ModelProto:
+    """Export `model` as `metadata` says, with one of `EXPORTERS`; equal weights and versions give equal bytes.
 
-    Args:
-        model: As `gradewire_models.export.exporter.load_encoder` gave it.
-        plan: What is wanted.
-        exporter: Name of one of `EXPORTERS`.
-
-    Returns:
-        A graph of standard operators with its weights inside. Inputs ``input_ids`` and ``attention_mask``, int64
-        [batch, tokens]; outputs ``sentence_embedding``, ``token_embeddings`` and ``token_embeddings_layer_N``, float32.
+    Return a graph of standard operators with its weights inside. Inputs ``input_ids`` and ``attention_mask``, int64
+    [batch, tokens]; outputs ``sentence_embedding``, ``token_embeddings`` and ``token_embeddings_layer_N``, float32.
 
     Raises:
         ExportError: This exporter cannot export it.
     """
-    completion = Completion(plan.pooling, plan.token_layers, int(model.config.hidden_size), padding_id(model))
+    completion = Completion(metadata.pooling, metadata.earlier_layers, int(model.config.hidden_size), padding_id(model))
     try:
-        encoder = EXPORTERS[exporter](model, completion.needed, plan.max_tokens)
-        if plan.numeric_class.startswith("fp16-"):
+        encoder = EXPORTERS[exporter](model, completion.needed, metadata.max_tokens)
+        if metadata.numeric_class.startswith("fp16-"):
             encoder = to_half(encoder)
         graph = complete(encoder, completion)
     except (ValueError, onnx.checker.ValidationError) as error:
         raise ExportError(f"no valid graph comes of what {exporter} exports: {error}") from error
-    if plan.numeric_class != CPU_CLASS:
+    if metadata.numeric_class != CPU_CLASS:
         # One graph may run in two ways: the fingerprint has to tell them apart.
-        helper.set_model_props(graph, {"numeric_class": plan.numeric_class})
+        helper.set_model_props(graph, {"numeric_class": metadata.numeric_class})
     return graph
 
 
 def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tokens: int) -> tuple[Ids, ...]:
-    """Return the token ids of texts of many lengths, in mixed order.
-
-    Args:
-        tokenized: Ids of real texts, each at most `max_tokens`.
-        vocabulary: Number of word vectors; random ids are drawn below it.
-        max_tokens: Length of the longest one.
-
-    Returns:
-        The real texts that have any token, and random ones of 1 to `max_tokens` tokens.
-    """
+    """Return token ids, in mixed order, of real texts and of random ones of 1 to `max_tokens`, below `vocabulary`."""
     rng = np.random.default_rng(_SEED)
     lengths = [length for length in _SHORT_LENGTHS if length < max_tokens] + [max_tokens]
     texts = [rng.integers(0, vocabulary, length) for length in lengths]
@@ -302,14 +264,8 @@ def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tok
     return tuple(texts[place] for place in rng.permutation(len(texts)))
 
 
-def reference_vectors(model: Any, pooling: Pooling, token_layers: Sequence[int], texts: Sequence[Ids]) -> Golden:
-    """Encode each text alone with the model as transformers runs it.
-
-    Args:
-        model: As `load_encoder` gave it.
-        pooling: How token vectors become a sentence vector.
-        token_layers: Earlier layers (1 is the first) whose token vectors are wanted.
-        texts: int64 [tokens] each.
+def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], texts: Sequence[Ids]) -> Golden:
+    """Encode each text, int64 [tokens], alone with the model as transformers runs it.
 
     Raises:
         ExportError: The model has no such layer, or no positions for a text that long.
@@ -350,7 +306,7 @@ def _how_far(model: Any, ids: Ids) -> str:
     return ""
 
 
-def _sentence(found: Any, pooling: Pooling) -> NDArray[np.float32]:
+def _sentence(found: Any, pooling: str) -> NDArray[np.float32]:
     rows: NDArray[np.float64] = found.last_hidden_state[0].double().numpy()
     pooled = {
         "mean": lambda: rows.mean(axis=0),

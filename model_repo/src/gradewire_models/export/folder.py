@@ -45,12 +45,9 @@ _UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 
 @dataclass(frozen=True, slots=True)
 class ModuleChain:
-    """The modules of a sentence-transformers folder, as far as an export needs them.
+    """The encoder's directory in a sentence-transformers folder, and its pooling module; None where it has none.
 
-    Attributes:
-        transformer: Directory of the encoder itself.
-        pooling: What its pooling module does; None where the folder has none.
-        counts_prompt: Whether the tokens of a prompt are pooled like those of the text.
+    `counts_prompt` says whether the tokens of a prompt are pooled like those of the text.
     """
 
     transformer: Path
@@ -75,11 +72,8 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
     """Read modules.json and the pooling module's settings.
 
-    A folder without modules.json is a plain transformers folder: the encoder, and no pooling.
-
-    Args:
-        directory: The model's folder.
-        pooling_is_given: The caller knows the pooling; the folder's own may then be one that cannot be exported.
+    A folder without modules.json is a plain transformers folder: the encoder, and no pooling. Where the pooling is
+    given, the folder's own may be one that cannot be exported.
 
     Raises:
         ExportError: A module is of a kind, or pools in a way, that the graph cannot express.
@@ -141,18 +135,16 @@ def _parse(path: Path) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class EncoderFolder:
-    """An encoder as transformers or sentence-transformers saved it.
+    """An encoder as transformers or sentence-transformers saved it; what the folder does not say is None or empty.
 
     Attributes:
         directory: Of the encoder itself: config.json, weights, tokenizer.
         model_type: The architecture's name in transformers, e.g. ``"bert"``.
-        pooling: What the folder says; None where it says nothing.
         default_prompt: Text the folder wants before every input; mostly empty.
         prompts: Names of the prompts it offers, with their texts.
         counts_prompt: Whether the tokens of a prompt are pooled as well.
-        max_tokens: Longest input the folder allows, special tokens included; None where it says nothing.
+        max_tokens: Longest input the folder allows, special tokens included.
         lower_case: Texts are lower-cased before they are tokenized.
-        licence: As the model card states it; empty where it does not.
         weight_sha256: SHA-256 of every file of weights, by file name.
     """
 
@@ -169,11 +161,7 @@ class EncoderFolder:
 
 
 def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFolder:
-    """Read the folder of an encoder.
-
-    Args:
-        directory: The folder, as it was downloaded or saved.
-        pooling: What to do whatever the folder says.
+    """Read the folder of an encoder; a given `pooling` counts whatever the folder says.
 
     Raises:
         ExportError: It is not such a folder, or holds something that is not exported: weights as a pickle, an adapter,
@@ -261,13 +249,7 @@ def _licence(card: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """A folder and where it comes from.
-
-    Attributes:
-        directory: The folder.
-        origin: The hub's id, or the folder's own name; never a path, which says nothing elsewhere.
-        commit: The hub's commit, 40 hex characters; empty for a directory.
-    """
+    """A folder and its origin: the hub's id with its commit, or the folder's own name, never a path, without one."""
 
     directory: Path
     origin: str
@@ -275,11 +257,7 @@ class SourceFolder:
 
 
 def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
-    """Find the folder `wanted` names; download it where it is a model of the hub.
-
-    Args:
-        wanted: A directory, or a hub id such as ``organisation/model``. A directory that is there wins.
-        revision: Branch, tag or commit of the hub; empty is its main branch.
+    """Find the folder that `wanted` names, which wins, or download it where it is the id of a model of the hub.
 
     Raises:
         ExportError: It is neither, or a directory with a revision.

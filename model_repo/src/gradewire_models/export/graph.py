@@ -8,7 +8,6 @@ from onnx import TensorProto, compose, helper
 
 from gradewire_models.build.nodes import Nodes
 from gradewire_models.errors import ExportError
-from gradewire_models.export.folder import Pooling
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - its telemetry is off before its tools start it
 
@@ -29,16 +28,9 @@ _WRITTEN_OUT: Final = ("Pow", "ReduceMean", "Sqrt", "Reciprocal")
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The parts that are added to a bare encoder.
+    """The parts that are added to a bare encoder; `padding_id` is what it finds where the mask is 0."""
 
-    Attributes:
-        pooling: How token vectors become a sentence vector.
-        token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
-        dims: Length of a vector.
-        padding_id: What the encoder finds where the mask is 0.
-    """
-
-    pooling: Pooling
+    pooling: str
     token_layers: tuple[int, ...]
     dims: int
     padding_id: int
@@ -57,13 +49,10 @@ class Completion:
 
 
 def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProto:
-    """Make a graph of the repository of a bare encoder's.
+    """Make a graph of the repository of a bare encoder's, which is taken over.
 
-    Args:
-        encoder: Inputs ``input_ids``, ``attention_mask`` and, where it has them, ``token_type_ids`` and
-            ``position_ids``, int64 [batch, tokens]. Outputs ``last_hidden_state``, and ``pooler_output`` and
-            ``hidden_states.N`` where `completion` needs them. Weights inside. It is taken over.
-        completion: What to add.
+    The encoder's inputs are ``input_ids``, ``attention_mask`` and, where it has them, ``token_type_ids`` and
+    ``position_ids``, int64 [batch, tokens]; its outputs those that `completion` needs; its weights are inside.
 
     Returns:
         Inputs ``input_ids`` (what stands where the mask is 0 is never looked at) and ``attention_mask`` (1 on a text's
@@ -141,7 +130,7 @@ def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
         nodes.op("Max", nodes.op("Sub", counted, "one", name="places"), "zero", name=_PREFIX + _POSITIONS)
 
 
-def _write_sentence(nodes: Nodes, pooling: Pooling) -> None:
+def _write_sentence(nodes: Nodes, pooling: str) -> None:
     rows = _PREFIX + LAST_HIDDEN_STATE
     if pooling == "pooler":
         pooled = _PREFIX + POOLER_OUTPUT
@@ -185,14 +174,9 @@ def _subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 
 
 def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
-    """Convert weights and operators to float16; inputs and outputs keep their types.
+    """Convert weights and operators of a bare encoder in float32 to float16; its inputs and outputs keep their types.
 
-    Args:
-        encoder: A bare encoder in float32; it is taken over. Pooling and normalisation, sums of many numbers, are added
-            afterwards, in float32.
-
-    Returns:
-        Its outputs are float32.
+    It is taken over. Pooling and normalisation, sums of many numbers, are added afterwards, in float32.
 
     Raises:
         ValueError: The converter cannot read the graph.

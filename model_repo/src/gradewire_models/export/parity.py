@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from gradewire_models.bf16 import pad
 from gradewire_models.build.reference import Golden
-from gradewire_models.build.verify import ERRORS_ONLY, Check, Rows, open_session, pad, run, token_error
+from gradewire_models.build.verify import ERRORS_ONLY, Check, Rows, open_session, run, token_error
 from gradewire_models.repository.config import SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime
 
@@ -39,11 +40,7 @@ def tolerance_of(numeric_class: str) -> Tolerance:
 
 
 def check_parity(path: Path, golden: Golden, vocabulary: int, tolerance: Tolerance) -> list[Check]:
-    """Compare the graph at `path` with `golden` in batches of unequal length whose padding holds arbitrary ids.
-
-    Returns:
-        The checks that were made: sentence vectors, token vectors of each layer, and an empty row.
-    """
+    """Compare the graph at `path` with `golden` in batches of unequal length whose padding holds arbitrary ids."""
     session = open_session(path, severity=ERRORS_ONLY)
     layers = sorted(golden.tokens_by_layer)
     outputs = [SENTENCE_OUTPUT, *(layer_output(layer) for layer in layers[:-1]), TOKENS_OUTPUT]

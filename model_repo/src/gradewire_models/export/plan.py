@@ -2,9 +2,9 @@
 
 import re
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gradewire_models.catalog.entries import EncoderMetadata
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.catalog.table import NAME_PATTERN
 from gradewire_models.errors import ExportError
@@ -17,16 +17,10 @@ DEFAULT_MAX_TOKENS = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """The choices of a caller; None and empty leave them to the folder.
+    """The choices of a caller, as `EncoderMetadata` has them; None and empty leave them to the folder.
 
-    Attributes:
-        name: The model's name in the repository.
-        pooling: How token vectors become a sentence vector.
-        prefix: Text put before every input; an empty one switches the folder's own off.
-        max_tokens: Longest input in tokens, special tokens included.
-        token_layers: Earlier layers (1 is the first) whose token vectors are outputs as well.
-        licence: SPDX identifier of the weights' licence.
-        numeric_class: Arithmetic and device, e.g. ``"fp16-cuda"``; what is not for CPUs gets a name that says so.
+    An empty `prefix` switches the folder's own off. A model whose `numeric_class` is not for CPUs gets a name that says
+    so.
     """
 
     name: str = ""
@@ -38,43 +32,8 @@ class ExportOptions:
     numeric_class: str = CPU_CLASS
 
 
-@dataclass(frozen=True, slots=True)
-class ExportPlan:
-    """The model that an export makes.
-
-    Attributes:
-        name: The model's name in the repository.
-        origin: Where the weights come from, for people.
-        source: The same with what pins it: a commit, or the weights' SHA-256.
-        pooling: How token vectors become a sentence vector; L2-normalised after that.
-        prefix: Text put before every input.
-        max_tokens: Longest input in tokens, special tokens included.
-        token_layers: Earlier layers whose token vectors are outputs, ascending.
-        licence: SPDX identifier of the weights' licence; empty where nobody states it.
-        numeric_class: Arithmetic and device.
-        command: What makes the model again.
-        notes: What was decided that somebody might want otherwise, one line each.
-    """
-
-    name: str
-    origin: str
-    source: str
-    pooling: Pooling
-    prefix: str
-    max_tokens: int
-    token_layers: tuple[int, ...]
-    licence: str
-    numeric_class: str
-    command: str
-    notes: tuple[str, ...]
-
-
 def check_options(options: ExportOptions) -> None:
-    """Check what can be checked before anything is fetched.
-
-    Raises:
-        ExportError: A value is out of its range.
-    """
+    """Check what can be checked before anything is fetched; raises ExportError where a value is out of its range."""
     if options.name:
         _check_name(options.name)
     if options.max_tokens is not None and options.max_tokens < 1:
@@ -83,13 +42,8 @@ def check_options(options: ExportOptions) -> None:
         raise ExportError("--token-layer counts from 1, the first layer")
 
 
-def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolder) -> ExportPlan:
-    """Decide all about the exported model that does not depend on its weights.
-
-    Args:
-        folder: What is exported.
-        options: What the caller wants.
-        source: Where it was found.
+def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolder) -> EncoderMetadata:
+    """Describe the exported model but for `dims` and `layers`, which its weights decide and which are 0 here.
 
     Raises:
         ExportError: Something has to be said that the folder does not say, or the name cannot be used.
@@ -106,22 +60,26 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
     if prefix and not folder.counts_prompt and folder.pooling == "mean":
         raise ExportError(f"{origin} leaves a prompt's tokens out of the mean, which cannot be exported: --prefix ''")
     pinned = commit or " ".join(f"{file} sha256:{digest}" for file, digest in folder.weight_sha256.items())
-    return ExportPlan(
+    return EncoderMetadata(
         name=name,
-        origin=origin,
-        source=f"{origin}@{pinned}" if commit else f"{origin}: {pinned}",
+        architecture=folder.model_type,
+        dims=0,
+        layers=0,
+        earlier_layers=tuple(sorted(set(options.token_layers))),
+        max_tokens=options.max_tokens or min(folder.max_tokens or DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS),
         pooling=folder.pooling,
         prefix=prefix,
-        max_tokens=options.max_tokens or min(folder.max_tokens or DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS),
-        token_layers=tuple(sorted(set(options.token_layers))),
-        licence=options.licence or folder.licence,
         numeric_class=options.numeric_class,
-        command=_command(options, source),
-        notes=tuple(_notes(folder, options)),
+        licence=options.licence or folder.licence,
+        origin=origin,
+        source=f"{origin}@{pinned}" if commit else f"{origin}: {pinned}",
+        catalog_version=0,
+        build_command=_command(options, source),
     )
 
 
-def _notes(folder: EncoderFolder, options: ExportOptions) -> Sequence[str]:
+def notes_on(folder: EncoderFolder, options: ExportOptions) -> list[str]:
+    """Return what was decided that somebody might want otherwise, one line each."""
     notes = []
     if options.max_tokens is None and (folder.max_tokens or 0) > DEFAULT_MAX_TOKENS:
         notes.append(f"texts are cut at {DEFAULT_MAX_TOKENS} of the {folder.max_tokens} tokens it allows: --max-tokens")

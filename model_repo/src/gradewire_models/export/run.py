@@ -1,19 +1,19 @@
 """Exports an encoder into a repository: everything or nothing, and never unchecked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gradewire_models.build.progress import Progress, Report, ignore
 from gradewire_models.build.publish import add_fingerprint, publish_model, workspace, write_model
-from gradewire_models.build.reference import GOLDEN_FILE, Golden, load_golden, save_golden
+from gradewire_models.build.reference import GOLDEN_FILE, load_golden, save_golden
 from gradewire_models.build.verify import Check, require, verify_built
 from gradewire_models.catalog.entries import EncoderMetadata
 from gradewire_models.errors import BuildError, ExportError, VerificationError
 from gradewire_models.export.exporter import EXPORTERS, load_encoder, reference_texts, reference_vectors, written_graph
 from gradewire_models.export.folder import EncoderFolder, find_source, read_folder
 from gradewire_models.export.parity import check_parity, tolerance_of
-from gradewire_models.export.plan import ExportOptions, ExportPlan, check_options, make_plan
+from gradewire_models.export.plan import ExportOptions, check_options, make_plan, notes_on
 from gradewire_models.export.tokens import SAMPLE_TEXTS, load_tokenizer, write_exported_tokenizer
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import ONNX_FILE, TOKENIZER_FILE
@@ -22,13 +22,7 @@ from gradewire_models.repository.serving import serving_of_class
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """The result of an export.
-
-    Attributes:
-        model: The model that is in the repository now.
-        checks: What was verified.
-        notes: What was decided that somebody might want otherwise, one line each.
-    """
+    """The model that is in the repository now, what was verified, and what somebody might want otherwise."""
 
     model: BuiltModel
     checks: tuple[Check, ...]
@@ -38,17 +32,10 @@ class ExportResult:
 def export_model(
     wanted: str, repository: Path, options: ExportOptions, *, revision: str = "", report: Report = ignore
 ) -> ExportResult:
-    """Export an encoder into `repository`, in the place of a model of that name.
+    """Export an encoder, from a directory or the hub, into `repository`, in the place of a model of that name.
 
     The graph is compared with torch before it is put in place: each text alone in torch, all in batches of unequal
     lengths in the graph. Whatever goes wrong, the repository is as it was before.
-
-    Args:
-        wanted: A directory, or the id of a model of the hub.
-        repository: Triton model repository; made when it is not there.
-        options: What to do otherwise than the folder says.
-        revision: Branch, tag or commit of the hub.
-        report: Called with every step and how far it is.
 
     Raises:
         ExportError: It cannot be exported as asked; the message says why and what to do instead.
@@ -69,11 +56,11 @@ def export_model(
     except OSError as error:
         raise BuildError(f"cannot write {plan.name} into {repository}: {error}; nothing was changed") from error
     dropped_notes = [f"dropped, as the model has other vectors now: {fitted.summary}" for fitted in dropped]
-    return ExportResult(load_built(repository, plan.name), checks, (*plan.notes, *notes, *dropped_notes))
+    return ExportResult(load_built(repository, plan.name), checks, (*notes_on(folder, options), *notes, *dropped_notes))
 
 
 def _write(
-    folder: EncoderFolder, plan: ExportPlan, directory: Path, report: Report
+    folder: EncoderFolder, plan: EncoderMetadata, directory: Path, report: Report
 ) -> tuple[tuple[Check, ...], tuple[str, ...]]:
     report(Progress("loading the weights"))
     tokenizer = load_tokenizer(folder)
@@ -88,51 +75,31 @@ def _write(
     vocabulary = int(model.get_input_embeddings().num_embeddings)
     if max(tokenizer.get_vocab().values()) >= vocabulary:
         raise ExportError(f"the tokenizer of {folder.directory} gives ids beyond its {vocabulary} word vectors")
-    golden = reference_vectors(
-        model, plan.pooling, plan.token_layers, reference_texts(tokenized, vocabulary, plan.max_tokens)
-    )
+    drawn = reference_texts(tokenized, vocabulary, plan.max_tokens)
+    golden = reference_vectors(model, plan.pooling, plan.earlier_layers, drawn)
     save_golden(golden, target / GOLDEN_FILE)
 
-    metadata = _metadata(folder, plan, golden)
+    metadata = replace(plan, dims=golden.sentences.shape[1], layers=max(golden.tokens_by_layer))
     *first, last = EXPORTERS
     for each in first:
         try:
-            return _write_graph(model, each, plan, metadata, target, report), notes
+            return _write_graph(model, each, metadata, target, report), notes
         except (ExportError, VerificationError) as error:
             notes += (f"exported by {last} and not by {each}: {error}",)
             # The exporter may have patched the model on its way.
             model = load_encoder(folder)
-    return _write_graph(model, last, plan, metadata, target, report), notes
+    return _write_graph(model, last, metadata, target, report), notes
 
 
-def _write_graph(  # noqa: PLR0913, PLR0917 - what a graph is written from
-    model: Any, exporter: str, plan: ExportPlan, metadata: EncoderMetadata, target: Path, report: Report
+def _write_graph(
+    model: Any, exporter: str, metadata: EncoderMetadata, target: Path, report: Report
 ) -> tuple[Check, ...]:
     report(Progress("writing the graph"))
-    graph = add_fingerprint(written_graph(model, plan, exporter))
-    write_model(target, metadata, graph, serving_of_class(plan.numeric_class))
+    graph = add_fingerprint(written_graph(model, metadata, exporter))
+    write_model(target, metadata, graph, serving_of_class(metadata.numeric_class))
     report(Progress("verifying"))
     golden = load_golden(target / GOLDEN_FILE)
     vocabulary = int(model.get_input_embeddings().num_embeddings)
-    parity = check_parity(target / ONNX_FILE, golden, vocabulary, tolerance_of(plan.numeric_class))
-    checks = (*parity, *verify_built(target.parent, plan.name, None))
+    parity = check_parity(target / ONNX_FILE, golden, vocabulary, tolerance_of(metadata.numeric_class))
+    checks = (*parity, *verify_built(target.parent, metadata.name, None))
     return require(checks, "the graph does not compute what torch computes: ")
-
-
-def _metadata(folder: EncoderFolder, plan: ExportPlan, golden: Golden) -> EncoderMetadata:
-    return EncoderMetadata(
-        name=plan.name,
-        architecture=folder.model_type,
-        dims=golden.sentences.shape[1],
-        layers=max(golden.tokens_by_layer),
-        earlier_layers=plan.token_layers,
-        max_tokens=plan.max_tokens,
-        pooling=plan.pooling,
-        prefix=plan.prefix,
-        numeric_class=plan.numeric_class,
-        licence=plan.licence,
-        origin=plan.origin,
-        source=plan.source,
-        catalog_version=0,
-        build_command=plan.command,
-    )

@@ -56,13 +56,10 @@ def load_tokenizer(folder: EncoderFolder) -> Any:
 
 
 def write_exported_tokenizer(folder: EncoderFolder, tokenizer: Any, target: Path, max_tokens: int) -> tuple[str, ...]:
-    """Write tokenizer.json without padding, cut at `max_tokens`.
+    """Write tokenizer.json without padding, cut at `max_tokens`; return a note where the published file was not taken.
 
-    The folder's own file is taken where it gives the same ids as transformers does with it; else what transformers
-    made of it, which knows settings from other files.
-
-    Returns:
-        What somebody should know: that the published file was not taken.
+    The folder's own file is taken where it gives the same ids as transformers does with it; else what transformers made
+    of it, which knows settings from other files.
 
     Raises:
         ExportError: Neither gives the ids of transformers.

@@ -93,13 +93,7 @@ class CatalogJudge:
 
 @cache
 def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
-    """Read the catalog of judges.
-
-    Args:
-        path: A catalog in TOML; the one of this package unless a test says otherwise.
-
-    Returns:
-        The judges by name, in the order of the file.
+    """Read the catalog of judges, by name in the order of the file.
 
     Raises:
         CatalogError: The file cannot be read, a field is missing, unknown or of a wrong kind, a name or digest is

@@ -28,13 +28,7 @@ Files: TypeAlias = Mapping[str, FileRecord]
 
 @dataclass(frozen=True, slots=True)
 class JudgeMetadata:
-    """Facts of a judge that its weights decide.
-
-    Attributes:
-        chat_template: How a conversation is written down.
-        context_tokens: Longest prompt and answer together.
-        eos_ids: Tokens that end an answer.
-    """
+    """Facts of a judge that its weights decide; `context_tokens` is the longest prompt and answer together."""
 
     chat_template: str
     context_tokens: int
@@ -96,11 +90,7 @@ class Description:
 
 
 def write_description(description: Description, directory: Path) -> None:
-    """Write ``judge.json``.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write ``judge.json``; raises OSError."""
     values = {"format": _FORMAT, **asdict(description)}
     values["digests"] = {form: description.digest(form) for form in description.forms}
     text = json.dumps(values, indent=2, ensure_ascii=False)

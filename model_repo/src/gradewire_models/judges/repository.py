@@ -65,11 +65,7 @@ class BuiltJudge:
 
 
 def default_judge_repository(encoders: Path | None = None) -> Path:
-    """Return the directory of judges that is used where none is named: ``judges`` beside the encoders.
-
-    Args:
-        encoders: The repository of encoders; the default one unless named.
-    """
+    """Return the directory of judges that is used where none is named: ``judges`` beside the repository of encoders."""
     return (encoders or default_repository()).parent / "judges"
 
 
@@ -85,10 +81,7 @@ def list_judges(repository: Path) -> list[BuiltJudge]:
 def load_judge(repository: Path, name: str, *, every_byte: bool = False) -> BuiltJudge:
     """Describe one judge after checking its files: all by size, the graph and the tokenizer by digest.
 
-    Args:
-        repository: Directory of judges.
-        name: Of the judge.
-        every_byte: Check the weights by digest too (seconds, not milliseconds).
+    With `every_byte` the weights are checked by digest too (seconds, not milliseconds).
 
     Raises:
         ModelNotBuiltError: It is not there; the message says how to build it.

@@ -149,9 +149,8 @@ class BuiltModel(EncoderMetadata):
 def default_repository() -> Path:
     """Return the repository that is used where none is named.
 
-    Returns:
-        ``$GRADEWIRE_MODEL_REPOSITORY``; else ``model_repo/models`` of the checkout this package runs from; else
-        ``gradewire/models`` in the user's data directory.
+    It is ``$GRADEWIRE_MODEL_REPOSITORY``; else ``model_repo/models`` of the checkout this package runs from; else
+    ``gradewire/models`` in the user's data directory.
     """
     named = os.environ.get(REPOSITORY_VARIABLE)
     if named:
@@ -175,10 +174,7 @@ def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
 def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel:
     """Describe one model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
 
-    Args:
-        repository: Directory of models.
-        name: Of the model.
-        graph: Whether the graph must be here; without it only the tokenizer is checked.
+    Without `graph` only the tokenizer is checked, and the graph need not be here.
 
     Raises:
         ModelNotBuiltError: It is not there; the message says how to build it.

@@ -57,12 +57,9 @@ _FURTHER_TEXTS = ("architecture", "base", "build_command", "origin", "source")
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCalibration:
-    """A parameter that holds calibrations in a form that this gradewire does not read.
+    """A parameter that holds calibrations in a form that this gradewire does not read, and why, in one line.
 
-    Attributes:
-        metric: Name of the metric, which fails with this model until somebody does something about it.
-        text: Its value.
-        reason: What is wrong with it; one line, free of the model's place.
+    Its metric fails with this model until somebody does something about it.
     """
 
     metric: str
@@ -85,12 +82,7 @@ class UnreadableCalibration:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The calibrations of a description.
-
-    Attributes:
-        readable: By metric, version and parameters.
-        unreadable: Parameters that are in no form that is read, by name.
-    """
+    """The calibrations of a description, by metric, version and parameters, and those in no form that is read."""
 
     readable: tuple[StoredCalibration, ...] = ()
     unreadable: tuple[UnreadableCalibration, ...] = ()
@@ -165,13 +157,7 @@ def layer_output(layer: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """Facts of a model's files, known once they are written.
-
-    Attributes:
-        onnx: Of model.onnx.
-        tokenizer: Of tokenizer.json.
-        fingerprint: What the graph's output ``model_fingerprint`` holds, in the range of int64, never 0.
-    """
+    """Size and digest of a model's files, and what its graph's output ``model_fingerprint`` holds, never 0."""
 
     onnx: FileRecord
     tokenizer: FileRecord
@@ -179,22 +165,12 @@ class ModelFiles:
 
 
 def write_config(path: Path, config: ModelConfig) -> None:
-    """Write a config.pbtxt.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Write a config.pbtxt; raises OSError."""
     path.write_text(text_format.MessageToString(config), encoding="utf-8")
 
 
 def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) -> ModelConfig:
-    """Say everything about a model, its digest included.
-
-    Args:
-        metadata: What the encoder is.
-        files: What it is made of.
-        serving: How Triton is to run it.
-    """
+    """Say everything about a model, its digest included."""
     digest = digest_parts(metadata, files).digest()
     layers = {layer_output(layer): [-1, metadata.dims] for layer in metadata.earlier_layers}
     vectors = {SENTENCE_OUTPUT: [metadata.dims], TOKENS_OUTPUT: [-1, metadata.dims], **layers}
@@ -216,11 +192,10 @@ def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) 
 
 
 def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
-    """Read a config.pbtxt.
+    """Read a config.pbtxt, and its `own_parameters`.
 
-    Returns:
-        The configuration, and its `own_parameters`. Fields of Triton's that are not
-        ours are skipped, so a file that somebody extended (rate limits, graph optimisation) still reads.
+    Fields of Triton's that are not ours are skipped, so a file that somebody extended (rate limits, graph optimisation)
+    still reads.
 
     Raises:
         ValueError: Not a model configuration.

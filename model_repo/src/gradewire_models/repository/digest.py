@@ -10,16 +10,7 @@ _FORMAT = "gradewire-model/1"
 
 @dataclass(frozen=True, slots=True)
 class DigestParts:
-    """The parts that the digest covers. Two models with equal parts give equal vectors; caches rely on it.
-
-    Attributes:
-        onnx_sha256: SHA-256 of model.onnx, weights included.
-        tokenizer_sha256: SHA-256 of tokenizer.json.
-        max_tokens: Length at which inputs are cut, in tokens.
-        pooling: How token vectors become a sentence vector.
-        prefix: Text put before every input.
-        numeric_class: The arithmetic, e.g. ``"fp32-cpu"``.
-    """
+    """The parts that the digest covers. Two models with equal parts give equal vectors; caches rely on it."""
 
     onnx_sha256: str
     tokenizer_sha256: str
@@ -52,19 +43,11 @@ class FileRecord:
 
 
 def record_file(path: Path) -> FileRecord:
-    """Return the size and SHA-256 of a file.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """Return the size and SHA-256 of a file; raises OSError."""
     return FileRecord(path.stat().st_size, file_sha256(path))
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, 64 hex characters.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """Return the SHA-256 of a file, 64 hex characters; raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -20,12 +20,9 @@ _SPECIAL: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One sequence for the model.
+    """Token ids of one sequence for the model, special tokens included, 4 to `MAX_TOKENS` of them.
 
-    Attributes:
-        ids: Token ids, special tokens included, 4 to `MAX_TOKENS` of them.
-        answer_start: Position of the answer's first token; from there on, the last special token included, the token
-            type is 1, before it 0.
+    The token type is 1 from the answer's first token, at `answer_start`, to the last special token, and 0 before.
     """
 
     ids: tuple[int, ...]
@@ -34,12 +31,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The parts of an answer that are read.
-
-    Attributes:
-        pieces: One to `MAX_PIECES`; the highest logit counts.
-        truncated: Tokens of the question, the reference or the answer were left out.
-    """
+    """One to `MAX_PIECES` pieces of an answer, of which the highest logit counts, and whether tokens were left out."""
 
     pieces: tuple[Piece, ...]
     truncated: bool
@@ -50,16 +42,9 @@ def grader_input(
 ) -> Pieces:
     """Put three texts together: ``begin question separator reference separator answer separator``.
 
-    An empty text leaves its place empty. An answer that does not fit is read in overlapping pieces, each half of its
-    room after the one before, the last of them as far as the answer goes.
-
-    Args:
-        question: Token ids of the whole text, without special tokens.
-        reference: Token ids of the whole text, without special tokens.
-        answer: Token ids of the whole text, without special tokens; those beyond what `MAX_PIECES` pieces reach change
-            `Pieces.truncated` only.
-        begin: Id of the token that begins a sequence, [CLS].
-        separator: Id of the token behind each text, [SEP].
+    Each is the token ids of the whole text, without special tokens; an empty one leaves its place empty. An answer that
+    does not fit is read in overlapping pieces, each half of its room after the one before, the last of them as far as
+    the answer goes. Tokens beyond what `MAX_PIECES` pieces reach change `Pieces.truncated` only.
     """
     asked, wanted = question[:QUESTION_TOKENS], reference[:REFERENCE_TOKENS]
     front = (begin, *asked, separator, *wanted, separator)

@@ -54,7 +54,6 @@ class Serving:
         instances: Copies; on GPUs, of each GPU. Each has the graph in memory.
         threads: Threads of one copy's operators on a CPU; 0 leaves it to the backend: NVIDIA's takes all cores, the
             emulated backend its share of them.
-        accelerator: ``"none"`` runs on the CPU, ``"cuda"`` and ``"tensorrt"`` on every GPU there is.
         precision: What TensorRT may compute in; elsewhere the graph says it.
     """
 
@@ -66,12 +65,10 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The number of copies that are to run at once, and of the threads of each.
+    """The number of copies that are to run at once, and of the threads of each on a CPU.
 
-    Attributes:
-        instances: How many; None leaves a model that is there as it is, and a new one gets 2 on CPUs, 1 on a GPU.
-        threads: Threads of each on a CPU, 0 for what the backend does by itself; None leaves a model that is there as
-            it is, and a new one gets 0.
+    None leaves a model that is there as it is; a new one gets 2 copies on CPUs or 1 on a GPU, and 0 threads, which is
+    what the backend does by itself.
     """
 
     instances: int | None = None
@@ -81,40 +78,26 @@ class Copies:
 AS_IT_IS = Copies()
 
 
-def serving_on_cpus(copies: Copies) -> Serving:
-    """Return how Triton runs a model on CPUs; the rest of `copies` is as in a new model."""
-    return Serving(instances=copies.instances or CPU_INSTANCES, threads=copies.threads or 0)
-
-
 def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
-    """Return how Triton runs a model of this arithmetic; the rest of `copies` is as in a new model.
-
-    Args:
-        numeric_class: As `EncoderMetadata.numeric_class`, e.g. ``"fp16-cuda"``.
-        copies: How many, with how many threads.
+    """Return how Triton runs a model of this arithmetic, e.g. ``"fp16-cuda"``; None in `copies` is as in a new model.
 
     Raises:
         ValueError: It names a device or a precision of GPUs that this release does not know.
     """
-    precision, _, device = numeric_class.rpartition("-")
-    if device == "cpu":
-        return serving_on_cpus(copies)
+    if numeric_class.endswith("-cpu"):
+        return Serving(instances=copies.instances or CPU_INSTANCES, threads=copies.threads or 0)
     for accelerator in get_args(Accelerator)[1:]:
-        for known in get_args(Precision):
-            if (device, precision) == (accelerator, known):
-                return Serving(copies.instances or 1, copies.threads or 0, accelerator, known)
+        for precision in get_args(Precision):
+            if numeric_class == f"{precision}-{accelerator}":
+                return Serving(copies.instances or 1, copies.threads or 0, accelerator, precision)
     raise ValueError(f"no such arithmetic as {numeric_class!r}")
 
 
 def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, engine_prefix: str) -> None:
     """Write all that `serving` means into `config`, whose inputs and name are there already.
 
-    Args:
-        config: Changed.
-        serving: What is wanted.
-        max_tokens: Longest text of the model.
-        engine_prefix: Name for TensorRT's engine files that no other graph has: TensorRT takes a file of this name
-            for the engine of this graph whatever it was built from.
+    No other graph has `engine_prefix`: TensorRT takes an engine file of this name for the engine of this graph,
+    whatever it was built from.
     """
     config.max_batch_size = MAX_BATCH_SIZES[serving.accelerator]
     config.version_policy.CopyFrom(ModelVersionPolicy(latest=ModelVersionPolicy.Latest(num_versions=1)))
@@ -150,11 +133,7 @@ def warmup_files(max_tokens: int) -> dict[str, bytes]:
 
 
 def write_warmup(directory: Path, max_tokens: int) -> None:
-    """Write the data of the warm-up requests into a model's `directory`.
-
-    Raises:
-        OSError: A file cannot be written.
-    """
+    """Write the data of the warm-up requests into a model's `directory`; raises OSError."""
     (directory / WARMUP_FOLDER).mkdir(exist_ok=True)
     for name, content in warmup_files(max_tokens).items():
         (directory / name).write_bytes(content)

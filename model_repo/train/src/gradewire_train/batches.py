@@ -1,6 +1,6 @@
 """The examples of a step: decided by seed and step alone, so a resumed run reads what it would have read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,12 +46,9 @@ def _tasks(names: Sequence[str], field: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The examples as an encoder reads them.
+    """Examples with the negatives that are read, token ids of every distinct text, and what the keep term reads.
 
-    Attributes:
-        examples: With those negatives only that are read.
-        ids: Token ids of every distinct text.
-        plain: Distinct bare answers and sentences, sorted: what the keep term reads.
+    `plain` are the distinct bare answers and sentences, sorted.
     """
 
     examples: Sequence[Example]
@@ -68,23 +65,26 @@ def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives:
     """Tokenize every distinct text once: of each example `negatives` at most, and if `plain` bare answers too."""
     cut = [replace(example, negatives=example.negatives[:negatives]) for example in examples]
     bare = sorted({question_text("", each.anchor) for each in cut} | {each.positive for each in cut}) if plain else []
-    distinct = sorted({text for example in cut for text in texts(example)} | set(bare))
+    read = {text for example in cut for text in texts(example)}
+    return Tokens(cut, ids_by_text(read.union(bare), encoder.tokenize), bare)
+
+
+def ids_by_text(
+    distinct: Iterable[str], tokenize_some: Callable[[Sequence[str]], Iterable[TokenIds]]
+) -> dict[str, TokenIds]:
+    """Return the token ids of distinct texts, tokenized some thousands at once."""
+    waiting = sorted(distinct)
     ids: dict[str, TokenIds] = {}
-    for start in range(0, len(distinct), _TOKENIZE_AT_ONCE):
-        some = distinct[start : start + _TOKENIZE_AT_ONCE]
-        ids.update(zip(some, encoder.tokenize(some), strict=True))
-    return Tokens(cut, ids, bare)
+    for start in range(0, len(waiting), _TOKENIZE_AT_ONCE):
+        some = waiting[start : start + _TOKENIZE_AT_ONCE]
+        ids.update(zip(some, tokenize_some(some), strict=True))
+    return ids
 
 
 class Batches:
     """Batches of indices of texts of similar length, in an order of their own in every epoch, which `seed` decides.
 
-    There are `batch_size` indices in each, or all where there are fewer.
-
-    Args:
-        lengths: int64 [texts].
-        batch_size: Indices in a batch.
-        seed: Of the order.
+    There are `batch_size` indices in each, or all where there are fewer. `lengths` is int64 [texts].
     """
 
     def __init__(self, lengths: NDArray[np.int64], *, batch_size: int, seed: int) -> None:

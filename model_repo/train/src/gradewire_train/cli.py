@@ -312,10 +312,7 @@ def grader(**given: Any) -> None:
     the step that it is in and leaves a checkpoint; --resume goes on from it.
     """
     with training_imports():
-        from gradewire_train.run.grader_run import Fold, GraderRequest, run  # noqa: PLC0415 - needs the extra, takes seconds
-    if given["left_out"] is not None:
-        number, count = given["left_out"]
-        given["left_out"] = Fold(number=number, count=count)
+        from gradewire_train.run.grader_run import GraderRequest, run  # noqa: PLC0415 - needs the extra, takes seconds
     train_as(GraderRequest, run, given)
 
 

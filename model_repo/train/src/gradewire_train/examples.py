@@ -44,21 +44,21 @@ def json_lines(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
         TrainingError: The file cannot be read, or a line is no JSON object with the fields of the dataclass `kind`; the
             message names line and field.
     """
+    for number, line in numbered_lines(path):
+        where = f"{path}, line {number}"
+        try:
+            yield where, read_json(kind, line)
+        except FieldError as error:
+            raise TrainingError(f"{where}: {error}") from error
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file that are not blank, with their numbers from 1 on; raises TrainingError for OSError."""
     try:
         with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    where = f"{path}, line {number}"
-                    yield where, _read(kind, line, where)
+            yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     except OSError as error:
-        raise TrainingError(f"cannot read {path}: {error}") from error
-
-
-def _read(kind: type[T], line: bytes, where: str) -> T:
-    try:
-        return read_json(kind, line)
-    except FieldError as error:
-        raise TrainingError(f"{where}: {error}") from error
+        raise TrainingError(f"{path} cannot be read: {error.strerror}; name a file of JSON lines") from error
 
 
 def lines_digest(lines: Iterable[str]) -> str:
@@ -73,10 +73,7 @@ def lines_digest(lines: Iterable[str]) -> str:
 class Files:
     """The user's files in JSON lines: questions with answers, and sentence pairs.
 
-    Attributes:
-        columns: The files' fields for `question`, `answer`, `answers`, `premise`, `hypothesis`, `label`, `anchor`,
-            `positive`, `negative`, `negatives`, where they are named otherwise.
-        skip_bad_lines: Leaves bad lines out, with a warning.
+    `columns` are the files' names for our fields, where they differ. Bad lines that are skipped are warned of.
     """
 
     questions: Sequence[Path] = ()
@@ -87,13 +84,10 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One training example.
+    """One training example: an anchor, and texts that mean the same and that do not, though they look it.
 
     Attributes:
-        task: Of `TASKS`.
         question: What the texts answer; "" where they are sentences of their own.
-        anchor: An answer, or a sentence.
-        positive: What means the same as `anchor`.
         negatives: Hard negatives: similar in form, and other answers. None of them means what `anchor` does.
     """
 

@@ -31,7 +31,6 @@ class GraderRow:
         id: Of the row; its place in the file where it has none.
         question: May be "".
         references: At least one, those first whose words the answer has most of.
-        prediction: The answer.
         label: 0 (wrong) to 1 (right); between them where people differ.
         source: What weighs as much as any other source: the row's "dataset", else its file; `DRAWN` for drawn rows.
         kind: Of a drawn row, which weighs as much as any other kind; else "".
@@ -58,9 +57,7 @@ class _Line(AnswerLine):
 def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
     """Read JSON lines with question, references, prediction, label (0 to 1), or labels of several people.
 
-    Args:
-        path: The file.
-        half: Only rows whose question belongs to this split (`gradewire_stats.calibration.labelled_rows`); None: all.
+    With `half`, only rows whose question belongs to this split.
 
     Raises:
         TrainingError: A line is not such an object; the message names it. No row is left.

@@ -4,7 +4,6 @@ Vectors are of unit length throughout, so a dot product is a cosine.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,28 +13,16 @@ from gradewire_train.examples import Example, texts
 _NEVER = -1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The relation of a batch's texts; candidates are all positives, then all hard negatives.
-
-    Attributes:
-        owner: int64 [negatives]: index of the example that each hard negative belongs to.
-        allowed: bool [examples, examples + negatives]: candidates that may stand against an example's positive. Its own
-            positive is always among them.
-    """
-
-    owner: Any
-    allowed: Any
-
-
-def group(examples: Sequence[Example]) -> Group:
-    """Find which candidates may stand against which positives.
+def group(examples: Sequence[Example]) -> tuple[Any, Any]:
+    """Find which candidates may stand against which positives in the examples of one batch.
 
     Not allowed: a candidate whose text is the anchor's or the positive's own (it would be punished for being right),
     and another example's candidate to the same question (it may mean the same in other words).
 
-    Args:
-        examples: Of one batch, with the negatives that are read.
+    Returns:
+        int64 [negatives], the index of the example that each hard negative belongs to; bool [examples, examples +
+        negatives], the candidates, all positives and then all hard negatives, that may stand against an example's
+        positive. Its own positive is always among them.
     """
     read = [texts(example) for example in examples]
     owner = [index for index, each in enumerate(read) for _ in each[2:]]
@@ -56,7 +43,7 @@ def group(examples: Sequence[Example]) -> Group:
     allowed = ~same_text & (own | ~same_question)
     index = torch.arange(len(read))
     allowed[index, index] = True
-    return Group(owner=owner_of[len(read) :], allowed=allowed)
+    return owner_of[len(read) :], allowed
 
 
 def contrastive(anchors: Any, candidates: Any, allowed: Any, *, temperature: float) -> Any:

@@ -104,9 +104,7 @@ class Texts:
 class Recipe:
     """Everything that decides the weights, but a user's own files of texts and labelled rows, which the card names.
 
-    Attributes:
-        only: Tasks or groups to train on alone; empty: all.
-        without: Tasks or groups to leave out.
+    `only` are tasks or groups to train on alone (empty: all), `without` those to leave out.
     """
 
     training: Training = Field(default_factory=Training)
@@ -176,11 +174,7 @@ def sections(kind: type) -> dict[str, type]:
 
 
 def read_recipe(path: Path, kind: type[K]) -> K:
-    """Read a recipe; what is left out has its default.
-
-    Args:
-        path: The file.
-        kind: The dataclass of the recipe; its tables and lists are what the file may have.
+    """Read a recipe of a `kind`; what is left out has its default.
 
     Raises:
         TrainingError: The file cannot be read, or holds something that is unknown or out of its range; the message
@@ -222,11 +216,7 @@ def _where(path: Path, source: str, section: str, key: str) -> str:
 
 
 def with_settings(recipe: K, given: dict[str, Any]) -> K:
-    """Return a recipe with some settings changed.
-
-    Args:
-        recipe: Where all others come from.
-        given: Values by field name; names are unique over the tables.
+    """Return a recipe with the settings in `given` changed, whose names are unique over the tables.
 
     Raises:
         TrainingError: A value is out of its range; the message names the command's option.

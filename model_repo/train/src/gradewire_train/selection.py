@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gradewire_models.build.quality import spearman
 from gradewire_models.catalog.table import Finite
 from gradewire_train.encoder import TrainedEncoder
 from gradewire_train.errors import TrainingError
@@ -43,9 +44,7 @@ class _Line(AnswerLine):
 def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
     """Read JSON lines with question, references, prediction, and label or grade; part is optional.
 
-    Args:
-        path: The file.
-        half: The split to take, by the rows' field "half"; None takes all rows.
+    With `half`, only rows whose field "half" names this split.
 
     Raises:
         TrainingError: A line is not such an object; the message names it. There are fewer than two rows.
@@ -95,15 +94,7 @@ def labelled_digest(rows: Sequence[LabelledRow]) -> str:
 
 
 class Selection:
-    """Labelled rows, tokenized once.
-
-    Args:
-        rows: At least two.
-        encoder: Whose tokenizer is used.
-
-    Attributes:
-        digest: `labelled_digest` of the rows.
-    """
+    """At least two labelled rows, tokenized once; `digest` is their `labelled_digest`."""
 
     def __init__(self, rows: Sequence[LabelledRow], encoder: TrainedEncoder) -> None:
         self.digest = labelled_digest(rows)
@@ -134,22 +125,6 @@ class Selection:
         }
         defined = [value for value in found.values() if not math.isnan(value)]
         return {**found, MEAN: float(np.mean(defined)) if defined else math.nan}
-
-
-def spearman(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """Pearson's correlation of average ranks; NaN where one side has one value only."""
-    ranks = [_average_ranks(each) for each in (left, right)]
-    centred = [each - each.mean() for each in ranks]
-    lengths = [float(np.linalg.norm(each)) for each in centred]
-    if 0.0 in lengths:
-        return math.nan
-    return float(centred[0] @ centred[1] / (lengths[0] * lengths[1]))
-
-
-def _average_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    _, rank, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[rank]
 
 
 def _without_gradients(encoder: TrainedEncoder, ids: Sequence[Any]) -> NDArray[np.float32]:

@@ -49,7 +49,7 @@ def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBacke
     """Return the backend, and the judge that is meant where none is named."""
     # Imported here because each needs what the others do without.
     if config.backend == "embedded" and config.embedded is not None:
-        from gradewire_models.judges import default_judge  # noqa: PLC0415 - see above
+        from gradewire_models.judges.catalog import default_judge  # noqa: PLC0415 - see above
         from gradewire_server.judges.local.judge import EmbeddedJudges  # noqa: PLC0415 - see above
 
         judges: JudgeBackend = EmbeddedJudges(config.embedded, telemetry)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic.dataclasses import dataclass
 
-from gradewire_models.judges import default_judge_repository
+from gradewire_models.judges.repository import default_judge_repository
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.tracing.settings import endpoint_problem
 from gradewire_server.settings.engine import EngineConfig, TritonConfig

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.models.judges.build.tiny_judges import TinyJudge, make_judge
 
-from gradewire_models.judges.build import build_judge
+from gradewire_models.judges.build.install import build_judge
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,12 @@ from tests.models.judges.build.tiny_judges import TinyJudge, vocabulary, write_g
 from tests.support.examples import example_count
 
 from gradewire_models.errors import BuildError
-from gradewire_models.judges import load_judge
 from gradewire_models.judges.build.graph import write_graph
 from gradewire_models.judges.build.reference import ReferencePass
 from gradewire_models.judges.build.verify import JudgeSession, States
 from gradewire_models.judges.build.weights import JudgeWeights
 from gradewire_models.judges.description import ONNX_DATA_FILE, ONNX_FILE
+from gradewire_models.judges.repository import load_judge
 from gradewire_models.repository.digest import file_sha256
 
 ARCHITECTURES = ("qwen2", "llama")

@@ -9,8 +9,9 @@ from tests.models.judges.build.tiny_judges import TinyJudge, make_judge
 
 from gradewire_models.build.fetch import downloads_directory
 from gradewire_models.errors import BuildError, DigestMismatchError, DownloadError
-from gradewire_models.judges import CatalogJudge, find_judge, load_judge
-from gradewire_models.judges.build import build_judge, usual_forms
+from gradewire_models.judges.build.install import build_judge, usual_forms
+from gradewire_models.judges.catalog import CatalogJudge, find_judge
+from gradewire_models.judges.repository import load_judge
 from gradewire_models.processor import computes_int8
 
 INT8 = {"int8/golden.npz", "int8/model.onnx", "int8/model.onnx.data"}

@@ -11,7 +11,7 @@ from tests.support.models.tiny_models import write_wheel
 from tokenizers import pre_tokenizers
 
 from gradewire_models.catalog.entries import Source
-from gradewire_models.judges import CatalogJudge, find_judge
+from gradewire_models.judges.catalog import CatalogJudge, find_judge
 
 DIMS, LAYERS, HEADS, KV_HEADS, WIDE, CONTEXT = 64, 3, 4, 2, 128, 512
 FILLER = "[PAD0]"

@@ -8,7 +8,8 @@ from typing import Literal
 import pytest
 from tests.support.judges.smollm2 import smollm2_repository
 
-from gradewire_models.judges import Form, catalog_judges, default_judge, load_judge
+from gradewire_models.judges.catalog import Form, catalog_judges, default_judge
+from gradewire_models.judges.repository import load_judge
 from gradewire_server.domain.items import Status
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.judges.backend import JudgeUnavailableError

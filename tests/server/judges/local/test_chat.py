@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.examples import example_count
 from tests.support.judges.smollm2 import smollm2_repository
 
-from gradewire_models.judges import load_judge
+from gradewire_models.judges.repository import load_judge
 from gradewire_server.domain.items import Status
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.local.chat import (

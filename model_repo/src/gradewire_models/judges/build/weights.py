@@ -95,9 +95,6 @@ class LayerWeights:
 class JudgeWeights:
     """A GGUF file, mapped into memory; tensors are dequantised when they are asked for.
 
-    Args:
-        path: The file.
-
     Raises:
         BuildError: It is no GGUF file, or of an architecture the graph writer does not know.
     """
@@ -112,22 +109,14 @@ class JudgeWeights:
         self.sizes = self._read_sizes()
 
     def field(self, name: str) -> Any:
-        """Return a value of the file's header.
-
-        Raises:
-            BuildError: There is none of that name.
-        """
+        """Return a value of the file's header; raises BuildError where there is none of that name."""
         found = self._reader.fields.get(name)
         if found is None:
             raise BuildError(f"{self._path} has no field {name}")
         return found.contents()
 
     def tensor(self, name: str, *shape: int) -> Matrix:
-        """Return a whole tensor in float32.
-
-        Raises:
-            BuildError: It is missing or not of `shape`.
-        """
+        """Return a whole tensor in float32; raises BuildError where it is missing or not of `shape`."""
         found = self._find(name, *shape)
         return dequantize(found.data, found.tensor_type).reshape(shape).astype(np.float32)
 

@@ -28,7 +28,7 @@ class TritonPythonModel:
     """One instance of one version of a model; Triton calls `initialize` once and `execute` for every dynamic batch."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
-        """Loads the graph.
+        """Load the graph.
 
         Args:
             args: Triton's: ``model_config`` (JSON), ``model_repository`` (the model's directory), ``model_version``.
@@ -47,7 +47,7 @@ class TritonPythonModel:
             raise pb_utils.TritonModelException(f"the graph has no outputs {missing}; it has {sorted(outputs)}")
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """Answers the requests of one dynamic batch; those of equal shapes and outputs share one run."""
+        """Answer the requests of one dynamic batch; those of equal shapes and outputs share one run."""
         responses: list[Any] = [None] * len(requests)
         groups: dict[tuple[Any, ...], list[tuple[int, Tensors]]] = {}
         for index, request in enumerate(requests):

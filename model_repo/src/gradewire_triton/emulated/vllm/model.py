@@ -45,7 +45,7 @@ class TritonPythonModel:
     """One model; requests are taken at once and answered when they are done, as many at a time as there are slots."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
-        """Loads the weights.
+        """Load the weights.
 
         Args:
             args: Triton's: ``model_repository`` (the model's directory), ``model_version``, ``model_config`` (JSON).
@@ -65,12 +65,12 @@ class TritonPythonModel:
         self._threads = ThreadPoolExecutor(slots, "vllm")
 
     def execute(self, requests: Sequence[Any]) -> None:
-        """Takes requests; their answers are sent from other threads."""
+        """Take requests; their answers are sent from other threads."""
         for request in requests:
             self._threads.submit(self._answer, request, request.get_response_sender())
 
     def finalize(self) -> None:
-        """Waits for what is under way."""
+        """Wait for what is under way."""
         self._threads.shutdown(cancel_futures=True)
 
     def _answer(self, request: Any, sender: Any) -> None:
@@ -138,7 +138,7 @@ def _parameters(weights: Path, engine: Mapping[str, Any], slots: int) -> Any:
 
 
 def _completion_request(sampling: Mapping[str, Any]) -> dict[str, Any]:
-    """Translates the sampling parameters of a judge's request into llama.cpp's."""
+    """Translate the sampling parameters of a judge's request into llama.cpp's."""
     known = {"max_tokens", "temperature", "logprobs", "stop", "structured_outputs", "seed"}
     if set(sampling) - known:
         raise ValueError(f"unknown sampling parameters {sorted(set(sampling) - known)}")

@@ -27,12 +27,7 @@ Kind = Callable[..., Drawn | None]
 
 
 class Drawer:
-    """Makes rows of all kinds for one part.
-
-    Args:
-        lexicon: WordNet.
-        part: Whose words, names and templates are used.
-    """
+    """Makes rows of all kinds from the words, names and templates of one part."""
 
     def __init__(self, lexicon: Lexicon, part: Name) -> None:
         self._lexicon, self._part = lexicon, Part(part)

@@ -24,11 +24,8 @@ class Nouns:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
-        nouns = [
-            each for each in lexicon.decent if each.key[0] == "n" and each.linked("@") and plain(each.words[0].text)
-        ]
-        self._concrete = [each for each in nouns if each.topic in _CONCRETE and each.met]
-        self._defined = [each for each in nouns if len(each.definition.split()) in _DEFINED_WORDS]
+        self._concrete = [each for each in lexicon.nouns if each.topic in _CONCRETE and each.met]
+        self._defined = [each for each in lexicon.nouns if len(each.definition.split()) in _DEFINED_WORDS]
 
     def frame(self, rng: PartRandom, *, right: bool) -> Drawn | None:
         """Reference and answer are one sentence but for the noun: a synonym, or something else."""

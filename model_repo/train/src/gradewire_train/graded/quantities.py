@@ -4,27 +4,14 @@ from fractions import Fraction
 from typing import Final
 
 from gradewire_train.graded.parts import PartRandom
-from gradewire_train.graded.wording import Drawn, wrapped
+from gradewire_train.graded.wording import Drawn, any_of, wrapped
 from gradewire_train.material import GRADED
 from gradewire_train.texts.numbers import digits, in_words
 from gradewire_train.texts.wording import question_style
 
 _STATEMENT: Final = "It comes to {}"
-_SHARES: Final = ((1, 2), (1, 4), (3, 4), (1, 5), (2, 5), (3, 5), (4, 5), (1, 10), (3, 10), (7, 10), (9, 10), (1, 20))
-_SHARE_WORDS: Final = {
-    (1, 2): "half",
-    (1, 4): "a quarter",
-    (3, 4): "three quarters",
-    (1, 5): "one fifth",
-    (2, 5): "two fifths",
-    (3, 5): "three fifths",
-    (4, 5): "four fifths",
-    (1, 10): "one tenth",
-    (3, 10): "three tenths",
-    (7, 10): "seven tenths",
-    (9, 10): "nine tenths",
-    (1, 20): "one twentieth",
-}
+_SHARE_WORDS: Final = {(top, bottom): words for top, bottom, words in GRADED["shares"]}
+_SHARES: Final = tuple(_SHARE_WORDS)
 _SCALES: Final = (("thousand", 3), ("million", 6), ("billion", 9), ("trillion", 12))
 
 
@@ -211,12 +198,7 @@ def growth(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def _change(rng: PartRandom, tenths: int, *, up: bool) -> str:
-    percent = f"{tenths / 10:g}"
-    sign = (
-        ("rose by {}%", "increased {} percent", "went up by {}%", "grew by {} per cent", "was up {}%"),
-        ("fell by {}%", "decreased {} percent", "went down by {}%", "shrank by {} per cent", "was down {}%"),
-    )
-    return sign[0 if up else 1][rng.randrange(5)].format(percent)
+    return any_of(rng, GRADED["growths" if up else "declines"]).format(f"{tenths / 10:g}")
 
 
 def _money(rng: PartRandom, tenths: int) -> str:

@@ -9,11 +9,6 @@ from gradewire_train.material import GRADED
 from gradewire_train.texts.names import person_name
 from gradewire_train.texts.wording import answer_style, capitalised, misspelt, question_style
 
-_YES, _NO = (
-    ("Yes", "Yes, that is so", "Yes indeed", "Correct"),
-    ("No", "No, it is not so", "Not at all", "Certainly not"),
-)
-
 
 def bound_to(rng: PartRandom, *, right: bool) -> Drawn | None:
     """Ask who did it; a passage tells of several people and several things; wrong: it says so of another."""
@@ -172,7 +167,7 @@ def claim(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def _claimed(rng: PartRandom, entry: Mapping[str, Any], *, holds: bool, lengthy: bool) -> str:
-    word = (_YES if holds else _NO)[rng.randrange(4)]
+    word = any_of(rng, GRADED["claimed" if holds else "disclaimed"])
     short, reason = entry["yes" if holds else "no"]
     shape = rng.randrange(4)
     if not lengthy and shape < 2:

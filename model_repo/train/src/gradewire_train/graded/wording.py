@@ -17,12 +17,7 @@ _BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
 class Drawn:
     """An answer to a question, right or wrong because of what it was made from.
 
-    Attributes:
-        question: May be "".
-        references: At least one; all of them mean `meant`.
-        prediction: The answer.
-        meant: Canonical form of what the references say.
-        said: Canonical form of what the answer says; "" where it says nothing that could be right.
+    `meant` and `said` are canonical forms of what all references and the answer say; "" of what could not be right.
     """
 
     question: str
@@ -39,13 +34,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class DrawnRow:
-    """A drawn row in its place.
-
-    Attributes:
-        id: "drawn-PART-KIND-NUMBER".
-        kind: Name of its kind.
-        drawn: The row.
-    """
+    """A drawn row with its kind; its id is "drawn-PART-KIND-NUMBER"."""
 
     id: str
     kind: str
@@ -95,8 +84,7 @@ def references(rng: PartRandom, draw: Draw) -> tuple[str, ...]:
 def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None = None) -> Drawn | None:
     """Return a row from a draw: what is said is one of its right answers or one of its wrong ones.
 
-    Returns:
-        None where it would use a word of the other part.
+    None where it would use a word of the other part.
     """
     said = any_of(rng, (draw.answer, *draw.same, *draw.same) if right else draw.wrong)
     if lexicon is not None and not all(owned(rng, lexicon, each) for each in (draw.answer, *draw.same, said)):

@@ -25,13 +25,11 @@ class Account:
     """The part of a card that depends on what was trained.
 
     Attributes:
-        command: `sfve` or `grader`.
         about: The heading, and the lines below it.
         data: The point about what was trained on.
         setting: The point behind the recipe's: the step that was kept, or the temperature.
         remark: The last point.
         tables: Lines before the recipe.
-        metadata: Fields of the metadata besides those of base and recipe.
         options: The command's options besides the recipe, each behind a blank.
         files: Names of the files that were read, with their SHA-256.
     """
@@ -101,15 +99,7 @@ def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
 
 
 def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcome: Outcome, dev: str = "") -> Account:
-    """Return the `Account` of an encoder for `sfve`, without options and files.
-
-    Args:
-        base: Its base.
-        recipe: Its recipe.
-        examples: Its examples.
-        outcome: The result of its steps.
-        dev: Number, file and digest of the dev rows; "" without.
-    """
+    """Return the `Account` of an encoder for `sfve`, without options and files; `dev` says what the dev rows are."""
     sha256 = examples_digest(examples)
     counts = Counter(example.task for example in examples)
     rows = [

@@ -19,17 +19,10 @@ _FORMAT = 2
 class Checkpoint:
     """The state of a training after a step.
 
-    Order of examples and dropout are functions of seed and step, so no generator's state is kept.
-
-    Attributes:
-        identity: `Plan.identity`; only a training with the same one may go on from here.
-        step: Steps done.
-        weights: What is trained, by name.
-        optimizer: As torch gives it.
-        best_step: The step that the selection ranks highest so far; 0 before the first evaluation.
-        best: Its weights.
-        curve: One row a step: step, loss and its terms, the figures of the selection where it was evaluated.
-        seconds: Time spent so far.
+    Order of examples and dropout are functions of seed and step, so no generator's state is kept. Only a training with
+    the same `identity` may go on from here. `best_step` is the one that the selection ranks highest so far, 0 before
+    the first evaluation. `curve` has one row a step: step, loss and its terms, and the selection's figures where it was
+    evaluated.
     """
 
     identity: str
@@ -43,7 +36,7 @@ class Checkpoint:
 
 
 def begin_in(directory: Path, *, resume: bool) -> Path:
-    """Make a training's directory; the path of its checkpoint.
+    """Make a training's directory and return the path of its checkpoint.
 
     Raises:
         TrainingError: One was interrupted there, and is not to be resumed.
@@ -57,11 +50,7 @@ def begin_in(directory: Path, *, resume: bool) -> Path:
 
 
 def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
-    """Write it whole or not at all, and replace the one before.
-
-    Raises:
-        OSError: The directory cannot be written.
-    """
+    """Write it whole or not at all, and replace the one before; raises OSError."""
     path = directory / CHECKPOINT_FILE
     fresh = path.with_suffix(".new")
     with fresh.open("wb") as file:

@@ -16,14 +16,11 @@ from gradewire_train.run.steps import Course, Outcome, StepReport, TrainingConso
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Course):
     """Options of every training command; `settings` are those of the recipe that were given."""
 
-    directory: Path
     recipe_path: Path | None
-    resume: bool
     wordnet: Path | None
-    checkpoint_every: int
     wheels: Path | None
     settings: Mapping[str, Any]
     evaluate_every: int = 0
@@ -47,15 +44,9 @@ R = TypeVar("R", bound=Request)
 
 
 def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], Work]) -> bool:
-    """Train, and write the result into the directory.
+    """Train, and write the result into the directory; return False where it was interrupted, and left a checkpoint.
 
-    Args:
-        request: The command's options.
-        kind: Of its recipes.
-        prepare: Reads everything; called before anything is trained.
-
-    Returns:
-        False where it was interrupted, and left a checkpoint.
+    `prepare` reads everything, before anything is trained.
 
     Raises:
         ModelError: Something cannot be read, fetched or trained; the message says what to do.
@@ -66,14 +57,8 @@ def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], W
     recipe = with_settings(recipe, dict(request.settings))
     checkpoint = begin_in(request.directory, resume=request.resume)
     work = prepare(request, recipe, console)
-    course = Course(
-        directory=request.directory,
-        evaluate_every=request.evaluate_every,
-        checkpoint_every=request.checkpoint_every,
-        resume=request.resume,
-    )
     with TrainingConsole(console, recipe.training.steps) as shown, first_interrupt(shown.stopping) as stop:
-        outcome = work.train(course, shown.report, stop)
+        outcome = work.train(request, shown.report, stop)
     if not outcome.finished:
         console.print(f"stopped; go on with the same command and --resume (checkpoint in {request.directory})")
         return False

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,13 +15,11 @@ from torch.nn.utils.rnn import pad_sequence
 
 from gradewire_models.catalog.entries import ADAPTER_WEIGHTS, HEAD_WEIGHTS
 from gradewire_models.repository.grader_input import MAX_TOKENS, Piece, Pieces, grader_input
-from gradewire_train.batches import Batches
-from gradewire_train.encoder import TrainedEncoder, prepare, save_trained, trained_weights
+from gradewire_train.batches import Batches, ids_by_text
+from gradewire_train.encoder import TokenIds, TrainedEncoder, prepare, save_trained, set_weights, trained_weights
 from gradewire_train.errors import TrainingError
 from gradewire_train.grader_rows import GraderRow, weights
 from gradewire_train.recipes import GraderRecipe, GraderTraining
-
-_TOKENIZE_AT_ONCE: Final = 4096
 
 
 class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
@@ -84,18 +82,14 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not there where
             head = load_file(directory / HEAD_WEIGHTS)
         except (OSError, SafetensorError) as error:
             raise TrainingError(f"--start: {directory} holds no grader ({error})") from error
-        own = {name.replace(".default.", "."): each for name, each in trained_weights(self.model).items()}
-        wanted = {**own, **{f"head.{name}": each for name, each in self.head.state_dict().items()}}
+        names = {name.removeprefix("model.").replace(".default.", "."): name for name in trained_weights(self)}
         found = {**matrices, **{f"head.{name}": each for name, each in head.items()}}
-        if {name: each.shape for name, each in wanted.items()} != {name: each.shape for name, each in found.items()}:
+        try:
+            set_weights(self, {names.get(name, name): each for name, each in found.items()})
+        except TrainingError as error:
             raise TrainingError(
                 f"--start: {directory} holds a grader of another base, rank or targets than the recipe's"
-            )
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                if parameter.requires_grad:
-                    parameter.copy_(matrices[name.replace(".default.", ".")].float())
-            self.head.load_state_dict(head)
+            ) from error
 
     def rounded(self) -> None:
         """Round the adapter's matrices to what its file holds, float16."""
@@ -129,15 +123,13 @@ class GraderTokenizer:
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True
 
+    def _tokenize(self, texts: Sequence[str]) -> list[TokenIds]:
+        normal = [unicodedata.normalize("NFC", text) for text in texts]
+        return [tuple(each.ids) for each in self._tokenizer.encode_batch_fast(normal, add_special_tokens=False)]
+
     def pieces(self, triples: Sequence[tuple[str, str, str]]) -> list[Pieces]:
         """Return what is read of each (question, reference, answer)."""
-        distinct = sorted({text for triple in triples for text in triple})
-        ids: dict[str, Sequence[int]] = {}
-        for start in range(0, len(distinct), _TOKENIZE_AT_ONCE):
-            some = distinct[start : start + _TOKENIZE_AT_ONCE]
-            texts = [unicodedata.normalize("NFC", text) for text in some]
-            encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-            ids.update(zip(some, (tuple(each.ids) for each in encodings), strict=True))
+        ids = ids_by_text({text for triple in triples for text in triple}, self._tokenize)
         return [
             grader_input(*(ids[text] for text in triple), begin=self._begin, separator=self._separator)
             for triple in triples

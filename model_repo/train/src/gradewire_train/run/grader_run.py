@@ -30,24 +30,12 @@ LOGITS_FILE = "logits.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
-    """Rows that are left out: those whose question is in fold `number` (from 1) of `count`."""
-
-    number: int
-    count: int
-
-    def has(self, row: GraderRow) -> bool:
-        """Return whether a row is left out."""
-        return fold_of(row.question, self.count) == self.number - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GraderRequest(Request):
-    """The command's options."""
+    """The command's options; `left_out` is the fold, from 1, whose questions are left out, and the number of folds."""
 
     rows: tuple[Path, ...]
     half: Half | None
-    left_out: Fold | None
+    left_out: tuple[int, int] | None
     score: tuple[Path, ...]
     start: Path | None
     temperature: float
@@ -67,8 +55,9 @@ class _GraderWork:
         scored = [row for path in request.score for row in read_rows(path)]
         console.print("drawing rows")
         every = [*_drawn(request, recipe), *given]
-        out = [row for row in every if request.left_out is not None and request.left_out.has(row)]
-        self._rows = [row for row in every if request.left_out is None or not request.left_out.has(row)]
+        number, count = request.left_out or (0, 1)
+        out = [row for row in every if fold_of(row.question, count) == number - 1]
+        self._rows = [row for row in every if fold_of(row.question, count) != number - 1]
         self._scored = [*out, *scored]
         if not self._rows:
             raise TrainingError("no row is left to train on: give --rows, or a drawn_rows above 0")
@@ -164,7 +153,7 @@ def _options(request: GraderRequest) -> str:
     if request.half:
         given.append(("--half", request.half))
     if request.left_out:
-        given.append(("--leave-out-fold", f"{request.left_out.number}/{request.left_out.count}"))
+        given.append(("--leave-out-fold", "/".join(map(str, request.left_out))))
     if request.temperature != 1:
         given.append(("--temperature", f"{request.temperature:g}"))
     return "".join(f" {option} {shlex.quote(value)}" for option, value in given)

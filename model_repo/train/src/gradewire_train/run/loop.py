@@ -20,14 +20,7 @@ from gradewire_train.texts import examples_digest
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One training.
-
-    Attributes:
-        recipe: Its settings.
-        examples: Its examples; all of them are used.
-        course: Its directory, evaluations and checkpoints.
-        selection: Selects the best step; None keeps the last.
-    """
+    """One training on all of its examples; without a `selection` the last step is kept."""
 
     recipe: Recipe
     examples: Sequence[Example]
@@ -90,15 +83,15 @@ class _Contrast:
         vectors = self._vectors(ordered)
         count = len(examples)
         anchors, candidates = vectors[:count], vectors[count:]
-        members = group(examples)
+        owner, allowed = group(examples)
         terms = {}
         if objective.contrastive_weight:
             terms["contrastive"] = objective.contrastive_weight * contrastive(
-                anchors, candidates, members.allowed, temperature=objective.temperature
+                anchors, candidates, allowed, temperature=objective.temperature
             )
-        if objective.ranking_weight and len(members.owner):
+        if objective.ranking_weight and len(owner):
             positives = (anchors * candidates[:count]).sum(1)
-            negatives = (anchors[members.owner] * candidates[count:]).sum(1)
+            negatives = (anchors[owner] * candidates[count:]).sum(1)
             terms["ranking"] = objective.ranking_weight * ranking(
                 positives, negatives, temperature=objective.temperature
             )

@@ -15,12 +15,10 @@ _FILES = "files"
 
 @contextmanager
 def staged(directory: Path) -> Iterator[Path]:
-    """A new folder below `directory`, whose files move into that at the end, beside others; after an error none does.
+    """Yield a new folder below `directory`, whose files move into that at the end; after an error none does.
 
-    Old weights are removed first and new ones come last: no build takes a folder without weights for a model.
-
-    Yields:
-        The new folder. What a killed process leaves of it, `remove_unfinished` removes.
+    Other files there stay, but for old weights, which are removed first, and new ones come last: no build takes a
+    folder without weights for a model. What a killed process leaves of the folder, `remove_unfinished` removes.
 
     Raises:
         OSError: The directory cannot be written.

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
+from gradewire_models.build.progress import ConsoleBars
 from gradewire_train.encoder import set_weights, trained_weights
 from gradewire_train.errors import TrainingError
 from gradewire_train.recipes import Optimisation
@@ -26,15 +27,10 @@ _PLAIN_EVERY = 20
 
 @contextmanager
 def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Make the first Ctrl-C a request to stop; another one has its usual effect.
+    """Make the first Ctrl-C a request to stop, of which `notify` is called; another one has its usual effect.
 
-    Outside the main thread, which alone may handle signals, it does nothing.
-
-    Args:
-        notify: Called at the first Ctrl-C.
-
-    Yields:
-        Whether a stop is requested.
+    Yield a function that says whether a stop is requested. Outside the main thread, which alone may handle signals, it
+    never is.
     """
     requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -56,11 +52,9 @@ def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """Progress after a step.
+    """Progress after a step; 0 is the base, before any.
 
     Attributes:
-        step: Steps done; 0 is the base, before any.
-        steps: Steps in all.
         figures: loss, its terms, and what `Task.evaluate` gives where the labelled rows were ranked.
         examples_per_s: Since the training was started or resumed.
         remaining_s: At that rate; NaN before the first step.
@@ -75,14 +69,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a training.
-
-    Attributes:
-        best_step: The step whose weights the model now has.
-        curve: See `Checkpoint`.
-        seconds: In all, resumed parts included.
-        finished: False where it was stopped, and left a checkpoint.
-    """
+    """The step whose weights the model now has, and the curve of `Checkpoint`; unfinished, it left a checkpoint."""
 
     best_step: int
     curve: list[dict[str, float]]
@@ -109,14 +96,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """Evaluations and checkpoints of one training.
-
-    Attributes:
-        directory: Directory of checkpoints; has to exist.
-        evaluate_every: Steps between two evaluations; 0: none.
-        checkpoint_every: Steps between two checkpoints.
-        resume: Go on from the checkpoint in `directory`.
-    """
+    """The directory of a training, which is there, and the steps between evaluations (0: none) and checkpoints."""
 
     directory: Path
     evaluate_every: int = 100
@@ -133,13 +113,7 @@ def deterministic(settings: Optimisation) -> None:
 
 
 class Steps:
-    """One training, from its start or from a checkpoint.
-
-    Args:
-        task: What is trained.
-        settings: Settings of the optimiser.
-        identity: Digest of all that decides the weights; a checkpoint with another one is refused.
-        course: Evaluations and checkpoints.
+    """One training, from its start or from a checkpoint, which is refused where it has another `identity`.
 
     Raises:
         TrainingError: The checkpoint is not this training's.
@@ -240,27 +214,14 @@ def schedule(step: int, steps: int, warmup: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(steps - rising, 1)))
 
 
-class TrainingConsole:
+class TrainingConsole(ConsoleBars):
     """Context in which `report` shows a training on `console`."""
 
     def __init__(self, console: Console, steps: int) -> None:
-        self._console = console
-        self._bar: Progress | None = None
+        super().__init__(console, BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
         self._dev = ""
-        if console.is_terminal:
-            self._bar = Progress(
-                BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), console=console, transient=True
-            )
-            self._bar.add_task("", total=steps)
-
-    def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._bars is not None:
+            self._bars.add_task("", total=steps)
 
     def stopping(self) -> None:
         """Say that the first Ctrl-C was heard."""
@@ -276,8 +237,8 @@ class TrainingConsole:
             return
         terms = ", ".join(f"{name} {value:.3f}" for name, value in step.figures.items() if not name.startswith(MEAN))
         line = f"{terms}{self._dev}, {step.examples_per_s:.0f} examples/s, {_clock(step.remaining_s)} left"
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=step.step, description=line)
+        if self._bars is not None:
+            self._bars.update(self._bars.task_ids[0], completed=step.step, description=line)
         elif evaluated or step.step % _PLAIN_EVERY == 0 or step.step == step.steps:
             self._console.print(f"step {step.step}/{step.steps}: {line}", highlight=False, markup=False, soft_wrap=True)
 

@@ -26,13 +26,9 @@ def make_examples(
 ) -> list[Example]:
     """Return the examples that an encoder is trained on, task after task: the user's first, then generated ones.
 
-    Args:
-        counts: Number of examples by task (`gradewire_train.examples.TASKS`).
-        files: The user's files: questions with answers, for candidates, synonyms and descriptions (see
-            `readers.read_questions`), and sentence pairs, for nli (see `readers.read_nli`).
-        seed: The same files, counts and seed give the same examples.
-        wordnet: Directory of WordNet's files (data.*, cntlist.rev); None: `wordnet.usual_directory`.
-        only: Tasks to make, the same examples as if all were made.
+    The user's questions with answers serve candidates, synonyms and descriptions, sentence pairs nli. The same files,
+    counts and seed give the same examples, whatever tasks `only` leaves out. `wordnet` is the directory of WordNet's
+    files (data.*, cntlist.rev), by default `usual_directory`.
 
     Raises:
         TrainingError: WordNet's files or the user's cannot be read or used; the message says where and what to do.

@@ -26,13 +26,11 @@ _DESCRIPTION_CHARACTERS = 90
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One drawn question.
+    """One drawn question, without any particular style.
 
     Attributes:
-        question: Without any particular style.
         statement: A sentence that answers it, "{}" where the answer stands; "" where there is none.
-        answer: The reference.
-        same: Other ways to say `answer`.
+        answer: The reference; `same` are other ways to say it.
         looser: Right too, with more or less detail than `answer`.
         wrong: Answers of the same kind that are wrong, the most alike first or in any order.
     """

@@ -1,8 +1,8 @@
 """WordNet's neighbourhoods: synonyms, safe non-synonyms, and sentence pairs over them."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from random import Random
 
 from gradewire_train.material import ANSWERS
@@ -33,6 +33,15 @@ class Lexicon:
         self.wordnet = wordnet
         self.decent: Sequence[Synset] = [synset for synset in wordnet.synsets.values() if not synset.coarse]
         self.ancestors: Callable[[Key], frozenset[Key]] = lru_cache(maxsize=50_000)(self._ancestors)
+
+    @cached_property
+    def nouns(self) -> Sequence[Synset]:
+        """Nouns of kinds whose first word is plain."""
+        return [each for each in self.decent if each.key[0] == "n" and each.linked("@") and plain(each.words[0].text)]
+
+    def instances(self, topic: int) -> Sequence[Synset]:
+        """Return the instances of kinds, such as people or places, of a topic."""
+        return [each for each in self.decent if each.key[0] == "n" and each.topic == topic and each.linked("@i")]
 
     def synset(self, key: Key) -> Synset:
         """Return the synset of a key."""
@@ -96,18 +105,6 @@ def plain(word: str) -> bool:
     return _PLAIN.fullmatch(word) is not None
 
 
-def by_topic(lexicon: Lexicon, topics: Iterable[int]) -> Mapping[int, tuple[list[Synset], list[Synset]]]:
-    """Return the nouns of kinds, by topic: those met in WordNet's tagged texts, and all whose first word is plain."""
-    found: dict[int, tuple[list[Synset], list[Synset]]] = {topic: ([], []) for topic in topics}
-    for synset in lexicon.decent:
-        if synset.key[0] == "n" and synset.topic in found and plain(synset.words[0].text) and synset.linked("@"):
-            met, every = found[synset.topic]
-            every.append(synset)
-            if synset.met:
-                met.append(synset)
-    return found
-
-
 def _within(name: str, word: str) -> bool:
     return f" {name} " in f" {word} " or f" {word} " in f" {name} "
 
@@ -117,14 +114,11 @@ class Sentences:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
-        nouns = [each for each in lexicon.decent if each.key[0] == "n" and each.linked("@")]
         self._met = {
-            topic: [each for each in nouns if each.topic == topic and each.met and plain(each.words[0].text)]
+            topic: [each for each in lexicon.nouns if each.topic == topic and each.met]
             for topic in (_ANIMAL, _ARTEFACT, _PERSON)
         }
-        self._defined = [
-            each for each in nouns if plain(each.words[0].text) and 3 <= len(each.definition.split()) <= _GLOSS_WORDS
-        ]
+        self._defined = [each for each in lexicon.nouns if 3 <= len(each.definition.split()) <= _GLOSS_WORDS]
 
     def definition(self, rng: Random) -> Draw | None:
         """Define a word, with one of its names and with another; against other words' definitions."""

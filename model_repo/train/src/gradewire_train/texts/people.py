@@ -1,6 +1,7 @@
 """People and places of WordNet, against others of their kind."""
 
 import re
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from gradewire_train.material import QUESTIONS, WORDS
@@ -8,7 +9,7 @@ from gradewire_train.texts.draw import Draw
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.names import person_name, title
 from gradewire_train.texts.wording import misspelt
-from gradewire_train.texts.wordnet import Synset
+from gradewire_train.texts.wordnet import Key, Synset
 
 _PERSON_TOPIC = 18
 _WRONG_PEOPLE = 3
@@ -21,18 +22,19 @@ _MOST_WHOLES = 3
 _REALMS = frozenset({"country", "state"})
 
 
+def _by_class(instances: Sequence[Synset]) -> Mapping[Key, list[Synset]]:
+    found: dict[Key, list[Synset]] = {}
+    for synset in instances:
+        found.setdefault(synset.linked("@i")[0], []).append(synset)
+    return found
+
+
 class People:
     """Draws of instances of people in WordNet."""
 
     def __init__(self, lexicon: Lexicon) -> None:
-        self._people = [
-            synset
-            for synset in lexicon.decent
-            if synset.key[0] == "n" and synset.topic == _PERSON_TOPIC and synset.linked("@i") and len(synset.words) > 1
-        ]
-        self._by_class: dict[str, list[Synset]] = {}
-        for synset in self._people:
-            self._by_class.setdefault(synset.linked("@i")[0], []).append(synset)
+        self._people = [each for each in lexicon.instances(_PERSON_TOPIC) if len(each.words) > 1]
+        self._by_class = _by_class(self._people)
 
     def known(self, rng: Random) -> Draw | None:
         """Ask for the person of a definition: "Einstein", "Albert Einstein", "A. Einstein"."""
@@ -68,14 +70,8 @@ class Places:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
-        self._places = [
-            synset
-            for synset in lexicon.decent
-            if synset.key[0] == "n" and synset.topic == _LOCATION_TOPIC and synset.linked("@i") and synset.linked("#p")
-        ]
-        self._by_class: dict[str, list[Synset]] = {}
-        for synset in self._places:
-            self._by_class.setdefault(synset.linked("@i")[0], []).append(synset)
+        self._places = [each for each in lexicon.instances(_LOCATION_TOPIC) if each.linked("#p")]
+        self._by_class = _by_class(self._places)
 
     def located(self, rng: Random) -> Draw | None:
         """Ask where something is: "Milan", "Milan, Italy", "in Milan"; looser: "Italy"; wrong: other places."""

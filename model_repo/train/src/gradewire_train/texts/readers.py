@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic_core import from_json
 
 from gradewire_train.errors import TrainingError
-from gradewire_train.examples import Example, Files
+from gradewire_train.examples import Example, Files, numbered_lines
 from gradewire_train.texts.draw import Draw, normal, some
 from gradewire_train.texts.lexicon import Lexicon
 
@@ -46,35 +46,26 @@ class FieldError(ValueError):
 def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
     """Yield what `parse` makes of each line, with the line's number from 1 on; blank lines and None are left out.
 
-    Args:
-        path: The file, in UTF-8; it is read as it is consumed.
-        parse: Raises `FieldError` for a line that is not as it should be.
-        skip_bad_lines: Leaves such lines out, and logs at the end how many and what was wrong with the first.
+    The file is read as it is consumed. Bad lines, for which `parse` raises `FieldError`, may be skipped; how many they
+    were and what was wrong with the first is logged at the end.
 
     Raises:
         TrainingError: The file cannot be read, or a line is bad and is not to be skipped, or no line is good.
     """
     skipped, first, good = 0, "", 0
-    try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    parsed = parse(_object(line))
-                except FieldError as error:
-                    if not skip_bad_lines:
-                        raise TrainingError(
-                            f"{path}, line {number}: {error}; mend the line, or leave such lines out with "
-                            "--skip-bad-lines"
-                        ) from error
-                    skipped, first = skipped + 1, first or f"line {number}: {error}"
-                    continue
-                good += 1
-                if parsed is not None:
-                    yield number, parsed
-    except OSError as error:
-        raise TrainingError(f"{path} cannot be read: {error.strerror}; name a file of JSON lines") from error
+    for number, line in numbered_lines(path):
+        try:
+            parsed = parse(_object(line))
+        except FieldError as error:
+            if not skip_bad_lines:
+                raise TrainingError(
+                    f"{path}, line {number}: {error}; mend the line, or leave such lines out with --skip-bad-lines"
+                ) from error
+            skipped, first = skipped + 1, first or f"line {number}: {error}"
+            continue
+        good += 1
+        if parsed is not None:
+            yield number, parsed
     if skipped:
         _log.warning("%s: %d bad lines left out; the first: %s", path, skipped, first)
     if not good:

@@ -7,7 +7,7 @@ from lemminflect import getInflection
 
 from gradewire_train.material import QUESTIONS, WORDS
 from gradewire_train.texts.draw import Draw, some
-from gradewire_train.texts.lexicon import Lexicon, by_topic, plain
+from gradewire_train.texts.lexicon import Lexicon, plain
 from gradewire_train.texts.wording import misspelt, with_article
 from gradewire_train.texts.wordnet import Synset
 
@@ -31,7 +31,8 @@ class Things:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
-        self._topics = by_topic(lexicon, _ASKED)
+        of_topic = {topic: [each for each in lexicon.nouns if each.topic == topic] for topic in _ASKED}
+        self._topics = {topic: ([each for each in every if each.met], every) for topic, every in of_topic.items()}
         self._weights = [_TOPIC_WEIGHTS.get(topic, 1) for topic in _ASKED]
         self._defined = [
             synset

@@ -42,12 +42,7 @@ def usual_directory() -> Path:
 
 
 class Word(NamedTuple):
-    """A word or phrase in one of its senses.
-
-    Attributes:
-        text: As WordNet writes it, blanks for its underscores: "Albert Einstein".
-        met: How often it occurs in this sense in WordNet's tagged texts; 0 for most.
-    """
+    """A word or phrase as WordNet writes it, with blanks, and its count in this sense in tagged texts, mostly 0."""
 
     text: str
     met: int

@@ -13,7 +13,8 @@ from typing import Any, Final
 from typing_extensions import override
 
 from gradewire_models.errors import ModelError
-from gradewire_models.judges import BuiltJudge, CatalogJudge, Form, catalog_judges, list_judges, load_judge
+from gradewire_models.judges.catalog import CatalogJudge, Form, catalog_judges
+from gradewire_models.judges.repository import BuiltJudge, list_judges, load_judge
 from gradewire_models.processor import computes_int8
 from gradewire_proto.tracing.spans import JUDGE_RUN, PROCESS_PID, TOKENS, record_batch
 from gradewire_server.domain.items import Failure, Status, Timing

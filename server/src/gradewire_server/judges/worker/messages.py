@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
-from gradewire_models.judges import Form
+from gradewire_models.judges.catalog import Form
 
 MAX_FRAME_BYTES: Final = 4 << 20
 """The longest message, a run of some thousand token ids, takes a hundredth of this."""
