@@ -10,8 +10,7 @@ from typing import Final
 from tokenizers import Tokenizer
 
 from gradewire_models.judges.repository import BuiltJudge
-from gradewire_server.domain.items import Status
-from gradewire_server.domain.items import quoted
+from gradewire_server.domain.items import Status, quoted
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, first_stop
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
