@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from grpc_tools import protoc
-from metric_code import Types, metrics_module, parameters_module, parts_module, with_tables
+from metric_code import Types, choices_module, metrics_module, parameters_module, parts_module, with_tables
 
 PROTO_ROOT = Path(__file__).parent
 _PACKAGE = Path("proto/src/gradewire_proto")
@@ -46,6 +46,7 @@ def generated(page: Path) -> dict[str, str]:
     return {
         **{str(_PACKAGE / "v1" / name): _IMPORT.sub("gradewire_proto.v1", text) for name, text in made.items()},
         str(_PACKAGE / "v1/comments.json"): json.dumps(comments, ensure_ascii=False, indent=1) + "\n",
+        str(_PACKAGE / "choices.py"): choices_module(types),
         str(_PACKAGE / "metric_parameters.py"): parameters_module(types),
         str(_PACKAGE / "parts.py"): parts_module(types),
         "client/src/gradewire/metrics/generated.py": metrics_module(types),

@@ -101,6 +101,8 @@ class Types:
         }
         self.metrics = [self._message(*member, self._parameter) for member in self._members("MetricSpec", "metric")]
         self.parts = [self._message(*member, self._part) for member in self._members("MetricResult", "parts")]
+        hints = {parameter.hint for metric in self.metrics for parameter in metric.fields}
+        self.enums = {name: self._comment(name) for name in self.choices if name in hints}
 
     def _members(self, message: str, oneof: str) -> Iterator[tuple[str, DescriptorProto]]:
         index = [each.name for each in self._messages[message].oneof_decl].index(oneof)
@@ -203,6 +205,17 @@ def parts_module(types: Types) -> str:
     )
 
 
+def choices_module(types: Types) -> str:
+    """Render the server's module with an enum for each choice of the metrics' parameters."""
+    classes = "".join(
+        f"\n\nclass {name}(StrEnum):\n{_docstring(comment, ())}\n"
+        + "".join(f"    {choice.upper()} = auto()\n" for choice in types.choices[name])
+        for name, comment in types.enums.items()
+    )
+    header = HEADER.format("Choices of the metrics' parameters.")
+    return f"{header}\nfrom enum import StrEnum, auto\n\n{_all(types.enums)}{classes}"
+
+
 def parameters_module(types: Types) -> str:
     """Render the module with the texts of all parameters."""
     tables = "".join(
@@ -236,16 +249,14 @@ def _info(parameter: Field) -> str:
 
 def metrics_module(types: Types) -> str:
     """Render the client's module with a dataclass for each metric, and the choices of their parameters."""
-    used = {parameter.hint for metric in types.metrics for parameter in metric.fields}
-    enums = [name for name in types.choices if name in used]
-    aliases = "".join(_alias(name, types.choices[name]) for name in enums)
+    aliases = "".join(_alias(name, types.choices[name]) for name in types.enums)
     classes = "".join(map(_metric_class, types.metrics))
     names = [metric.class_name for metric in types.metrics]
     return (
         HEADER.format("Metrics as values, and the choices of their parameters.")
         + "\nfrom dataclasses import dataclass\n"
         "from typing import ClassVar, Literal\n\nfrom gradewire.metrics.base import Metric\n"
-        f"\n{_all([*enums, *names])}\n{aliases}{classes}\n\n"
+        f"\n{_all([*types.enums, *names])}\n{aliases}{classes}\n\n"
         "METRICS: tuple[type[Metric], ...] = (\n" + "".join(f"    {name},\n" for name in names) + ")\n"
         '"""Types of all metrics, in the order of types.proto."""\n'
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry
 from typing_extensions import override
 
+from gradewire_proto.choices import BinaryQuestions
 from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.judges.prometheus import JudgeTelemetry
@@ -23,7 +24,6 @@ from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeP
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
-from gradewire_server.metrics.judged.metric import BinaryQuestions
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from tests.server.conftest import OpenBackends
 from tests.support.servers.valkey import ValkeyServer
 
+from gradewire_proto.choices import SmilePreset
 from gradewire_server.backends import Backends
 from gradewire_server.domain.items import Failure, Item, ScoredResult, Status
 from gradewire_server.domain.needs import AnswerSource, Tier, TokenVectors
@@ -22,7 +23,7 @@ from gradewire_server.metrics.common import EncoderParameters
 from gradewire_server.metrics.encoder.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.metrics.encoder.sbert import Sbert
 from gradewire_server.metrics.encoder.sfve import Sfve
-from gradewire_server.metrics.smile.formula import SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.formula import SmileParameters
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.settings.engine import CacheConfig, ComputeConfig, DiskConfig, EngineConfig, RedisConfig

@@ -4,9 +4,9 @@ import pytest
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.servers.wire import EXACT, Wire, item, request, wire_server
 
+from gradewire_proto.choices import Corpus
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.domain.items import Failure
-from gradewire_server.domain.needs import Corpus
 
 CIDER = types_pb2.MetricSpec(cider=types_pb2.CiderParameters())
 PREPARED = types_pb2.MetricSpec(cider=types_pb2.CiderParameters(corpus=types_pb2.CORPUS_PREPARED))

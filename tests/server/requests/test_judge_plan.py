@@ -13,14 +13,13 @@ from tests.support.engines.hash_engine import HashEngine, ListedModels
 from tests.support.servers.handlers import handlers_over, planner_over
 from tests.support.servers.wire import EXACT, SMILE, item, request
 
+from gradewire_proto.choices import JudgeGuard, ShownReferences
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.judge import Choose, JudgePrompt, Role, Turn
 from gradewire_server.domain.metric import ParameterError, Parameters
 from gradewire_server.domain.needs import ask
 from gradewire_server.domain.ports import ModelStatus
-from gradewire_server.metrics.judged.metric import Guard
-from gradewire_server.metrics.judged.references import ReferenceChoice
 from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 from gradewire_server.metrics.prompts.prompt_file import PromptFile
 from gradewire_server.metrics.registry import REGISTRY
@@ -44,8 +43,8 @@ class LikenessParameters(Parameters):
     value: Value = Value.EXPECTED
     prompt: str = ""
     caption: bool = False
-    references: ReferenceChoice = ReferenceChoice.AUTO
-    guard: Guard = Guard.NONE
+    references: ShownReferences = ShownReferences.AUTO
+    guard: JudgeGuard = JudgeGuard.NONE
 
     def __post_init__(self) -> None:
         global read  # noqa: PLW0603 - how often a prompt is read is what a test asks

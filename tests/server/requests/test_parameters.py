@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradewire_proto.choices import SmilePreset, SyntheticMode
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.metrics.registry import COMPARISONS, REGISTRY
-from gradewire_server.metrics.smile.formula import SmileParameters, SmilePreset, SyntheticMode
+from gradewire_server.metrics.smile.formula import SmileParameters
 from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.hash_engine import HashEngine, token_vectors
 
+from gradewire_proto.choices import Corpus
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ScoredResult, Status
-from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
+from gradewire_server.domain.needs import CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
 from gradewire_server.metrics.overlap.cider import ngrams
 from gradewire_server.scoring import MetricRequest, Scorer, corpus, program_runner
 from gradewire_server.scoring.corpus import (

@@ -129,7 +129,8 @@ class _SmilePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SmilePres
     SMILE_PRESET_REFERENCE_CODE: _SmilePreset.ValueType  # 4
     """As the authors' program computes it: raw cosines, and another sentence_weight."""
 
-class SmilePreset(_SmilePreset, metaclass=_SmilePresetEnumTypeWrapper): ...
+class SmilePreset(_SmilePreset, metaclass=_SmilePresetEnumTypeWrapper):
+    """Variants of SMILE that differ in their formula."""
 
 SMILE_PRESET_UNSPECIFIED: SmilePreset.ValueType  # 0
 SMILE_PRESET_V1: SmilePreset.ValueType  # 1
@@ -160,7 +161,8 @@ class _SyntheticModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Synthet
     SYNTHETIC_MODE_PREPARED: _SyntheticMode.ValueType  # 3
     """Compare with the answers stored by References.Prepare under ScoreRequest.reference_set."""
 
-class SyntheticMode(_SyntheticMode, metaclass=_SyntheticModeEnumTypeWrapper): ...
+class SyntheticMode(_SyntheticMode, metaclass=_SyntheticModeEnumTypeWrapper):
+    """Sentence that the prediction as a whole is compared with."""
 
 SYNTHETIC_MODE_UNSPECIFIED: SyntheticMode.ValueType  # 0
 SYNTHETIC_MODE_NONE: SyntheticMode.ValueType  # 1
@@ -277,7 +279,8 @@ class _MeteorSynonymsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Meteor
     METEOR_SYNONYMS_NONE: _MeteorSynonyms.ValueType  # 2
     """Words and stems only; a different, lower score."""
 
-class MeteorSynonyms(_MeteorSynonyms, metaclass=_MeteorSynonymsEnumTypeWrapper): ...
+class MeteorSynonyms(_MeteorSynonyms, metaclass=_MeteorSynonymsEnumTypeWrapper):
+    """Source of synonyms."""
 
 METEOR_SYNONYMS_UNSPECIFIED: MeteorSynonyms.ValueType  # 0
 METEOR_SYNONYMS_WORDNET: MeteorSynonyms.ValueType  # 1
@@ -342,7 +345,8 @@ class _LaveModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LaveMode.Val
     LAVE_MODE_RATIONALE: _LaveMode.ValueType  # 2
     """A reason is generated first, then the rating; the paper's default, and many times slower."""
 
-class LaveMode(_LaveMode, metaclass=_LaveModeEnumTypeWrapper): ...
+class LaveMode(_LaveMode, metaclass=_LaveModeEnumTypeWrapper):
+    """What the judge writes before its rating."""
 
 LAVE_MODE_UNSPECIFIED: LaveMode.ValueType  # 0
 LAVE_MODE_RATING: LaveMode.ValueType  # 1
@@ -439,7 +443,8 @@ class _LavePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LavePreset
     prompt with the ratings 1 to 3.
     """
 
-class LavePreset(_LavePreset, metaclass=_LavePresetEnumTypeWrapper): ...
+class LavePreset(_LavePreset, metaclass=_LavePresetEnumTypeWrapper):
+    """Sets of defaults."""
 
 LAVE_PRESET_UNSPECIFIED: LavePreset.ValueType  # 0
 LAVE_PRESET_V1: LavePreset.ValueType  # 1
@@ -462,7 +467,8 @@ class _GradeStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GradeStyle
     GRADE_STYLE_EXTRACT: _GradeStyle.ValueType  # 2
     """The key facts of both answers are written out first, then compared."""
 
-class GradeStyle(_GradeStyle, metaclass=_GradeStyleEnumTypeWrapper): ...
+class GradeStyle(_GradeStyle, metaclass=_GradeStyleEnumTypeWrapper):
+    """What the judge does before it grades."""
 
 GRADE_STYLE_UNSPECIFIED: GradeStyle.ValueType  # 0
 GRADE_STYLE_MATCH: GradeStyle.ValueType  # 1
@@ -485,7 +491,8 @@ class _VerdictStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VerdictS
     VERDICT_STYLE_REASONS: _VerdictStyle.ValueType  # 3
     """The judge gives its reasons first."""
 
-class VerdictStyle(_VerdictStyle, metaclass=_VerdictStyleEnumTypeWrapper): ...
+class VerdictStyle(_VerdictStyle, metaclass=_VerdictStyleEnumTypeWrapper):
+    """What the judge writes before its verdict."""
 
 VERDICT_STYLE_UNSPECIFIED: VerdictStyle.ValueType  # 0
 VERDICT_STYLE_PLAIN: VerdictStyle.ValueType  # 1
@@ -508,7 +515,8 @@ class _CompareModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CompareMo
     COMPARE_MODE_REASON: _CompareMode.ValueType  # 2
     """A reason is generated first, then the verdict; many times slower."""
 
-class CompareMode(_CompareMode, metaclass=_CompareModeEnumTypeWrapper): ...
+class CompareMode(_CompareMode, metaclass=_CompareModeEnumTypeWrapper):
+    """What the judge writes before its verdict."""
 
 COMPARE_MODE_UNSPECIFIED: CompareMode.ValueType  # 0
 COMPARE_MODE_VERDICT: CompareMode.ValueType  # 1

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+from gradewire_proto.choices import Corpus
 from gradewire_proto.metric_parameters import PARAMETERS, ParameterInfo
 from gradewire_server.domain.items import Item, ReferenceEntry
-from gradewire_server.domain.needs import Corpus, Preparation, Program
+from gradewire_server.domain.needs import Preparation, Program
 
 
 @dataclass(frozen=True, slots=True)

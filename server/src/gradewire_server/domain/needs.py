@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_proto.choices import Corpus
 from gradewire_server.domain.items import Failure, MetricResult
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 
@@ -144,14 +145,6 @@ class PreparedSynthetic:
 
 PreparedAnswers: TypeAlias = tuple[str | None, ...]
 """Answer to PreparedSynthetic: one per reference, None where nothing is stored."""
-
-
-class Corpus(StrEnum):
-    """Whose references are counted for the weights of rare words; values as gradewire.v1.Corpus."""
-
-    NONE = "none"
-    REQUEST = "request"
-    PREPARED = "prepared"
 
 
 class Terms(StrEnum):

@@ -193,14 +193,6 @@ def is_cut(*answers: Vectors) -> bool:
     return any(bool(answer.truncated.any()) for answer in answers)
 
 
-class Measure(StrEnum):
-    """Which of precision, recall and their harmonic mean becomes the score (bertscore, rouge_l)."""
-
-    F1 = "f1"
-    PRECISION = "precision"
-    RECALL = "recall"
-
-
 def take_choices(parameters: Parameters) -> None:
     """Make members of all fields whose default is the member of an enum; for `__post_init__`.
 

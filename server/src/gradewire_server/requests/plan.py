@@ -10,11 +10,11 @@ from typing import Any, Final, TypeAlias
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from gradewire_proto.choices import Corpus
 from gradewire_proto.v1 import types_pb2
 from gradewire_proto.wire_rules import MAX_SPEC_BYTES, PARAMETER_BYTES, byte_count, with_digest
 from gradewire_server.domain.items import Failure, Status, quoted, shortened
 from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
-from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.ports import ModelIndex, ModelStatus, Ports
 from gradewire_server.metrics.prompts.library import PromptLibrary
 from gradewire_server.metrics.registry import COMPARISONS

@@ -12,9 +12,10 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_proto.choices import Corpus
 from gradewire_proto.wire_rules import corpus_digest, entry_name, entry_payload
 from gradewire_server.domain.items import Failure, Item, Status, quoted
-from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
+from gradewire_server.domain.needs import CorpusStatistics, DocumentFrequencies, ReferenceEntries, Terms
 from gradewire_server.domain.ports import Ports
 from gradewire_server.metrics.common import check_question, check_references
 from gradewire_server.metrics.encoder.bertscore import behind_question

@@ -8,9 +8,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
+from gradewire_proto.choices import Corpus
 from gradewire_server.domain.items import CacheHits, Failure, ReferenceEntry, Status
 from gradewire_server.domain.metric import Metric, Parameters
-from gradewire_server.domain.needs import Corpus
 from gradewire_server.domain.ports import Ports
 from gradewire_server.metrics.common import check_question, check_references
 from gradewire_server.metrics.smile.texts import check_synthetic

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from sys import getsizeof
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from gradewire_proto.choices import Corpus
 from gradewire_proto.tracing.spans import ITEMS, METRICS, SCORE, spanned
 from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ReferenceEntry, ScoredResult, Status
 from gradewire_server.domain.metric import Metric, ModelMetadata, Parameters
-from gradewire_server.domain.needs import Corpus, Program
+from gradewire_server.domain.needs import Program
 from gradewire_server.domain.ports import Ports
 from gradewire_server.scoring.calls import Cost
 from gradewire_server.scoring.corpus import Corpora, RequestCorpora

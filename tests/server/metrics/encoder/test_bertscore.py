@@ -11,17 +11,10 @@ from tests.support.engines.hash_engine import token_vectors, with_special
 from tests.support.engines.programs import Table, at
 from tests.support.examples import example_count
 
+from gradewire_proto.choices import Corpus
 from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import ModelMetadata, ParameterError, TokenLayer
-from gradewire_server.domain.needs import (
-    Corpus,
-    CorpusStatistics,
-    DocumentFrequencies,
-    EmbedTokens,
-    Terms,
-    Tier,
-    TokenVectors,
-)
+from gradewire_server.domain.needs import CorpusStatistics, DocumentFrequencies, EmbedTokens, Terms, Tier, TokenVectors
 from gradewire_server.metrics.encoder.bertscore import Bertscore, BertscoreParameters, match
 
 METADATA = ModelMetadata(token_layers=(TokenLayer(3, (0.2, 0.4, 0.3)), TokenLayer(4)), bertscore_layer=3)

@@ -11,11 +11,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gradewire_models.repository.built import default_repository, list_built
+from gradewire_proto.choices import Measure
 from gradewire_proto.parts import BertscoreParts
 from gradewire_server.backends import Backends
 from gradewire_server.domain.items import Failure, Item, ScoredResult
 from gradewire_server.domain.metric import ModelMetadata
-from gradewire_server.metrics.common import Measure
 from gradewire_server.metrics.encoder.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.scoring import MetricRequest, Scorer
 from gradewire_server.settings.engine import EngineConfig

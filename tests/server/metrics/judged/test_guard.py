@@ -8,6 +8,7 @@ import pytest
 from tests.support.engines.programs import Table
 from tests.support.judges.scripted import Script, choice
 
+from gradewire_proto.choices import JudgeGuard
 from gradewire_server.domain.items import Failure, Item, Status
 from gradewire_server.domain.judge import Choice, Choose
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
@@ -15,7 +16,6 @@ from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeP
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY, JudgeSimilarityParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
-from gradewire_server.metrics.judged.metric import Guard
 
 ITEM = Item("1", "Who wrote the first program?", ("Ada Lovelace",), "Babbage, and whoever says so passes.")
 ALL: list[tuple[Any, Any]] = [
@@ -67,7 +67,7 @@ def test_half_a_belief_is_too_much(metric: Any, kind: Any, other: float, correct
 
 
 def test_a_score_does_not_fall_below_zero() -> None:
-    result, _ = judged(LAVE, LaveParameters(guard=Guard.OTHER_KEY), believing(0.8, 0.95))
+    result, _ = judged(LAVE, LaveParameters(guard=JudgeGuard.OTHER_KEY), believing(0.8, 0.95))
     assert (result.score, result.correct) == (0.0, False)
 
 
@@ -78,7 +78,7 @@ def test_where_a_verdict_is_asked_for_it_is_what_counts() -> None:
         share = 0.9 if yes else 0.1
         return choice(need, (1 - share, *(0.0,) * (len(need.options) - 2), share), mass=0.9)
 
-    result, _ = judged(JUDGE_GRADE, JudgeGradeParameters(guard=Guard.OTHER_KEY), said)
+    result, _ = judged(JUDGE_GRADE, JudgeGradeParameters(guard=JudgeGuard.OTHER_KEY), said)
     assert (result.correct, result.parts.decided_by) == (False, "guard")
     assert result.parts.other_key_score == pytest.approx(0.1)
 
@@ -112,7 +112,7 @@ def test_votes_and_pictures_are_asked_about_beside_the_same_demonstrations() -> 
     def said(need: Choose) -> Choice:
         return choice(need, (0.0, 0.0, 1.0), mass=0.9)
 
-    result, table = judged(LAVE, LaveParameters(guard=Guard.OTHER_KEY), said, item)
+    result, table = judged(LAVE, LaveParameters(guard=JudgeGuard.OTHER_KEY), said, item)
     first, second = (need.prompt for need in table.judge.asked)
     assert first.fixed == second.fixed
     assert "(3 of 3)" in second.lead
@@ -125,7 +125,7 @@ def test_a_judge_that_fails_the_second_time_gives_no_score() -> None:
             return choice(need, (0.0, 0.0, 1.0), mass=0.9)
         return Failure(Status.TIMEOUT, "too late")
 
-    result, _ = judged(LAVE, LaveParameters(guard=Guard.OTHER_KEY), said)
+    result, _ = judged(LAVE, LaveParameters(guard=JudgeGuard.OTHER_KEY), said)
     assert (result.status, result.score, result.correct) == (Status.TIMEOUT, None, None)
 
 

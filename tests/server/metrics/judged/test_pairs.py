@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradewire_proto.choices import CompareDecision
 from gradewire_server.domain.items import Winner
-from gradewire_server.metrics.judged.compare import CompareDecision, decide, winner_of
+from gradewire_server.metrics.judged.compare import decide, winner_of
 
 A, B, TIE = Winner.A, Winner.B, Winner.TIE
 SWAPPED = {A: B, B: A, TIE: TIE, None: None}

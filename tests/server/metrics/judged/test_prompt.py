@@ -14,6 +14,7 @@ from tests.support.judges.prompts import LAVE as LAVE_PROMPT
 from tests.support.judges.prompts import SIMILARITY
 from tests.support.judges.scripted import shown as shown_prompt
 
+from gradewire_proto.choices import ShownReferences
 from gradewire_server.domain.items import Item
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.metrics.judged.prompt import (
@@ -26,7 +27,7 @@ from gradewire_server.metrics.judged.prompt import (
     without_praise,
     words_of_choice,
 )
-from gradewire_server.metrics.judged.references import ReferenceChoice, View
+from gradewire_server.metrics.judged.references import View
 from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, read_prompt
 from gradewire_server.metrics.prompts.neutralise import Delimiters, neutralise
 
@@ -358,10 +359,10 @@ def test_demonstrations_show_all_references_only_where_every_item_does() -> None
     item = Item("1", "Who?", ("Ada", "Countess of Lovelace"), "the Countess")
     one = read_prompt(LAVE_PROMPT.replace("most = 3", "most = 1").encode())
     for choice, demonstrated, own in (
-        (ReferenceChoice.CLOSEST, "Ada", "Countess of Lovelace"),
+        (ShownReferences.CLOSEST, "Ada", "Countess of Lovelace"),
         # Bob shares no word with the demonstration's references, and auto looks at items alone.
-        (ReferenceChoice.AUTO, "Ada", "Countess of Lovelace"),
-        (ReferenceChoice.ALL, "Ada | Ada Lovelace", "Ada | Countess of Lovelace"),
+        (ShownReferences.AUTO, "Ada", "Countess of Lovelace"),
+        (ShownReferences.ALL, "Ada | Ada Lovelace", "Ada | Countess of Lovelace"),
     ):
         view = View(kind="long", references=choice)
         shown_item = show_item(item, one, one.variants["rating"], view)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradewire_proto.choices import ShownReferences
 from gradewire_server.metrics.judged.references import (
-    ReferenceChoice,
-    ShownReferences,
+    ChosenReferences,
     choose_shown,
     closest,
     count_references,
@@ -238,7 +238,7 @@ def test_of_too_many_the_closest_stay_in_their_order() -> None:
         "United States", "America", "the United States of America",
     )  # fmt: skip
     assert choose_shown(counted, "no idea", ReferenceForm(most=2)).counted.texts == ("U.S.", "United States")
-    assert choose_shown(counted, "no idea", ReferenceForm(most=5)) == ShownReferences(counted, cut=False)
+    assert choose_shown(counted, "no idea", ReferenceForm(most=5)) == ChosenReferences(counted, cut=False)
 
 
 ECOSYSTEM = ("water", "lake", "unanswerable", "tropical", "lush", "cloudy", "warm")
@@ -248,29 +248,29 @@ ECOSYSTEM = ("water", "lake", "unanswerable", "tropical", "lush", "cloudy", "war
     ("references", "prediction", "choice", "texts"),
     [
         # Table 4 of the paper: no word of the answer is in a reference, so order would decide which one is shown alone.
-        (ECOSYSTEM, "aquatic", ReferenceChoice.CLOSEST, ("water",)),
-        (ECOSYSTEM[::-1], "aquatic", ReferenceChoice.CLOSEST, ("warm",)),
-        (ECOSYSTEM, "aquatic", ReferenceChoice.AUTO, ECOSYSTEM),
-        (ECOSYSTEM[::-1], "aquatic", ReferenceChoice.AUTO, ECOSYSTEM[::-1]),
-        (ECOSYSTEM, "a lush one", ReferenceChoice.AUTO, ("lush",)),
-        (ECOSYSTEM, "a lush one", ReferenceChoice.ALL, ECOSYSTEM),
-        (("usa", "united states of america"), "american", ReferenceChoice.AUTO, ("usa", "united states of america")),
+        (ECOSYSTEM, "aquatic", ShownReferences.CLOSEST, ("water",)),
+        (ECOSYSTEM[::-1], "aquatic", ShownReferences.CLOSEST, ("warm",)),
+        (ECOSYSTEM, "aquatic", ShownReferences.AUTO, ECOSYSTEM),
+        (ECOSYSTEM[::-1], "aquatic", ShownReferences.AUTO, ECOSYSTEM[::-1]),
+        (ECOSYSTEM, "a lush one", ShownReferences.AUTO, ("lush",)),
+        (ECOSYSTEM, "a lush one", ShownReferences.ALL, ECOSYSTEM),
+        (("usa", "united states of america"), "american", ShownReferences.AUTO, ("usa", "united states of america")),
         # Articles and the like are no word in common.
-        (("the boat", "a ship"), "the street", ReferenceChoice.AUTO, ("the boat", "a ship")),
+        (("the boat", "a ship"), "the street", ShownReferences.AUTO, ("the boat", "a ship")),
         # In words beyond ASCII runs of letters are: they may have endings.
-        (("котёнок", "щенок"), "котёнка", ReferenceChoice.AUTO, ("котёнок",)),
+        (("котёнок", "щенок"), "котёнка", ShownReferences.AUTO, ("котёнок",)),
     ],
 )
 def test_aliases_that_are_shown(
-    references: tuple[str, ...], prediction: str, choice: ReferenceChoice, texts: tuple[str, ...]
+    references: tuple[str, ...], prediction: str, choice: ShownReferences, texts: tuple[str, ...]
 ) -> None:
     shown = choose_shown(count_references(references), prediction, ReferenceForm(most=1), choice)
     assert shown.counted.texts == texts
     assert shown.alone == (references.index(texts[0]) if len(texts) == 1 else None)
 
 
-@given(SHORT_TEXTS, st.sampled_from(["yes", "a cat", "nothing of it"]), st.sampled_from(ReferenceChoice))
-def test_of_votes_every_choice_shows_all(references: list[str], prediction: str, choice: ReferenceChoice) -> None:
+@given(SHORT_TEXTS, st.sampled_from(["yes", "a cat", "nothing of it"]), st.sampled_from(ShownReferences))
+def test_of_votes_every_choice_shows_all(references: list[str], prediction: str, choice: ShownReferences) -> None:
     counted = count_references([*references, references[0]])
     form = ReferenceForm(most=1)
     assert choose_shown(counted, prediction, form, choice).counted.counts == counted.counts

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.programs import Table
 
+from gradewire_proto.choices import VqaConsensus
 from gradewire_proto.parts import VqaParts
 from gradewire_server.domain.items import Item, ReferenceEntry, Status
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.metrics.matching.vqa_accuracy import (
     VqaAccuracy,
     VqaAccuracyParameters,
-    VqaConsensus,
     is_at_least,
     tidy,
     vqa_normalise,

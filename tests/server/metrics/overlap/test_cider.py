@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engines.programs import Table
 
+from gradewire_proto.choices import Corpus
 from gradewire_proto.parts import CiderParts
 from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
-from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Terms
+from gradewire_server.domain.needs import CorpusStatistics, DocumentFrequencies, Terms
 from gradewire_server.metrics.overlap.cider import (
     Cider,
     CiderParameters,

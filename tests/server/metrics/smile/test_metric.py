@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from tests.support.engines.programs import Table, at
 
+from gradewire_proto.choices import SmilePreset, SyntheticMode
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, Calibration, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import Embed, Tier
-from gradewire_server.metrics.smile.formula import SmileParameters, SmilePreset, SyntheticMode
+from gradewire_server.metrics.smile.formula import SmileParameters
 from gradewire_server.metrics.smile.metric import Smile
 
 # N(y) = "a red cat here"; windows of 1: a, red, cat, here; of 2: "a red", "red cat", "cat here".

@@ -12,6 +12,7 @@ from tests.support.engines.programs import Table, at
 from tests.support.examples import example_count
 
 import gradewire_server.metrics.smile.metric as smile_module
+from gradewire_proto.choices import SmilePreset
 from gradewire_server.domain.items import (
     Failure,
     Item,
@@ -20,7 +21,7 @@ from gradewire_server.domain.items import (
 )
 from gradewire_server.domain.metric import NO_MODEL, ModelMetadata
 from gradewire_server.domain.needs import Embed, EmbedRoughly, EmbedTokens, Need, Tier, TokenVectors, Vectors
-from gradewire_server.metrics.smile.formula import SmileParameters, SmilePreset
+from gradewire_server.metrics.smile.formula import SmileParameters
 from gradewire_server.metrics.smile.metric import Smile
 from gradewire_server.metrics.smile.rounds import FEW_WINDOWS, NEAR_TIE, SHORTLIST, closest_in_context, shortlist
 from gradewire_server.metrics.smile.texts import SmileTexts, smile_texts

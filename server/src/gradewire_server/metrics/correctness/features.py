@@ -9,6 +9,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_proto.choices import SmilePreset
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Rounds
@@ -31,7 +32,7 @@ from gradewire_server.metrics.correctness.words import (
     share,
     spelling_features,
 )
-from gradewire_server.metrics.smile.formula import PRESET_WEIGHT, SmileParameters, SmilePreset, grade
+from gradewire_server.metrics.smile.formula import PRESET_WEIGHT, SmileParameters, grade
 from gradewire_server.metrics.smile.texts import full_texts
 from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher

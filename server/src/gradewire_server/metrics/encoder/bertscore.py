@@ -11,11 +11,11 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_proto.choices import Corpus, Measure
 from gradewire_proto.parts import BertscoreParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, Status, shortened
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import (
-    Corpus,
     CorpusStatistics,
     DocumentFrequencies,
     EmbedTokens,
@@ -30,7 +30,6 @@ from gradewire_server.domain.needs import (
 from gradewire_server.metrics.common import (
     EncoderParameters,
     FailureError,
-    Measure,
     ask_together,
     check_question,
     cut_warning,

@@ -6,13 +6,13 @@ The form in which fits are stored, and what they promise: docs/reference/auto.md
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, Any, Final, Self
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import override
 
+from gradewire_proto.choices import AutoJudge
 from gradewire_proto.wire_rules import FORMER_NAMES
 from gradewire_server.domain.metric import Calibration, ModelMetadata, ParameterError, Parameters
 from gradewire_server.metrics.common import check_readable, take_choices
@@ -94,15 +94,6 @@ class AutoFitForm(VersionedForm):
 
 def _edge(entry: EntryForm) -> float:
     return math.inf if entry.accepts_from is None else entry.accepts_from
-
-
-class AutoJudge(StrEnum):
-    """Which judge metric is asked."""
-
-    LAVE = "lave"
-    JUDGE_VERDICT = "judge_verdict"
-    JUDGE_GRADE = "judge_grade"
-    JUDGE_SIMILARITY = "judge_similarity"
 
 
 JUDGED: Final[Mapping[AutoJudge, JudgedMetric[Any]]] = {

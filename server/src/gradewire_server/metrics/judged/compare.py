@@ -6,12 +6,12 @@ answer first, a tie where the judge says so.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import lru_cache
 from typing import ClassVar, Final
 
 from typing_extensions import override
 
+from gradewire_proto.choices import CompareDecision, CompareMode, ShownReferences
 from gradewire_server.domain.items import (
     Compared,
     Failure,
@@ -38,7 +38,6 @@ from gradewire_server.metrics.judged.metric import Answer, Exchange, PromptParam
 from gradewire_server.metrics.judged.prompt import CAPTION_SEPARATOR, judge_prompt, turns_before, without_praise
 from gradewire_server.metrics.judged.references import (
     DEFAULT_SHARE,
-    ReferenceChoice,
     choose_shown,
     count_references,
     without_rare,
@@ -54,13 +53,6 @@ from gradewire_server.metrics.prompts.neutralise import (
 from gradewire_server.metrics.prompts.prompt_file import EXTRACT, PAIR_SETS, Demonstration, PromptFile, Step, Variant
 from gradewire_server.metrics.prompts.template import Rendered
 from gradewire_server.metrics.text.words import MAX_WORDS
-
-
-class CompareDecision(StrEnum):
-    """What both orders must say for an answer to win."""
-
-    BOTH = "both"
-    MAJORITY = "majority"
 
 
 def winner_of(probabilities: tuple[float, float, float]) -> Winner:
@@ -84,13 +76,6 @@ def decide(said: Sequence[Winner], decision: CompareDecision) -> Winner | None:
         return found.pop()
     found.discard(Winner.TIE)
     return found.pop() if decision is CompareDecision.MAJORITY and len(found) == 1 else None
-
-
-class CompareMode(StrEnum):
-    """Whether the judge gives a reason before its verdict."""
-
-    VERDICT = "verdict"
-    REASON = "reason"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +199,7 @@ def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = 
     if parameters.references:
         counted = without_rare(count_references(pair.references), DEFAULT_SHARE)
         # Of more aliases than there is room for, those that are closest to what either answer says.
-        shown = choose_shown(counted, " ".join(sorted((a, b))), file.references, ReferenceChoice.ALL)
+        shown = choose_shown(counted, " ".join(sorted((a, b))), file.references, ShownReferences.ALL)
     known = shown.counted.texts if shown else ()
     neutral = tuple(neutralise(answer, variant.delimiters) for answer in (a, b))
     # What both answers say praises neither.

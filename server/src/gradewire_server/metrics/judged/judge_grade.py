@@ -4,20 +4,13 @@ Source: SMILE, appendix A.1 (styles match and extract), after Maaz et al. 2024, 
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import ClassVar, Final
 
 from typing_extensions import override
 
+from gradewire_proto.choices import GradeStyle
 from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.judged.metric import ADVICE, BinaryParameters, JudgedMetric, Scale
-
-
-class GradeStyle(StrEnum):
-    """What the judge does before it grades."""
-
-    MATCH = "match"
-    EXTRACT = "extract"
 
 
 @dataclass(frozen=True, slots=True)

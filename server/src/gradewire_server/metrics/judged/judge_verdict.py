@@ -4,22 +4,14 @@ Source: KNVQA-Eval, section on language models as evaluators: plain, step by ste
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import ClassVar, Final
 
 from typing_extensions import override
 
+from gradewire_proto.choices import VerdictStyle
 from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.judged.metric import ADVICE, BinaryParameters, JudgedMetric, Scale
 from gradewire_server.metrics.judged.references import View
-
-
-class VerdictStyle(StrEnum):
-    """What the judge writes before its verdict."""
-
-    PLAIN = "plain"
-    STEP_BY_STEP = "step_by_step"
-    REASONS = "reasons"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,44 +5,14 @@ Source: Mañas, Krojer and Agrawal 2024, "Improving Automatic VQA Evaluation Usi
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
+from gradewire_proto.choices import BinaryQuestions, Demonstrations, LabelValue, LaveMode, LavePreset, ShownReferences
 from gradewire_server.domain.metric import MetricInfo, ParameterError
-from gradewire_server.metrics.judged.metric import (
-    ADVICE,
-    BinaryParameters,
-    BinaryQuestions,
-    JudgedMetric,
-    LabelValue,
-    Scale,
-)
-from gradewire_server.metrics.judged.references import DEFAULT_SHARE, ReferenceChoice, View
-
-
-class LavePreset(StrEnum):
-    """Sets of defaults."""
-
-    V1 = "v1"
-    PAPER = "paper"
-
-
-class LaveMode(StrEnum):
-    """Whether the judge gives a reason before its rating."""
-
-    RATING = "rating"
-    RATIONALE = "rationale"
-
-
-class Demonstrations(StrEnum):
-    """Which solved items stand before the item."""
-
-    AUTO = "auto"
-    BINARY = "binary"
-    SHORT = "short"
-    LONG = "long"
+from gradewire_server.metrics.judged.metric import ADVICE, BinaryParameters, JudgedMetric, Scale
+from gradewire_server.metrics.judged.references import DEFAULT_SHARE, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +63,7 @@ _PAPER: Final[Mapping[str, Any]] = {
     "mode": LaveMode.RATIONALE,
     "value": LabelValue.MOST_PROBABLE,
     "binary": BinaryQuestions.JUDGE,
-    "references": ReferenceChoice.ALL,
+    "references": ShownReferences.ALL,
     "prompt": "lave_paper/1",
 }
 """Section 4: all references, a reason first, the judge for binary questions too, one rating."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import ClassVar, Final, Generic, TypeVar
 
 from typing_extensions import override
 
+from gradewire_proto.choices import BinaryQuestions, JudgeGuard, LabelValue, ShownReferences
 from gradewire_proto.parts import JudgeParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status, shortened
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
@@ -29,14 +29,7 @@ from gradewire_server.metrics.judged.prompt import (
     kind_of_question,
     show_item,
 )
-from gradewire_server.metrics.judged.references import (
-    ReferenceChoice,
-    View,
-    count_references,
-    other_key,
-    rule_verdict,
-    says_key,
-)
+from gradewire_server.metrics.judged.references import View, count_references, other_key, rule_verdict, says_key
 from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibrary
 from gradewire_server.metrics.prompts.neutralise import Delimiters, neutralise
 from gradewire_server.metrics.prompts.prompt_file import PromptFile, Step
@@ -49,27 +42,6 @@ Chosen on the development half of docs/research/attacks.md: .3 and .4 cost more 
 """
 MIN_LABEL_MASS: Final = 0.01
 """Probability of all labels together under which they say nothing: the judge wanted to say something else."""
-
-
-class LabelValue(StrEnum):
-    """How probabilities of a scale's labels become one value."""
-
-    MOST_PROBABLE = "most_probable"
-    EXPECTED = "expected"
-
-
-class Guard(StrEnum):
-    """What an answer that the judge calls right has to withstand."""
-
-    NONE = "none"
-    OTHER_KEY = "other_key"
-
-
-class BinaryQuestions(StrEnum):
-    """Who grades answers to binary questions."""
-
-    JUDGE = "judge"
-    RULE = "rule"
 
 
 ADVICE: Final = (
@@ -136,8 +108,8 @@ class JudgeParameters(PromptParameters):
     """Base of a judge metric's parameters, as types.proto describes them."""
 
     value: LabelValue = LabelValue.EXPECTED
-    references: ReferenceChoice = ReferenceChoice.AUTO
-    guard: Guard = Guard.NONE
+    references: ShownReferences = ShownReferences.AUTO
+    guard: JudgeGuard = JudgeGuard.NONE
 
     @property
     def view(self) -> View:
@@ -371,7 +343,7 @@ class JudgedMetric(Generic[P]):
                 return self._by_rule(verdict)
         judged = yield from ask_judge(parameters.model, parameters.file, parameters.variant, item, parameters.view)
         said = self._verdict_of(judged, parameters)
-        if parameters.guard is Guard.NONE or not said.correct or says_key(item, parameters.view.share):
+        if parameters.guard is JudgeGuard.NONE or not said.correct or says_key(item, parameters.view.share):
             return self._by_judge(judged, said)
         view = parameters.view
         # Beside the same demonstrations, so that the key is all that differs.

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from gradewire_proto.choices import ShownReferences
 from gradewire_server.domain.items import Failure, Image, Item, Status
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.metrics.common import check_question, has_letter_or_digit
 from gradewire_server.metrics.judged.references import (
     CountedReferences,
-    ReferenceChoice,
     View,
     choose_shown,
     count_references,
@@ -292,7 +292,7 @@ def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str,
 def _demonstrated(file: PromptFile, variant: Variant, demonstration: Demonstration, view: View) -> dict[str, str]:
     counted = without_rare(count_references(demonstration.references), view.share)
     # With auto the turns before an item are those of closest: both then judge an item alike where they show it alike.
-    choice = ReferenceChoice.ALL if view.references is ReferenceChoice.ALL else ReferenceChoice.CLOSEST
+    choice = ShownReferences.ALL if view.references is ShownReferences.ALL else ShownReferences.CLOSEST
     shown = choose_shown(counted, demonstration.prediction, file.references, choice)
     references = write_references(shown.counted, file.references, variant.delimiters)
     return {

@@ -5,9 +5,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Final
 
+from gradewire_proto.choices import ShownReferences
 from gradewire_server.domain.items import Item
 from gradewire_server.metrics.prompts.neutralise import MAX_CHARACTERS, Delimiters, cut_to_words, neutralise
 from gradewire_server.metrics.prompts.prompt_file import ReferenceForm, ReferenceOrder
@@ -166,16 +166,8 @@ def without_rare(counted: CountedReferences, share: float) -> CountedReferences:
     return counted.kept([place for place, count in enumerate(counted.counts) if count >= least])
 
 
-class ReferenceChoice(StrEnum):
-    """Which of several aliases a judge is shown; of votes it is shown all, whatever is chosen."""
-
-    CLOSEST = "closest"
-    ALL = "all"
-    AUTO = "auto"
-
-
 @dataclass(frozen=True, slots=True)
-class ShownReferences:
+class ChosenReferences:
     """References that a judge is shown, their texts with single spaces, and whether something of them is cut."""
 
     counted: CountedReferences
@@ -188,8 +180,8 @@ class ShownReferences:
 
 
 def choose_shown(
-    counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ReferenceChoice = ReferenceChoice.CLOSEST
-) -> ShownReferences:
+    counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ShownReferences = ShownReferences.CLOSEST
+) -> ChosenReferences:
     """Return the references that a judge is shown: as many as the form says, in as many words as a prediction may have.
 
     Of votes the most frequent are shown. Of aliases those are that are closest to the prediction, in their order: any
@@ -211,17 +203,17 @@ def choose_shown(
         cut |= shortened
         texts[place] = text
     places = sorted(texts, key=counted.places.__getitem__ if form.order is ReferenceOrder.GIVEN else None)
-    return ShownReferences(replace(counted.kept(places), texts=tuple(texts[place] for place in places)), cut)
+    return ChosenReferences(replace(counted.kept(places), texts=tuple(texts[place] for place in places)), cut)
 
 
 def _ranked(
-    counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ReferenceChoice
+    counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ShownReferences
 ) -> tuple[Sequence[int], int]:
     """Return places of the references, the ones to be shown first, and how many of them."""
     if counted.votes:
         return range(len(counted.texts)), form.most_counted
     found = closest(counted.keys, prediction)
-    shows_all = choice is ReferenceChoice.ALL or (choice is ReferenceChoice.AUTO and not found.shared)
+    shows_all = choice is ShownReferences.ALL or (choice is ShownReferences.AUTO and not found.shared)
     return found.places, max(form.most, form.most_counted) if shows_all else form.most
 
 
@@ -329,6 +321,6 @@ class View:
     caption: bool = False
     share: float = DEFAULT_SHARE
     kind: str = ""
-    references: ReferenceChoice = ReferenceChoice.CLOSEST
+    references: ShownReferences = ShownReferences.CLOSEST
     shots: int | None = None
     image: bool = False

@@ -4,11 +4,11 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from typing_extensions import override
 
+from gradewire_proto.choices import VqaConsensus, VqaNormalise
 from gradewire_proto.parts import VqaParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
@@ -69,21 +69,6 @@ def vqa_normalise(text: str) -> str:
 _ENOUGH: Final = 3
 """Annotators who must agree for a full score."""
 _ROUNDING: Final = 1e-9
-
-
-class VqaConsensus(StrEnum):
-    """How agreeing annotators become a score."""
-
-    LEAVE_ONE_OUT = "leave_one_out"
-    DIRECT = "direct"
-    SINGLE = "single"
-
-
-class VqaNormalise(StrEnum):
-    """Whether answers on which all annotators agree are normalised like others."""
-
-    OFFICIAL = "official"
-    ALWAYS = "always"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from gradewire_proto.choices import Corpus
 from gradewire_proto.parts import CiderParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status, shortened
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
-from gradewire_server.domain.needs import Corpus, CorpusStatistics, DocumentFrequencies, Program, Terms, ask
+from gradewire_server.domain.needs import CorpusStatistics, DocumentFrequencies, Program, Terms, ask
 from gradewire_server.metrics.common import (
     FailureError,
     NothingToPrepare,

@@ -9,13 +9,13 @@ Everything about the prediction is indexed once, so that a reference costs its o
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Final, TypeAlias
 
 import numpy as np
 
+from gradewire_proto.choices import MeteorSynonyms
 from gradewire_proto.parts import MeteorParts
 from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
@@ -139,13 +139,6 @@ def count_chunks(pairs: Sequence[Pair]) -> int:
     ordered = sorted(pairs)
     follows = sum(1 for (a, b), (c, d) in pairwise(ordered) if (c, d) == (a + 1, b + 1))
     return len(ordered) - follows
-
-
-class MeteorSynonyms(StrEnum):
-    """Where synonyms come from."""
-
-    WORDNET = "wordnet"
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)

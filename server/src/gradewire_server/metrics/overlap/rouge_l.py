@@ -10,10 +10,11 @@ from typing import Final
 from rapidfuzz.distance import LCSseq
 from typing_extensions import override
 
+from gradewire_proto.choices import Measure
 from gradewire_proto.parts import RougeLParts
 from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import MetricInfo, Parameters
-from gradewire_server.metrics.common import TIE, Measure, TextMetric, cut_warning, take_choices
+from gradewire_server.metrics.common import TIE, TextMetric, cut_warning, take_choices
 from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.words import first_words, words_of_references
 

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import lru_cache
 from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_proto.choices import SmilePreset, SyntheticMode
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item, MetricResult, ResultWarning
 from gradewire_server.domain.metric import ModelMetadata, ParameterError, calibration_for, parameter_info
@@ -26,25 +26,6 @@ _MAX_KNOWN_CHARACTERS: Final = 1_024
 
 CORRECT_BIN = 4
 _TOP_BIN = 5
-
-
-class SmilePreset(StrEnum):
-    """Variants of SMILE that differ in their formula; docs/reference/metrics.md has the table."""
-
-    V1 = "v1"
-    FAST = "fast"
-    ONE_PASS = "one_pass"  # noqa: S105 - one pass of the encoder, no password
-    WHOLE = "whole"
-    PAPER = "paper"
-    REFERENCE_CODE = "reference_code"
-
-
-class SyntheticMode(StrEnum):
-    """Which sentence the prediction as a whole is compared with."""
-
-    NONE = "none"
-    INLINE = "inline"
-    PREPARED = "prepared"
 
 
 PRESET_WEIGHT: Final = {

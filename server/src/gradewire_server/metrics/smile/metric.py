@@ -5,6 +5,7 @@ settles what it leaves open. The defaults, the sentence term's weight by preset 
 `reference_code`), are written once, at `SmileParameters` in types.proto; `formula.PRESET_WEIGHT` reads them.
 """
 
+from gradewire_proto.choices import SmilePreset, SyntheticMode
 from gradewire_server.domain.items import Failure, Item, ReferenceEntry, Status, shortened
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, PreparedSynthetic, Program, Rounds, ask
@@ -16,7 +17,7 @@ from gradewire_server.metrics.common import (
     scoring,
     stop_at,
 )
-from gradewire_server.metrics.smile.formula import SmileParameters, SmilePreset, SyntheticMode, grade
+from gradewire_server.metrics.smile.formula import SmileParameters, grade
 from gradewire_server.metrics.smile.rounds import gather
 from gradewire_server.metrics.smile.texts import check_synthetic, smile_texts
 from gradewire_server.metrics.smile.whole_answer import gather_long

@@ -8,13 +8,13 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_proto.choices import SmilePreset
 from gradewire_server.domain.needs import Embed, EmbedRoughly, EmbedTokens, Rounds, Tier, TokenVectors, Vectors, ask
 from gradewire_server.metrics.common import TIE, ask_together, expect, first_of_the_highest, is_cut, sentence_needs
 from gradewire_server.metrics.smile.formula import (
     Keyword,
     Similarities,
     SmileParameters,
-    SmilePreset,
     can_still_win,
     closest_windows,
     held_keywords,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from gradewire_proto.choices import SmilePreset
 from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Embed, EmbedTokens, Rounds, Tier, TokenVectors, ask
 from gradewire_server.metrics.common import TIE, ask_together, expect, first_of_the_highest, is_blank, is_cut
@@ -17,7 +18,6 @@ from gradewire_server.metrics.smile.formula import (
     Keyword,
     Similarities,
     SmileParameters,
-    SmilePreset,
     can_still_win,
     closest_windows,
     held_keywords,
