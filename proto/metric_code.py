@@ -131,7 +131,7 @@ class Types:
         if field.type == FieldDescriptorProto.TYPE_ENUM:
             enum = _last(field.type_name)
             names = allowed.split(", ") if allowed else self.choices[enum]
-            hint = f"Literal[{', '.join(map(json.dumps, names))}]" if allowed else enum
+            hint = _literal_type(names) if allowed else enum
             allowed = ", ".join(names)
             if default not in names or not set(names) <= set(self.choices[enum]):
                 raise ValueError(f"{where}: write a line 'Default: …' with one of {allowed}")
@@ -174,6 +174,10 @@ class Types:
 
 
 ReadField = Callable[[DescriptorProto, FieldDescriptorProto, Sequence[Field]], Field]
+
+
+def _literal_type(choices: Iterable[str]) -> str:
+    return f"Literal[{', '.join(map(json.dumps, choices))}]"
 
 
 def _last(name: str) -> str:
@@ -219,10 +223,7 @@ def choices_module(types: Types) -> str:
 def parameters_module(types: Types) -> str:
     """Render the module with the texts of all parameters."""
     tables = "".join(
-        f'    "{metric.name}": (\n{"".join(map(_info, metric.fields))}    ),\n'
-        if metric.fields
-        else f'    "{metric.name}": (),\n'
-        for metric in types.metrics
+        f'    "{metric.name}": (\n{"".join(map(_info, metric.fields))}    ),\n' for metric in types.metrics
     )
     comparisons = ", ".join(f'"{metric.name}"' for metric in types.metrics if "pair" in metric.listed("Needs"))
     return (
@@ -249,7 +250,7 @@ def _info(parameter: Field) -> str:
 
 def metrics_module(types: Types) -> str:
     """Render the client's module with a dataclass for each metric, and the choices of their parameters."""
-    aliases = "".join(_alias(name, types.choices[name]) for name in types.enums)
+    aliases = "".join(f"{name} = {_literal_type(types.choices[name])}\n" for name in types.enums)
     classes = "".join(map(_metric_class, types.metrics))
     names = [metric.class_name for metric in types.metrics]
     return (
@@ -259,15 +260,6 @@ def metrics_module(types: Types) -> str:
         f"\n{_all([*types.enums, *names])}\n{aliases}{classes}\n\n"
         "METRICS: tuple[type[Metric], ...] = (\n" + "".join(f"    {name},\n" for name in names) + ")\n"
         '"""Types of all metrics, in the order of types.proto."""\n'
-    )
-
-
-def _alias(name: str, choices: Sequence[str]) -> str:
-    line = f"{name} = Literal[{', '.join(map(json.dumps, choices))}]\n"
-    return (
-        line
-        if len(line) <= _WIDTH
-        else f"{name} = Literal[\n" + "".join(f'    "{each}",\n' for each in choices) + "]\n"
     )
 
 

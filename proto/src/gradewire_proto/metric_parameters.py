@@ -135,10 +135,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "a number; empty: no verdict unless one was fitted",
         ),
     ),
-    "exact_match": (),
-    "easy_match": (),
-    "lexical_match": (),
-    "value_match": (),
+    "exact_match": (
+    ),
+    "easy_match": (
+    ),
+    "lexical_match": (
+    ),
+    "value_match": (
+    ),
     "vqa_accuracy": (
         ParameterInfo(
             "consensus",

@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from gradewire_proto.descriptors import choices
+from gradewire_proto import choices, descriptors
 from gradewire_proto.v1 import types_pb2
 from gradewire_proto.wire_rules import join_line, with_digest
 from gradewire_server.domain.metric import Metric, Parameters
@@ -129,19 +128,18 @@ def _on_wire(metric_name: str, field_name: str) -> bool:
 @cache
 def _fields(parameters_type: type, message_name: str) -> tuple[_Field, ...]:
     descriptor = types_pb2.DESCRIPTOR.message_types_by_name[message_name.rpartition(".")[2]]
-    hints = get_type_hints(parameters_type)
     found = {field.name for field in fields(parameters_type)}
     on_wire = {field.name for field in descriptor.fields}
     if on_wire - found:
         raise TypeError(f"{parameters_type.__name__} lacks {sorted(on_wire - found)} of {message_name}")
-    return tuple(_field(field, hints[field.name]) for field in descriptor.fields)
+    return tuple(map(_field, descriptor.fields))
 
 
-def _field(descriptor: FieldDescriptor, hint: Any) -> _Field:
+def _field(descriptor: FieldDescriptor) -> _Field:
     by_number: dict[int, Any] = {}
     if descriptor.enum_type is not None:
-        enum = next(kind for kind in (hint, *get_args(hint)) if isinstance(kind, type) and issubclass(kind, StrEnum))
-        by_number = {number: enum(tail) for number, tail in choices(descriptor.enum_type).items()}
+        enum = getattr(choices, descriptor.enum_type.name)
+        by_number = {number: enum(tail) for number, tail in descriptors.choices(descriptor.enum_type).items()}
     return _Field(
         name=descriptor.name,
         has_presence=descriptor.has_presence,

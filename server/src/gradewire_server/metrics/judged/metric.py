@@ -205,16 +205,6 @@ class Chosen:
         mean = sum(p * value for p, value in zip(probabilities, values, strict=True))
         return min(max(mean, min(values)), max(values))
 
-    def is_yes(self, how: LabelValue, correct_from: float) -> bool:
-        """Return whether a verdict, 1 for yes and 0 for no, is yes in the way in which its value is taken.
-
-        The expected verdict is yes from the probability `correct_from`; a score of 1 and a verdict of no would
-        contradict each other.
-        """
-        if how is LabelValue.MOST_PROBABLE:
-            return self.value(how) == 1
-        return self.value(how) >= correct_from
-
 
 @dataclass(slots=True)
 class Judged(Exchange):
@@ -227,24 +217,6 @@ class Judged(Exchange):
     matched_reference: int | None
     choices: dict[str, Chosen] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
-
-    def parts(self, scale: str, *, value: float | None, yes_probability: float | None) -> JudgeParts:
-        """Return parts with labels and probabilities of the step `scale`."""
-        chosen = self.choices[scale]
-        choices = [each.choice for each in self.choices.values()]
-        prompt_tokens, generated_tokens = self.tokens
-        return JudgeParts(
-            value=value,
-            labels=chosen.step.labels,
-            probabilities=chosen.choice.probabilities,
-            yes_probability=yes_probability,
-            label_mass=min((choice.mass for choice in choices if choice.mass is not None), default=None),
-            reason=next((text for name, text in self.answers.items() if name not in self.choices), ""),
-            decided_by="judge",
-            demonstrations=self.demonstrations if all(choice.demonstrated for choice in choices) else "",
-            prompt_tokens=prompt_tokens,
-            generated_tokens=generated_tokens,
-        )
 
 
 def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view: View) -> Rounds[Judged]:
@@ -309,14 +281,10 @@ class _Verdict:
     correct: bool
     other_key_score: float | None = None
 
-    @property
-    def belief(self) -> float:
-        """Return what the verdict was made of, 0 to 1."""
-        return self.score if self.yes_probability is None else self.yes_probability
-
     def compare_with_key(self, other: "_Verdict") -> "_Verdict":
         """Lowered, and wrong, where the judge believes the same answer against another question's key."""
-        if other.belief < WITHSTANDS_BELOW:
+        belief = other.score if other.yes_probability is None else other.yes_probability
+        if belief < WITHSTANDS_BELOW:
             return replace(self, other_key_score=other.score)
         lowered = max(0.0, self.score - other.score)
         return replace(self, score=lowered, correct=False, other_key_score=other.score)
@@ -372,15 +340,28 @@ class JudgedMetric(Generic[P]):
         if not scale.verdict:
             return _Verdict(value, score, None, correct=score >= correct_from)
         verdict = judged.choices[scale.verdict]
-        yes_probability = verdict.value(LabelValue.EXPECTED)
-        return _Verdict(value, score, yes_probability, correct=verdict.is_yes(parameters.value, correct_from))
+        # The most probable verdict is 1 or 0: a score of 1 and a verdict of no would contradict each other.
+        least = 1.0 if parameters.value is LabelValue.MOST_PROBABLE else correct_from
+        correct = verdict.value(parameters.value) >= least
+        return _Verdict(value, score, verdict.value(LabelValue.EXPECTED), correct)
 
     def _by_judge(self, judged: Judged, said: _Verdict) -> MetricResult:
-        value = said.value if self.scale.shown else None
-        parts = judged.parts(self.scale.step, value=value, yes_probability=said.yes_probability)
-        if said.other_key_score is not None:
-            decided_by = parts.decided_by if said.correct else "guard"
-            parts = replace(parts, other_key_score=said.other_key_score, decided_by=decided_by)
+        chosen = judged.choices[self.scale.step]
+        choices = [each.choice for each in judged.choices.values()]
+        prompt_tokens, generated_tokens = judged.tokens
+        parts = JudgeParts(
+            value=said.value if self.scale.shown else None,
+            labels=chosen.step.labels,
+            probabilities=chosen.choice.probabilities,
+            yes_probability=said.yes_probability,
+            label_mass=min((choice.mass for choice in choices if choice.mass is not None), default=None),
+            reason=next((text for name, text in judged.answers.items() if name not in judged.choices), ""),
+            decided_by="judge" if said.correct or said.other_key_score is None else "guard",
+            demonstrations=judged.demonstrations if all(choice.demonstrated for choice in choices) else "",
+            prompt_tokens=prompt_tokens,
+            generated_tokens=generated_tokens,
+            other_key_score=said.other_key_score,
+        )
         return MetricResult(
             score=said.score,
             warnings=judged.warnings,
