@@ -4,8 +4,8 @@ protoc names Python modules after the path of the .proto file, which would put t
 `gradewire`; the generated
 imports are therefore moved to `gradewire_proto`. The descriptors keep their public name, `gradewire/v1/…`.
 
-Descriptors have no comments, so those of the protos are written beside the code, for the OpenAPI document. From
-those of types.proto follow the types and texts of metrics and parts, and the tables of docs/reference/metrics.md.
+Descriptors have no comments, so those of the protos are written beside the code, for the OpenAPI document. From those
+of types.proto follow the types and texts of metrics, choices and parts, and the tables of docs/reference/metrics.md.
 """
 
 import json

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradewire_proto.descriptors import corpus_of
+from gradewire_proto.descriptors import counts_over_request
 from gradewire_proto.metric_parameters import PARAMETERS
 from gradewire_proto.v1 import types_pb2
 
@@ -53,12 +53,9 @@ def test_a_comment_that_lacks_something_is_named(generate: Any, path: str, text:
         generate.Types(file, dict(generate.comments_of(file)) | {f"gradewire.v1.{path}": text})
 
 
-def test_metrics_whose_corpus_is_the_requests_by_default_are_those_of_the_protos() -> None:
+def test_cider_alone_counts_over_the_request_by_default() -> None:
     specs = {name: types_pb2.MetricSpec() for name in PARAMETERS}
     for name, spec in specs.items():
         getattr(spec, name).SetInParent()
-    takes_request = {name for name, spec in specs.items() if corpus_of(spec) == types_pb2.CORPUS_REQUEST}
 
-    assert takes_request == {
-        name for name, listed in PARAMETERS.items() if any(each.default_value == "request" for each in listed)
-    }
+    assert {name for name, spec in specs.items() if counts_over_request(spec)} == {"cider"}

@@ -5,15 +5,11 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Final
 
-from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 
+from gradewire_proto.metric_parameters import PARAMETERS
 from gradewire_proto.v1 import types_pb2
-
-_CORPUS: Final = types_pb2.Corpus.DESCRIPTOR.full_name
-_TAKES_REQUEST: Final = frozenset({"cider"})
-"""Metrics that take the request's corpus when their message does not say, for they are nothing without weights."""
 
 
 def choices(enum: EnumDescriptor) -> dict[int, str]:
@@ -22,28 +18,24 @@ def choices(enum: EnumDescriptor) -> dict[int, str]:
     return {value.number: value.name.removeprefix(prefix).lower() for value in enum.values if value.number}
 
 
-def choices_of(metric: str, enum: EnumDescriptor) -> dict[int, str]:
-    """As `choices`, without the values of a shared enum that the metric never takes."""
-    never = {types_pb2.CORPUS_NONE} if enum.full_name == _CORPUS and metric in _TAKES_REQUEST else set()
-    return {number: name for number, name in choices(enum).items() if number not in never}
+def choices_of(metric: str, field: FieldDescriptor) -> dict[str, int]:
+    """Numbers of the choices that a metric takes for a parameter, by name; none for a parameter of another kind."""
+    if field.enum_type is None:
+        return {}
+    taken = next(each.allowed for each in PARAMETERS[metric] if each.name == field.name).split(", ")
+    return {name: number for number, name in choices(field.enum_type).items() if name in taken}
 
 
-def corpus_of(spec: types_pb2.MetricSpec) -> int:
-    """Return the number of the corpus that a metric counts its weights over, with the default filled in."""
-    name = spec.WhichOneof("metric")
-    field = _corpus_field(name) if name is not None else None
-    if name is None or field is None:
-        return types_pb2.CORPUS_NONE
-    number = int(getattr(getattr(spec, name), field))
-    return number or (types_pb2.CORPUS_REQUEST if name in _TAKES_REQUEST else types_pb2.CORPUS_NONE)
-
-
-@cache
-def _corpus_field(metric: str) -> str | None:
-    message = types_pb2.MetricSpec.DESCRIPTOR.fields_by_name[metric].message_type
-    fields = message.fields if message is not None else ()
-    found = (field.name for field in fields if field.enum_type is not None and field.enum_type.full_name == _CORPUS)
-    return next(found, None)
+def counts_over_request(spec: types_pb2.MetricSpec) -> bool:
+    """Return whether a metric counts its weights over the request's items, with the default filled in."""
+    metric = spec.WhichOneof("metric") or ""
+    for parameter in PARAMETERS.get(metric, ()):
+        message = getattr(spec, metric)
+        enum = message.DESCRIPTOR.fields_by_name[parameter.name].enum_type
+        if enum is not None and enum.name == "Corpus":
+            number = getattr(message, parameter.name)
+            return bool(number == types_pb2.CORPUS_REQUEST or (not number and parameter.default_value == "request"))
+    return False
 
 
 @cache

@@ -31,7 +31,7 @@ from gradewire.results import (
     Timing,
 )
 from gradewire.transport import SCORE, SCORE_STREAM, RpcMethod
-from gradewire_proto.descriptors import corpus_of
+from gradewire_proto.descriptors import counts_over_request
 from gradewire_proto.parts import PART_TYPES, JudgeParts, Parts
 from gradewire_proto.tracing.spans import CLIENT_STREAM
 from gradewire_proto.v1 import judging_pb2, models_pb2, scoring_pb2, types_pb2
@@ -351,7 +351,7 @@ class ItemRows(ItemMessages[ItemScores]):
 
 def counting_over_request(specs: Sequence[types_pb2.MetricSpec]) -> list[str]:
     """Return the names of the metrics whose corpus is the request's items, each once."""
-    found = (spec.WhichOneof("metric") or "" for spec in specs if corpus_of(spec) == types_pb2.CORPUS_REQUEST)
+    found = (spec.WhichOneof("metric") or "" for spec in specs if counts_over_request(spec))
     return list(dict.fromkeys(found))
 
 

@@ -126,7 +126,7 @@ def wire_parameters(metric: str) -> Mapping[str, WireParameter]:
             metric=metric,
             name=field.name,
             kind=_KINDS[field.cpp_type],
-            choices={name: number for number, name in _choices(metric, field).items()},
+            choices=choices_of(metric, field),
             has_presence=field.has_presence,
         )
         for field in fields
@@ -135,10 +135,6 @@ def wire_parameters(metric: str) -> Mapping[str, WireParameter]:
 
 def _is_count(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, Integral) and 0 <= int(value) <= _MAX_UINT32
-
-
-def _choices(metric: str, field: FieldDescriptor) -> Mapping[int, str]:
-    return choices_of(metric, field.enum_type) if field.enum_type is not None else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,9 +60,9 @@ class ParameterError(ValueError):
 class Parameters:
     """Base of a frozen dataclass with the resolved values (no unset ones) of a metric's message in types.proto.
 
-    Fields are named as there. Enums are StrEnums whose values are the lower-case tail of the wire's names
-    (SMILE_PRESET_FAST: "fast"). By itself it has no model, nothing prepared, no corpus and nothing to resolve; a
-    dataclass that has a field of one of these names overrides it.
+    Fields are named as there. Enums are those of gradewire_proto.choices, whose values are the lower-case tail of the
+    wire's names (SMILE_PRESET_FAST: "fast"). By itself it has no model, nothing prepared, no corpus and nothing to
+    resolve; a dataclass that has a field of one of these names overrides it.
     """
 
     @property

@@ -391,5 +391,4 @@ def _decided(asked: PairRounds, decision: CompareDecision) -> MetricResult:
             for each, order in zip(said, asked.orders, strict=True)
         )
         return asked.failed(Failure(Status.INCONSISTENT, f"the judge says {told}"))
-    result = MetricResult(score=_POINTS[winner], warnings=asked.warnings)
-    return replace(result, compared=asked.compared(winner))
+    return MetricResult(_POINTS[winner], warnings=asked.warnings, compared=asked.compared(winner))

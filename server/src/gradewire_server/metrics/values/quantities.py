@@ -185,9 +185,7 @@ def _signs_agree(reference: Quantity, answer: Quantity) -> bool:
 
 
 def _sign(quantity: Quantity) -> int:
-    if quantity.value < 0:
-        return -1
-    return quantity.direction
+    return -1 if quantity.value < 0 else quantity.direction
 
 
 def _places(quantity: Quantity) -> float:
