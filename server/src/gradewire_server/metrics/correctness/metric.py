@@ -106,7 +106,6 @@ class CorrectnessParameters(Parameters):
     def __post_init__(self) -> None:
         if not (math.isfinite(self.confidence) and 0.5 <= self.confidence < 1):
             raise ParameterError("confidence", f"must be a number from 0.5 to below 1, not {self.confidence}")
-        object.__setattr__(self, "fit", self.fit or None)
         check_fit_name(self.fit)
 
     def resolved(self, metadata: ModelMetadata) -> Self:

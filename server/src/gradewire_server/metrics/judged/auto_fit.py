@@ -136,7 +136,6 @@ class AutoParameters(Parameters):
             share = getattr(self, name)
             if share is not None and not 0 <= share <= 1:
                 raise ParameterError(name, f"must be a number from 0 to 1, not {share}")
-        object.__setattr__(self, "fit", self.fit or None)
         check_fit_name(self.fit)
         self.judge_parameters  # noqa: B018 - raises where the judge metric does not take them
 
