@@ -9,11 +9,11 @@ from enum import StrEnum
 from signal import SIGHUP, SIGINT, SIGKILL, SIGTERM, Signals
 from typing import Any, Final, Protocol, Self, TypeVar, cast
 
-from gradewire_server.resilience import Backoff
+from gradewire_proto.wire_rules import Backoff
 
 R = TypeVar("R")
 
-RESTART_BACKOFF: Final = Backoff(base_s=0.5, cap_s=30.0)
+RESTART_BACKOFF: Final = Backoff(0.5, 30.0)
 """Waits before a process is started that replaces a lost one."""
 STEADY_AFTER_S: Final = 60.0
 """Seconds that one must have run for its loss to count as the first."""

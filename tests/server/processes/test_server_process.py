@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from tests.support.fakes.server_processes import until
 
+from gradewire_proto.wire_rules import Backoff
 from gradewire_server.process import SupervisedProcess
 from gradewire_server.processes import server_process
 from gradewire_server.processes.child import Position
 from gradewire_server.processes.http_gateway import private_directory
 from gradewire_server.processes.process_connection import MetricsJson
 from gradewire_server.processes.server_process import RestartError, ServerProcess, Worker
-from gradewire_server.resilience import Backoff
 
 
 async def _no_figures() -> MetricsJson:
@@ -185,7 +185,7 @@ async def test_a_restart_replaces_once_and_lets_callers_go_elsewhere() -> None:
 
 
 async def test_a_loss_during_a_restart_is_replaced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradewire_server.process.RESTART_BACKOFF", Backoff(base_s=0.01))
+    monkeypatch.setattr("gradewire_server.process.RESTART_BACKOFF", Backoff(0.01, 8.0))
     starts = _Starts()
     async with _running(starts) as worker:
         starts.processes[0].losing.set()  # both are seen in the same turn of the loop
