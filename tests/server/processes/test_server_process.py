@@ -15,7 +15,6 @@ import pytest
 from tests.support.fakes.server_processes import until
 
 from gradewire_proto.wire_rules import Backoff
-from gradewire_server.process import SupervisedProcess
 from gradewire_server.processes import server_process
 from gradewire_server.processes.child import Position
 from gradewire_server.processes.http_gateway import private_directory
@@ -60,7 +59,7 @@ async def _hanging_process() -> AsyncIterator[tuple[ServerProcess, socket.socket
     ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
     with theirs:
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")
-        process = ServerProcess(SupervisedProcess(child), "process 0", ours, _no_figures_server_process)
+        process = ServerProcess(child, "process 0", ours, _no_figures_server_process)
         try:
             yield process, theirs, child
         finally:
@@ -100,7 +99,7 @@ async def test_what_it_has_counted_last_stays_though_it_is_asked_at_the_same_tim
     ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
     with theirs:
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
-        process = ServerProcess(SupervisedProcess(child), "process 0", ours, _no_figures_server_process)
+        process = ServerProcess(child, "process 0", ours, _no_figures_server_process)
         theirs.sendall(b'["beat", {"phase": "serving"}]\n')
         await until(lambda: process.serves)
         refreshing = asyncio.create_task(process.refresh())

@@ -44,7 +44,7 @@ async def test_a_server_that_takes_a_probe_and_is_silent_is_probed_again() -> No
     client = HttpClient(RemoteJudgeConfig(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "m"))
 
     async def probe() -> None:
-        assert (await client.get("models")).status == 200
+        assert (await client.send("models")).status == 200
 
     try:
         await recovers(probe)
