@@ -13,6 +13,7 @@ from gradewire_proto.v1 import references_pb2, types_pb2
 from gradewire_proto.wire_rules import (
     FORMER_NAMES,
     MAX_MARKS,
+    Backoff,
     TooManyMarksError,
     current,
     digest_entries,
@@ -180,3 +181,15 @@ def test_what_is_too_long_to_be_a_name_is_not_searched_for_a_digest(text: str) -
 
 def test_the_longest_name_may_have_the_longest_digest() -> None:
     assert split_pin("n" * 256 + "@" + "0" * 32) == ("n" * 256, "0" * 32)
+
+
+@pytest.mark.parametrize(("failures", "wait_s"), [(1, 0.5), (2, 1.0), (3, 2.0), (5, 8.0), (6, 8.0), (10_000, 8.0)])
+def test_waits_double_up_to_a_bound(failures: int, wait_s: float) -> None:
+    assert Backoff(0.5, 8.0, (1.0, 1.0)).wait_s(failures) == wait_s
+    assert Backoff(0.5, 8.0, (1.0, 1.0)).wait_s(failures, 1.5) == min(wait_s, 1.5)
+
+
+@given(st.integers(1, 100))
+def test_waits_are_spread(failures: int) -> None:
+    assert 0 <= Backoff(1.0, 4.0).wait_s(failures) <= min(2.0 ** (failures - 1), 4.0)
+    assert 0.8 <= Backoff(1.0, 1.0, (0.8, 1.2)).wait_s(failures) <= 1.2

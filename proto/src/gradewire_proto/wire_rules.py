@@ -1,8 +1,11 @@
 """Rules that server and clients share and the .proto files cannot express; standard library only."""
 
 import json
+import math
+import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Protocol
 from unicodedata import category, normalize
@@ -79,6 +82,27 @@ FORMER_NAMES: Final = {"calibrated": "correctness"}
 _FORMER: Final = re.compile(rf"({'|'.join(FORMER_NAMES)})(?!\w)")
 # What stays readable in a value.
 _SAFE: Final = {"prompt": "@/"}
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Waits between tries, each twice as long as the one before.
+
+    Attributes:
+        first_s: The first wait.
+        longest_s: The longest one.
+        spread: Least and largest factor of a wait, drawn anew each time: those who failed together do not come back
+            together.
+    """
+
+    first_s: float
+    longest_s: float
+    spread: tuple[float, float] = (0.0, 1.0)
+
+    def wait_s(self, failures: int, most_s: float = math.inf) -> float:
+        """Return the seconds to wait after so many failures; `most_s` bounds them before they are spread."""
+        plain_s = min(self.first_s * 2.0 ** min(failures - 1, 30), self.longest_s, most_s)
+        return plain_s * random.uniform(*self.spread)  # noqa: S311 - spreads load, hides nothing
 
 
 def bearer(token: str) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from enum import StrEnum
 from signal import SIGHUP, SIGINT, SIGKILL, SIGTERM, Signals
-from typing import Any, Final, Protocol, Self, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
-from gradewire_server.resilience import Backoff
+from gradewire_proto.wire_rules import Backoff
 
 R = TypeVar("R")
 
-RESTART_BACKOFF: Final = Backoff(base_s=0.5, cap_s=30.0)
+RESTART_BACKOFF: Final = Backoff(0.5, 30.0)
 """Waits before a process is started that replaces a lost one."""
 STEADY_AFTER_S: Final = 60.0
 """Seconds that one must have run for its loss to count as the first."""
@@ -80,49 +80,36 @@ async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, R], timeout_s
         stopping.cancel()
 
 
-class SupervisedProcess:
-    """A process that runs one of our modules, in a session of its own: Ctrl-C at the terminal is for its supervisor.
+async def start_module(
+    module: str, descriptor: int, *, stdout: int | None = None, stderr: int | None = None, settings: bool = False
+) -> asyncio.subprocess.Process:
+    """Start `python -m MODULE DESCRIPTOR` with that open file; raise OSError where it cannot.
 
-    Args:
-        process: Made by `start`.
+    It has a session of its own: Ctrl-C at the terminal is for its supervisor. It gets our variables with `settings`
+    alone: a process that only computes needs no tokens and addresses.
     """
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",  # modules in the working directory are none of ours
+        "-m",
+        module,
+        str(descriptor),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
+        pass_fds=(descriptor,),
+        env={
+            name: value for name, value in os.environ.items() if settings or not name.upper().startswith("GRADEWIRE_")
+        },
+        start_new_session=True,
+    )
+
+
+class SupervisedProcess:
+    """A process that runs one of our modules, made by `start_module`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-
-    @classmethod
-    async def start(
-        cls,
-        module: str,
-        descriptor: int,
-        *,
-        stdout: int | None = None,
-        stderr: int | None = None,
-        settings: bool = False,
-    ) -> Self:
-        """Start `python -m MODULE DESCRIPTOR` with that open file; raise OSError where it cannot.
-
-        It gets our variables with `settings` alone: a process that only computes needs no tokens and addresses.
-        """
-        return cls(
-            await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",  # modules in the working directory are none of ours
-                "-m",
-                module,
-                str(descriptor),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=stdout,
-                stderr=stderr,
-                pass_fds=(descriptor,),
-                env={
-                    name: value
-                    for name, value in os.environ.items()
-                    if settings or not name.upper().startswith("GRADEWIRE_")
-                },
-                start_new_session=True,
-            )
-        )
 
     @property
     def pid(self) -> int:

@@ -1,33 +1,14 @@
-"""Help with backends that fail or are asked the same twice: back-off, circuit breaker, single flight."""
+"""Help with backends that fail or are asked the same twice: circuit breaker, single flight."""
 
 import asyncio
 import contextvars
-import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Exponential, with full jitter: many callers that failed together do not come back together.
-
-    The upper bound of the first wait is `base_s`, each further one's is twice as high, up to `cap_s`.
-    """
-
-    base_s: float = 0.5
-    cap_s: float = 8.0
-    uniform: Callable[[float, float], float] = field(default=random.uniform)
-
-    def wait_s(self, attempt: int, asked_s: float | None = None) -> float:
-        """Return seconds to wait after so many failures, never less than the server asks for."""
-        jitter_s = self.uniform(0, min(self.cap_s, self.base_s * 2.0 ** min(attempt - 1, 30)))
-        return jitter_s if asked_s is None else asked_s + min(jitter_s, self.base_s)
 
 
 class BreakerState(StrEnum):

@@ -132,18 +132,19 @@ class TritonError(Exception):
 
 def kind_of(code: str, message: str) -> Fault:
     """Return the kind of a gRPC status by the name of its code and its details."""
-    if code in {"UNAVAILABLE", "CANCELLED"}:
-        for words, kind in _BY_WORDS:
-            if words in message:
-                return kind
-    return _BY_CODE.get(code, Fault.FAILED)
+    by_code = _BY_CODE.get(code, Fault.FAILED)
+    return _by_words(message, by_code) if code in {"UNAVAILABLE", "CANCELLED"} else by_code
 
 
 def kind_of_words(message: str) -> Fault:
     """Which kind an answer's error within a stream is, which has no status."""
     if "unknown model" in message or "unavailable due to" in message:
         return Fault.NOT_READY
-    return next((kind for words, kind in _BY_WORDS if words in message), Fault.FAILED)
+    return _by_words(message, Fault.FAILED)
+
+
+def _by_words(message: str, otherwise: Fault) -> Fault:
+    return next((kind for words, kind in _BY_WORDS if words in message), otherwise)
 
 
 class TritonClient:

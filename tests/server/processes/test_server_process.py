@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 from tests.support.fakes.server_processes import until
 
-from gradewire_server.process import SupervisedProcess
+from gradewire_proto.wire_rules import Backoff
 from gradewire_server.processes import server_process
 from gradewire_server.processes.child import Position
 from gradewire_server.processes.http_gateway import private_directory
 from gradewire_server.processes.process_connection import MetricsJson
 from gradewire_server.processes.server_process import RestartError, ServerProcess, Worker
-from gradewire_server.resilience import Backoff
 
 
 async def _no_figures() -> MetricsJson:
@@ -60,7 +59,7 @@ async def _hanging_process() -> AsyncIterator[tuple[ServerProcess, socket.socket
     ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
     with theirs:
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")
-        process = ServerProcess(SupervisedProcess(child), "process 0", ours, _no_figures_server_process)
+        process = ServerProcess(child, "process 0", ours, _no_figures_server_process)
         try:
             yield process, theirs, child
         finally:
@@ -100,7 +99,7 @@ async def test_what_it_has_counted_last_stays_though_it_is_asked_at_the_same_tim
     ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
     with theirs:
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
-        process = ServerProcess(SupervisedProcess(child), "process 0", ours, _no_figures_server_process)
+        process = ServerProcess(child, "process 0", ours, _no_figures_server_process)
         theirs.sendall(b'["beat", {"phase": "serving"}]\n')
         await until(lambda: process.serves)
         refreshing = asyncio.create_task(process.refresh())
@@ -185,7 +184,7 @@ async def test_a_restart_replaces_once_and_lets_callers_go_elsewhere() -> None:
 
 
 async def test_a_loss_during_a_restart_is_replaced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradewire_server.process.RESTART_BACKOFF", Backoff(base_s=0.01))
+    monkeypatch.setattr("gradewire_server.process.RESTART_BACKOFF", Backoff(0.01, 8.0))
     starts = _Starts()
     async with _running(starts) as worker:
         starts.processes[0].losing.set()  # both are seen in the same turn of the loop

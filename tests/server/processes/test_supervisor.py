@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 from tests.support.fakes.server_processes import FakeServerProcess, until
 
+from gradewire_proto.wire_rules import Backoff
 from gradewire_server.process import Stop
 from gradewire_server.processes.server_process import Worker
 from gradewire_server.processes.supervisor import StartError, reserved_port, restart_all, restart_whenever, supervise
-from gradewire_server.resilience import Backoff
 from gradewire_server.rpc.sockets import BindError
 from gradewire_server.settings.server import Settings
 
@@ -175,7 +175,7 @@ async def _running_supervisor(
 ) -> AsyncIterator["asyncio.Task[None]"]:
     """The supervisor, with both processes started."""
     patch.setattr("gradewire_server.processes.supervisor.ServerProcess.start", server.start)
-    patch.setattr("gradewire_server.process.RESTART_BACKOFF", Backoff(base_s=0.01))
+    patch.setattr("gradewire_server.process.RESTART_BACKOFF", Backoff(0.01, 8.0))
     supervising = server.supervise(settings)
     try:
         async with asyncio.timeout(30):

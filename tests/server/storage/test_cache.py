@@ -189,25 +189,27 @@ class Store:
 async def test_entries_and_bytes_are_bounded(
     size: int, fitting: int, telemetry: StorageTelemetry, registry: CollectorRegistry
 ) -> None:
-    store, written = Store(), []
-    writer = WriteBehind(store, telemetry, max_pending=10, written=lambda name, tier: written.append((name, tier)))
+    store, memory = Store(), SegmentedLru(1 << 20)
+    writer = WriteBehind(store, memory, telemetry, max_pending=10)
     names = [b"%d" % number for number in range(12)]
     for name in names:
+        memory.put(name, bytes(size), pinned=True)
         writer.add(name, Write(name, bytes(size), Tier.REFERENCE, 1))
     dropped = registry.get_sample_value("gradewire_engine_unwritten_values_total", {"reason": "queue_full"})
     assert dropped == 12 - fitting
     store.gate.set()
     await writer.flush()
-    assert written == [(name, Tier.REFERENCE) for name in names[:fitting]]
+    assert [name for name in names if memory.get(name) == bytes(size - 1) + bytes((Tier.REFERENCE,))] == names[:fitting]
     if fitting:
+        memory.put(b"later", bytes(size), pinned=True)
         writer.add(b"later", Write(b"later", bytes(size), Tier.REFERENCE, 1))
         await writer.flush()
-        assert written[-1][0] == b"later", "what was written made room"
+        assert memory.get(b"later") != bytes(size), "what was written made room"
 
 
 async def test_large_entries_are_written_in_small_chunks(telemetry: StorageTelemetry) -> None:
     store = Store()
-    writer = WriteBehind(store, telemetry, max_pending=65_536, written=lambda _name, _tier: None)
+    writer = WriteBehind(store, SegmentedLru(1 << 20), telemetry, max_pending=65_536)
     for number in range(20):
         writer.add(b"%d" % number, Write(b"%d" % number, bytes(1 << 20), Tier.REFERENCE, 1, EntryKind.TOKENS))
     store.gate.set()

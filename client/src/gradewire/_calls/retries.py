@@ -10,16 +10,15 @@ import random
 import time
 from asyncio import sleep
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from gradewire.errors import Overloaded, ServerUnreachable, TransportError
+from gradewire_proto.wire_rules import Backoff
 
-# So that the clients of a server that restarts do not come back all at once.
-_JITTER = 0.2
-_FIRST_WAIT_S = 0.1
-_LONGEST_WAIT_S = 2.0
+SPREAD: Final = (0.8, 1.2)
+"""Factors of waits: the clients of a server that restarts do not come back all at once."""
+_BACKOFF = Backoff(0.1, 2.0, SPREAD)
 # With less time than this left, another attempt answers nothing.
 _TOO_LATE_S = 0.05
 # A restart takes a few seconds; what takes longer, people should know of. Many calls fail at a time: one says it.
@@ -33,25 +32,11 @@ T = TypeVar("T")
 _logged_at = -_LOG_AGAIN_AFTER_S
 
 
-@dataclass(slots=True)
-class Backoff:
-    """Waits between tries: each twice as long as the one before, and spread by a fifth."""
-
-    first_s: float
-    longest_s: float
-    failures: int = 0
-
-    def failed(self, retry_after_s: float | None = None, most_s: float = math.inf) -> float:
-        """Note a failure; return the seconds until the next try: what the server asks for, or at most `most_s`."""
-        self.failures += 1
-        if retry_after_s:
-            return retry_after_s * random.uniform(1, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing
-        wait_s = min(self.first_s * 2.0 ** min(self.failures - 1, 30), self.longest_s, most_s)
-        return wait_s * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - as above
-
-    def reset(self) -> None:
-        """Begin again with the first wait: something was answered."""
-        self.failures = 0
+def wait_after_s(error: TransportError, backoff: Backoff, failures: int, most_s: float = math.inf) -> float:
+    """Return the seconds until the next try: what the server asks for and up to a fifth more, or the back-off's."""
+    if error.retry_after_s:
+        return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - spreads load, hides nothing
+    return backoff.wait_s(failures, most_s)
 
 
 class Retries:
@@ -66,7 +51,7 @@ class Retries:
     def __init__(self, left_s: Callable[[], float], *, resumed_after: tuple[type[TransportError], ...] = ()) -> None:
         self._left_s = left_s
         self._tried_again_after: tuple[type[TransportError], ...] = (ServerUnreachable, Overloaded, *resumed_after)
-        self._backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S)
+        self._failures = 0
         self._failing_since = 0.0
         self._last: TransportError | None = None
         self._reported = False
@@ -75,7 +60,7 @@ class Retries:
         """Something was answered since the last failure: waits are short again."""
         if self._reported:
             _log.warning("the server answers again, after %.1f s", time.monotonic() - self._failing_since)
-        self._backoff.reset()
+        self._failures = 0
         self._last = None
         self._reported = False
 
@@ -87,12 +72,13 @@ class Retries:
         """
         if not (isinstance(error, self._tried_again_after) and error.may_pass):
             raise self.with_attempts(error)
-        if not self._backoff.failures:
+        if not self._failures:
             self._failing_since = time.monotonic()
+        self._failures += 1
         self._last = error
         left_s = self._left_s()
         # The last seconds have several attempts: a server may come back in them.
-        wait_s = self._backoff.failed(error.retry_after_s, max(left_s / 2, _FIRST_WAIT_S))
+        wait_s = wait_after_s(error, _BACKOFF, self._failures, max(left_s / 2, _BACKOFF.first_s))
         if wait_s + _TOO_LATE_S > left_s:
             raise self.with_attempts(error)
         self._report(error, left_s)
@@ -102,7 +88,7 @@ class Retries:
         """Return the error with the attempts before it in its message; itself where there were none."""
         if self._last is None:
             return error
-        attempts = self._backoff.failures + (error is not self._last)
+        attempts = self._failures + (error is not self._last)
         tried = "once" if attempts == 1 else f"{attempts} times"
         before = "" if error is self._last else f"; before that: {self._last}"
         passed_s = time.monotonic() - self._failing_since

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, TypedDict, Unpack
 
 from gradewire._calls.background import BackgroundCalls
 from gradewire._calls.client_calls import ClientCalls, connect
-from gradewire._calls.retries import Backoff
+from gradewire._calls.retries import SPREAD
 from gradewire._calls.score import check_streamed
 from gradewire._fork_safety import forget_in_children, keep_for_good
 from gradewire._tracing import UNTRACED, call_trace
@@ -22,6 +22,7 @@ from gradewire.rewards.gathering import Gatherer, Gathering
 from gradewire.rewards.reward import FailureHandling, FailureWindow, Reward, RewardSample
 from gradewire.transport import Endpoint, Transport
 from gradewire_proto.tracing.spans import CLIENT_REWARDS, ITEMS
+from gradewire_proto.wire_rules import Backoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,7 @@ class RewardSettings:
 DEADLINE_S = 60.0
 # Completions that are read between two turns of the event loop.
 _READ_PER_TURN = 16
-_FIRST_WAIT_S = 0.5
-_LONGEST_WAIT_S = 10.0
+_BACKOFF = Backoff(0.5, 10.0, SPREAD)
 
 
 class RewardOptions(TypedDict, total=False):
@@ -223,7 +223,7 @@ class RewardScorer:
         unscored = [index for index, answer in enumerate(answers) if answer.text]
         loop = asyncio.get_running_loop()
         hold_until = loop.time() + self._settings.failures.hold_s
-        backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S)
+        failures = 0
         while unscored:
             items = [_item(samples[index], answers[index]) for index in unscored]
             for index, score in zip(unscored, await gatherer.score(items, deadline_s), strict=True):
@@ -231,7 +231,8 @@ class RewardScorer:
             unscored = [index for index in unscored if scores[index].status.may_pass]
             if not unscored or self._settings.failures.policy != "hold":
                 break
-            if loop.time() + (wait_s := backoff.failed()) >= hold_until:
+            failures += 1
+            if loop.time() + (wait_s := _BACKOFF.wait_s(failures)) >= hold_until:
                 break
             await asyncio.sleep(wait_s)
         return scores

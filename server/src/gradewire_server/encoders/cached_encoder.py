@@ -52,9 +52,7 @@ class BlobCache:
         self.get = lru.get
         self.second = second
         self._lru = lru
-        self._writer = (
-            WriteBehind(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
-        )
+        self._writer = WriteBehind(second, lru, telemetry, max_pending=max_pending_writes)
 
     def keep(self, spaces: ModelSpaces, text: PendingText, found: Blobs) -> Blobs:
         """Put entries into the first level and offers them to the second; all with one sentence vector."""
@@ -71,8 +69,6 @@ class BlobCache:
 
     def used(self, spaces: ModelSpaces, entry: Entry, tier: Tier) -> None:
         """Offer an entry that was found in the first level to the second, which does not keep it as `tier` yet."""
-        if self._writer is None:
-            return
         if entry.kind != SENTENCE:
             name = spaces.sentence.hashes([entry.text])[0]
             sentence = self._lru.get(name)
@@ -90,22 +86,16 @@ class BlobCache:
 
     async def close(self) -> None:
         """Wait for what is being written, then close the second level."""
-        if self._writer is not None:
-            await self._writer.flush()
+        await self._writer.flush()
         if self.second is not None:
             await self.second.close()
 
     def _persist(self, spaces: ModelSpaces, entry: Entry, tier: Tier) -> None:
-        if self._writer is None or tier is Tier.WINDOW or entry.blob[-1] >= tier:
+        if tier is Tier.WINDOW or entry.blob[-1] >= tier:
             return
         if entry.kind == SENTENCE or tier is Tier.REFERENCE:
             space = spaces.of(entry.kind)
             self._writer.add(entry.name, Write(space.stored(entry.name), entry.blob, tier, spaces.dims, space.kind))
-
-    def _written(self, name: bytes, tier: Tier) -> None:
-        blob = self._lru.peek(name)
-        if blob is not None:
-            self._lru.refresh(name, codec.with_tier(blob, tier))
 
 
 async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:

@@ -111,7 +111,6 @@ class ModelLibrary(ModelIndex):
         self.loaded: dict[str, LoadedModel] = {}
         self.awaited: dict[str, Failure] = {}
         self.unusable: dict[str, str] = {}
-        self._by_reference: dict[str, LoadedModel] = {}
         self._loading: SingleFlight[str, LoadedModel | Failure] = SingleFlight()
         self._retiring: set[asyncio.Task[None]] = set()
         self._broken: dict[str, tuple[Stamp, str]] = {}
@@ -120,7 +119,9 @@ class ModelLibrary(ModelIndex):
 
     def find(self, reference: str) -> LoadedModel | None:
         """Return a model that is loaded."""
-        return self._by_reference.get(reference)
+        name, _, digest = reference.partition("@")
+        loaded = self.loaded.get(name or self.default)
+        return None if loaded is None or digest not in {"", loaded.status.digest} else loaded
 
     async def load(self, reference: str) -> LoadedModel | Failure:
         """Load a model, or join those who do; one that is awaited fails at once, for its source sees to it."""
@@ -210,15 +211,11 @@ class ModelLibrary(ModelIndex):
         """Set what a name stands for; what it stood for before ends as soon as its runs have."""
         old = self.loaded.pop(name, None)
         if old is not None:
-            self._by_reference = {key: each for key, each in self._by_reference.items() if each is not old}
             task = asyncio.get_running_loop().create_task(old.close(REPLACED))
             self._retiring.add(task)
             task.add_done_callback(self._retiring.discard)
         if loaded is not None:
             self.loaded[name] = loaded
-            self._by_reference |= {name: loaded, f"{name}@{loaded.status.digest}": loaded}
-            if name == self.default:
-                self._by_reference[""] = loaded
 
     def still_awaited(self, name: str, failure: Failure) -> None:
         """Take note of why an awaited model cannot be used yet."""

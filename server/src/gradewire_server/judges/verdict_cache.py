@@ -12,7 +12,7 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, J
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
-from gradewire_server.storage.codec import EntryKind, KeySpace, with_tier
+from gradewire_server.storage.codec import EntryKind, KeySpace
 
 _CHOICE = struct.Struct("<cIIdH")  # kind, tokens read and written, mass (NaN: none), options; then float64 of each
 _TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8
@@ -140,9 +140,7 @@ class VerdictCache:
         self._lru = lru
         self._second = second
         self._namespace = namespace
-        self._writer = (
-            WriteBehind(second, telemetry, max_pending=max_pending_writes, written=self._written) if second else None
-        )
+        self._writer = WriteBehind(second, lru, telemetry, max_pending=max_pending_writes)
 
     async def key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
         """Return the key of a judge's answer to a need."""
@@ -172,20 +170,14 @@ class VerdictCache:
         blob = encode_answer(answer)
         self._lru.put(key.name, blob, pinned=True)
         # Where a prompt is cut depends on settings, which a store outlives.
-        if self._writer is not None and not answer.truncated:
+        if not answer.truncated:
             self._writer.add(key.name, Write(key.stored, blob, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
 
     async def flush(self) -> None:
         """Return when everything that was kept is written, or has failed to be."""
-        if self._writer is not None:
-            await self._writer.flush()
+        await self._writer.flush()
 
     def _key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:
         space = _key_space(need.namespace or self._namespace, judge.digest)
         (name,) = space.hashes([canonical(need, judge.precision)])
         return VerdictKey(name, space.stored(name))
-
-    def _written(self, name: bytes, tier: Tier) -> None:
-        blob = self._lru.peek(name)
-        if blob is not None:
-            self._lru.refresh(name, with_tier(blob, tier))

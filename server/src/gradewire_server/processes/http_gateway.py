@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, RewardPostSettings, UpstreamSettings
-from gradewire_server.process import SupervisedProcess, keep_running
+from gradewire_server.process import SupervisedProcess, keep_running, start_module
 from gradewire_server.rpc.sockets import bound_socket
 from gradewire_server.settings.server import Settings
 
@@ -59,8 +59,7 @@ def endpoint(settings: Settings) -> Iterator[Endpoint]:
 def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
     """Return the settings of the gateway, whose gRPC servers listen on `private`."""
     api, tls = settings.http_api, settings.listen.tls
-    names = ("", "", "") if tls is None else (str(tls.cert), str(tls.key), str(tls.client_ca or ""))
-    cert, key, client_ca = names
+    cert, key, client_ca = ("", "", "") if tls is None else (str(tls.cert), str(tls.key), str(tls.client_ca or ""))
     return GatewaySettings(
         upstream=UpstreamSettings(target=private, private=True),
         listen=ListenSettings(
@@ -99,7 +98,7 @@ class GatewayProcess(SupervisedProcess):
             GatewayLostError: It ended, or was not ready in time.
             OSError: No process can be made.
         """
-        gateway = await cls.start(_MODULE, endpoint.listening.fileno(), stdout=asyncio.subprocess.PIPE)
+        gateway = cls(await start_module(_MODULE, endpoint.listening.fileno(), stdout=asyncio.subprocess.PIPE))
         try:
             message = {"settings": settings.to_message(), "log_level": log_level}
             await gateway.send(json.dumps(message).encode() + b"\n")

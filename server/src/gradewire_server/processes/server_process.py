@@ -9,7 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Self
 
-from gradewire_server.process import Phase, SupervisedProcess, keep_running
+from typing_extensions import override
+
+from gradewire_server.process import Phase, SupervisedProcess, keep_running, start_module
 from gradewire_server.processes.child import Position, StartMessage
 from gradewire_server.processes.process_connection import Collect, MetricsJson, ProcessConnection
 
@@ -32,14 +34,14 @@ READY_S: Final = 120.0
 """Seconds from when it serves until it is ready: it has loaded by then, and waits for servers that it asks."""
 
 
-class ServerProcess:
+class ServerProcess(SupervisedProcess):
     """A process that serves, or runs the judges of those that do; made by `start`.
 
     `report` is what its last beat said; empty before the first one.
     """
 
-    def __init__(self, process: SupervisedProcess, name: str, end: socket.socket, totals: Collect) -> None:
-        self._process = process
+    def __init__(self, process: asyncio.subprocess.Process, name: str, end: socket.socket, totals: Collect) -> None:
+        super().__init__(process)
         self._name = name
         self.report: dict[str, Any] = {}
         self.metrics: MetricsJson = []
@@ -63,13 +65,14 @@ class ServerProcess:
         ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
         with theirs:
             try:
-                process = await SupervisedProcess.start(module, theirs.fileno(), settings=True)
+                child = await start_module(module, theirs.fileno(), settings=True)
             except OSError:
                 ours.close()
                 raise
+        process = cls(child, name, ours, totals)
         await process.send(StartMessage(position, values).encode())
         process.close_input()
-        return cls(process, name, ours, totals)
+        return process
 
     @property
     def ready(self) -> bool:
@@ -87,7 +90,7 @@ class ServerProcess:
         Args:
             silent_s: Without a beat for so long, it hangs; `START_S` before the first one, where that is longer.
         """
-        ending = asyncio.create_task(self._process.wait_for_exit())
+        ending = asyncio.create_task(self.wait_for_exit())
         clock = asyncio.get_running_loop().time
         looked_s = clock()
         try:
@@ -113,27 +116,14 @@ class ServerProcess:
             if not self._has_counted:  # what it says last may come before this one goes on
                 self.metrics = metrics
 
-    def signal(self, number: signal.Signals) -> None:
-        """Sends a signal."""
-        self._process.signal(number)
-
-    async def stop(self, timeout_s: float) -> None:
-        """Lets it finish its calls, for so long at the most, and waits until it is gone."""
-        await self._process.stop(timeout_s)
-        await self._end_connection()
-
     async def leave(self, timeout_s: float) -> None:
         """Stop it while other processes go on: it takes no more connections and sends its callers to them."""
-        await self._process.stop(timeout_s, by=signal.SIGHUP)
-        await self._end_connection()
+        await self.stop(timeout_s, by=signal.SIGHUP)
 
+    @override
     async def kill(self) -> None:
-        """Ends it at once and waits until it is gone."""
-        await self._process.kill()
-        await self._end_connection()
-
-    async def _end_connection(self) -> None:
-        """Reads what it has said last."""
+        await super().kill()
+        # What it has said last is read first.
         await asyncio.wait((self._reading,), timeout=_ASK_S)
         self._reading.cancel()
 
@@ -257,7 +247,7 @@ class Worker:
         self.trouble = f"{self.name} is starting"
         losing = asyncio.create_task(process.lost(self._silent_s))
         replacing = asyncio.create_task(self._replace.wait())
-        end = process.stop
+        end: Callable[[float], Awaitable[None]] = process.stop
         try:
             await asyncio.wait((losing, replacing), return_when=asyncio.FIRST_COMPLETED)
             if losing.done():

@@ -148,11 +148,11 @@ class Admission:
             self._loop.began(waited_s)
         self._check_loop(caller, left_s)
         self._check_encoders(caller, self._costs.tokens(caller.key, _ANY_METRICS, 1), left_s)
-        self._loop.entered()
+        self._loop.under_way += 1
 
     def depart(self) -> None:
         """A call that was let in by `arrive` has ended."""
-        self._loop.left()
+        self._loop.under_way -= 1
 
     @contextmanager
     def interactive(self, work: Work, left_s: float) -> Iterator[None]:

@@ -81,11 +81,9 @@ def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failu
     references = message.references
     failure = _over_limit(len(references), limits)
     if failure is None and len(message.images) > _MAX_IMAGES:
-        failure = Failure(
-            Status.INVALID_INPUT, f"images: {len(message.images)} of them, no item may have more than {_MAX_IMAGES}"
-        )
+        failure = _invalid(f"images: {len(message.images)} of them, no item may have more than {_MAX_IMAGES}")
     if failure is None and (id_bytes := byte_count(message.id)) > MAX_ID_BYTES:
-        failure = Failure(Status.INVALID_INPUT, f"id: has {id_bytes} bytes, at most {MAX_ID_BYTES} are allowed")
+        failure = _invalid(f"id: has {id_bytes} bytes, at most {MAX_ID_BYTES} are allowed")
     texts: dict[str, str] = {name: getattr(message, name) for name in _TEXTS[type(message)]}
     if failure is None and check_bytes:
         lists: list[Sequence[str]] = [getattr(message, name) for name in _LISTS[type(message)]]
@@ -189,12 +187,9 @@ def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
 
 
 def _over_limit(reference_count: int, limits: Limits) -> Failure | None:
-    if reference_count > limits.max_references_per_item:
-        return Failure(
-            Status.INVALID_INPUT,
-            f"references: {reference_count} of them, at most {limits.max_references_per_item} are allowed",
-        )
-    return None
+    most = limits.max_references_per_item
+    over = reference_count > most
+    return _invalid(f"references: {reference_count} of them, at most {most} are allowed") if over else None
 
 
 def _too_large(strings: Sequence[str], limits: Limits, noun: str = "item") -> Failure | None:
@@ -203,9 +198,7 @@ def _too_large(strings: Sequence[str], limits: Limits, noun: str = "item") -> Fa
         return None
     size = sum(len(text) if text.isascii() else len(text.encode()) for text in strings)
     if size > limits.max_item_bytes:
-        return Failure(
-            Status.INVALID_INPUT, f"{noun}: {size} bytes of text, at most {limits.max_item_bytes} are allowed"
-        )
+        return _invalid(f"{noun}: {size} bytes of text, at most {limits.max_item_bytes} are allowed")
     return None
 
 
@@ -214,12 +207,16 @@ def _over_marks(message: Message, error: TooManyMarksError) -> Failure:
     for field, value in message.ListFields():
         if isinstance(value, str):
             if has_long_run(value):
-                return Failure(Status.INVALID_INPUT, f"{field.name}: {error}")
+                return _invalid(f"{field.name}: {error}")
             continue
         for index, text in enumerate(value):
             if isinstance(text, str) and has_long_run(text):
-                return Failure(Status.INVALID_INPUT, f"{field.name}[{index}]: {error}")
+                return _invalid(f"{field.name}[{index}]: {error}")
     raise error
+
+
+def _invalid(message: str) -> Failure:
+    return Failure(Status.INVALID_INPUT, message)
 
 
 def _fill_compared(result: judging_pb2.PairResult, compared: Compared) -> None:

@@ -231,13 +231,13 @@ class LoopRounds:
 
 
 class LoopBacklog:
-    """Calls under way on one event loop, and whether they are taken up late."""
+    """Calls under way on one event loop, which its owner counts, and whether they are taken up late."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._seen_s = self._soon_s = clock()
         self._first_step_s = 0.0
-        self._under_way = 0
+        self.under_way = 0
 
     @property
     def wait_s(self) -> float:
@@ -247,13 +247,13 @@ class LoopBacklog:
     @property
     def calls_per_s(self) -> float:
         """Calls that end in a second: those under way do within the time that one takes (Little's law)."""
-        return self._under_way / self.wait_s if self.wait_s else 0.0
+        return self.under_way / self.wait_s if self.wait_s else 0.0
 
     @property
     def is_late(self) -> bool:
         """Return whether many calls are under way, and such have been taken up late for a while."""
         nobody_came = self._clock() - self._seen_s > self._first_step_s + _PATIENCE_S
-        return not nobody_came and self._under_way >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > _PATIENCE_S
+        return not nobody_came and self.under_way >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > _PATIENCE_S
 
     def began(self, waited_s: float) -> None:
         """Note that a call began, which waited so long for its first step."""
@@ -262,14 +262,6 @@ class LoopBacklog:
         self._seen_s, self._first_step_s = now_s, waited_s
         if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:  # nobody was there who could have waited
             self._soon_s = now_s
-
-    def entered(self) -> None:
-        """A call was let in; `left` is called at its end."""
-        self._under_way += 1
-
-    def left(self) -> None:
-        """A call that was let in has ended."""
-        self._under_way -= 1
 
 
 class OverloadWatch:

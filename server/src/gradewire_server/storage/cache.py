@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.resilience import BreakerState
-from gradewire_server.storage.codec import EntryKind, pack
+from gradewire_server.storage.codec import EntryKind, pack, with_tier
 
 _log = logging.getLogger(__name__)
 
@@ -259,7 +259,7 @@ class SecondLevel(Protocol):
 
 
 class WriteBehind:
-    """Queue before a second level; `written` is called with name and tier of each vector that is stored.
+    """Queue before a second level, if there is one; entries of memory learn with which tier they are stored.
 
     `max_pending` is its bound in entries, and times 2 KiB in bytes; what does not fit is dropped and offered again at
     the next hit.
@@ -267,22 +267,24 @@ class WriteBehind:
 
     def __init__(
         self,
-        store: SecondLevel,
+        store: SecondLevel | None,
+        memory: SegmentedLru,
         telemetry: StorageTelemetry,
         *,
         max_pending: int,
-        written: Callable[[bytes, Tier], None],
     ) -> None:
         self._store = store
         self._telemetry = telemetry
         self._max_pending = max_pending
-        self._written = written
+        self._memory = memory
         self._pending: dict[bytes, Write] = {}
         self._pending_bytes = 0
         self._task: asyncio.Task[None] | None = None
 
     def add(self, name: bytes, write: Write) -> None:
         """Queues one vector; the stronger tier of two for one name stays."""
+        if self._store is None:
+            return
         if not self._store.available:
             self._telemetry.unwritten.labels("unavailable").inc()
             return
@@ -298,19 +300,19 @@ class WriteBehind:
         self._pending[name] = write
         self._pending_bytes = grown
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._drain())
+            self._task = asyncio.get_running_loop().create_task(self._drain(self._store))
 
     async def flush(self) -> None:
         """Returns when all that was queued is written or given up."""
         if self._task is not None:
             await asyncio.shield(self._task)
 
-    async def _drain(self) -> None:
+    async def _drain(self, store: SecondLevel) -> None:
         while self._pending:
             names = self._next()
             writes = [self._pending[name] for name in names]
             try:
-                kept = await self._store.write(writes)
+                kept = await store.write(writes)
             except Exception:  # noqa: BLE001 - a defect of a store must not stop what comes after
                 _log.exception("writing %d vectors failed", len(writes))
                 kept = 0
@@ -318,8 +320,8 @@ class WriteBehind:
                 if self._pending.get(name) is write:
                     del self._pending[name]
                     self._pending_bytes -= len(write.blob)
-                if position < kept:
-                    self._written(name, write.tier)
+                if position < kept and (blob := self._memory.peek(name)) is not None:
+                    self._memory.refresh(name, with_tier(blob, write.tier))
             if kept < len(writes):
                 self._telemetry.unwritten.labels("failed").inc(len(writes) - kept)
 

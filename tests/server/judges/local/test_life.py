@@ -13,12 +13,12 @@ import pytest
 import pytest_asyncio
 from tests.support.judges.smollm2 import smollm2_repository
 
+from gradewire_proto.wire_rules import Backoff
 from gradewire_server import process
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate
 from gradewire_server.judges.backend import JudgeUnavailableError
 from gradewire_server.judges.local.judge import EmbeddedJudge, EmbeddedJudges
-from gradewire_server.resilience import Backoff
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 from .embedded import ANSWERS, NAME, Observed, alive, answers, choose, generate, gone, judging, worker_of
@@ -30,7 +30,7 @@ NEEDS: list[Choose | Generate] = [*(choose(answer) for answer in ANSWERS), gener
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def opened() -> AsyncIterator[tuple[EmbeddedJudge, Observed]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, "RESTART_BACKOFF", Backoff(base_s=0.01, cap_s=30.0))
+        patch.setattr(process, "RESTART_BACKOFF", Backoff(0.01, 30.0))
         async with judging(run_timeout_s=2.0, token_timeout_s=0.01, nice=7) as pair:
             yield pair
 

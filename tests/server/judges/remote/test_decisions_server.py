@@ -227,7 +227,8 @@ class Replaced(HttpClient):
         self.held = 0
         self.gate = asyncio.Event()
 
-    async def post(self, path: str, body: bytes) -> Reply:
+    async def send(self, path: str, body: bytes | None = None) -> Reply:
+        assert body is not None
         sent = json.loads(body)
         questions: Any = sent["questions"]
         if path == "systemone":

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from tests.server.judges.remote.remote import eventually, prompt
 from tests.support.examples import example_count
 
+from gradewire_proto.wire_rules import Backoff
 from gradewire_server.domain.items import Timing
 from gradewire_server.judges.remote.errors import RemoteError, server_error, unreachable
 from gradewire_server.judges.remote.http_client import HttpClient
 from gradewire_server.judges.remote.requests import Answered, RequestQueue, ServerAvailability
 from gradewire_server.judges.remote.server import Answer, Question
-from gradewire_server.resilience import Backoff
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 
 async def recovers(probe: Callable[[], Awaitable[None]]) -> None:
-    availability = ServerAvailability("m", probe, backoff=Backoff(base_s=0.01, cap_s=0.01), probe_timeout_s=0.05)
+    availability = ServerAvailability("m", probe, backoff=Backoff(0.01, 0.01), probe_timeout_s=0.05)
     try:
         availability.failed(unreachable("http://h/v1"), sent_s=0.0)
         assert availability.trouble
@@ -44,7 +44,7 @@ async def test_a_server_that_takes_a_probe_and_is_silent_is_probed_again() -> No
     client = HttpClient(RemoteJudgeConfig(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "m"))
 
     async def probe() -> None:
-        assert (await client.get("models")).status == 200
+        assert (await client.send("models")).status == 200
 
     try:
         await recovers(probe)

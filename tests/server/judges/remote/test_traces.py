@@ -36,8 +36,8 @@ async def client() -> AsyncIterator[HttpClient]:
 async def test_its_span_is_the_parent_of_what_the_judges_server_does(client: HttpClient) -> None:
     kept = KeptSpans()
     with kept.call:
-        await client.get("good")
-        await client.get("bad")
+        await client.send("good")
+        await client.send("bad")
 
     good, bad, call = kept.ended
     assert [head.partition("traceparent: ")[2].partition("\r")[0].split("-")[1:3] for head in HEADS] == [
@@ -51,6 +51,6 @@ async def test_its_span_is_the_parent_of_what_the_judges_server_does(client: Htt
 
 
 async def test_without_a_trace_nothing_is_sent_of_one(client: HttpClient) -> None:
-    await client.get("good")
+    await client.send("good")
 
     assert "traceparent" not in HEADS[0]

@@ -10,17 +10,17 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from gradewire._calls.retries import Backoff
+from gradewire._calls.retries import SPREAD, wait_after_s
 from gradewire._fork_safety import forget_in_children
 from gradewire.errors import InvalidRequest, TransportError
 from gradewire.integrations.training.step_database import StepDatabase, StoredStep
 from gradewire.integrations.training.steps import StepHeader, StepScores, StepState, WaitingStep, decode_row
 from gradewire.options import check_most
+from gradewire_proto.wire_rules import Backoff
 
 WhenFull = Literal["drop_oldest", "drop_newest"]
 
-_FIRST_WAIT_S: Final = 0.5
-_LONGEST_WAIT_S: Final = 30.0
+_BACKOFF: Final = Backoff(0.5, 30.0, SPREAD)
 _REFUSED_WAIT_S: Final = 60.0
 """Seconds to wait after a refusal: the server refuses again until somebody changes something there."""
 _MOST_LISTED: Final = 10_000
@@ -65,7 +65,7 @@ class Spool:
     def __init__(self, directory: Path, limits: SpoolLimits) -> None:
         self._limits = limits
         self._changed = threading.Condition()
-        self._server = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S)
+        self._server_failures = 0
         self._server_due_s = 0.0
         self._waiting: dict[int, WaitingStep] = {}
         self.closed = False
@@ -148,7 +148,8 @@ class Spool:
             step.failures += 1
             wait_s, now_s = _REFUSED_WAIT_S, time.monotonic()
             if isinstance(error, TransportError) and error.may_pass:
-                wait_s = self._server.failed(error.retry_after_s)
+                self._server_failures += 1
+                wait_s = wait_after_s(error, _BACKOFF, self._server_failures)
                 self._server_due_s = now_s + wait_s
             step.due_s = now_s + wait_s
             return wait_s
@@ -156,7 +157,7 @@ class Spool:
     def scored(self, step: WaitingStep) -> bool:
         """Return True if the scores of a step are wanted still; from here on it waits for `delivered`."""
         with self._changed:
-            self._server.reset()
+            self._server_failures = 0
             self._server_due_s = 0.0
             step.is_delivering = not self._is_gone(step)
             return step.is_delivering

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final, Self
 
+from typing_extensions import override
+
 from gradewire_server.judges.worker.messages import (
     CoreLimits,
     FrameError,
@@ -19,7 +21,7 @@ from gradewire_server.judges.worker.messages import (
     read_results,
     to_frame,
 )
-from gradewire_server.process import SupervisedProcess, keep_running
+from gradewire_server.process import SupervisedProcess, keep_running, start_module
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _log = logging.getLogger(__name__)
@@ -43,11 +45,11 @@ class LibraryMissingError(ModelRefusedError):
     """The worker cannot load what computes the model; the message says why."""
 
 
-class WorkerProcess:
+class WorkerProcess(SupervisedProcess):
     """A process that computes for one judge. Made by `start`; one run at a time."""
 
-    def __init__(self, process: SupervisedProcess, channel: socket.socket) -> None:
-        self._process = process
+    def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
+        super().__init__(process)
         self._channel = channel
         self._frames = FrameReader()
         self._last_lines: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -66,7 +68,7 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)  # noqa: FBT003 - the standard library's own signature
         try:
-            process = await SupervisedProcess.start(
+            process = await start_module(
                 _MODULE, theirs.fileno(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
             )
         except BaseException:
@@ -82,24 +84,20 @@ class WorkerProcess:
             raise
         return worker
 
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        return self._process.pid
-
     async def run(self, run: Run, *, timeout_s: float) -> list[RowResult]:
         """Have it compute one run; raise WorkerLostError. Cancelling ends the process, which would be amid a run."""
         try:
             return read_results(await self._ask(run._asdict(), timeout_s=timeout_s))
         except asyncio.CancelledError:
-            self._process.signal(signal.SIGKILL)
+            self.signal(signal.SIGKILL)
             raise
 
+    @override
     async def wait_for_exit(self) -> str:
-        """Wait for its end; return how it ended. Its last output is only logged: it may name directories."""
-        end = await self._process.wait_for_exit()
+        end = await super().wait_for_exit()
         await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
         if self._last_lines and not self._closed:
+            # Not told to callers: they may name directories.
             _log.error("the last words of worker %d: %s", self.pid, " | ".join(self._last_lines)[-2000:])
             self._last_lines.clear()
         return f"the judge's worker {end}"
@@ -108,7 +106,7 @@ class WorkerProcess:
         """End the process and wait until it is gone."""
         self._closed = True
         self._channel.close()
-        await self._process.kill()
+        await self.kill()
         await asyncio.wait([self._listening])  # which leaves it alone when this is cancelled
 
     async def _open(self, model: OpenModel, *, timeout_s: float) -> None:
@@ -130,17 +128,17 @@ class WorkerProcess:
                     for answer in self._frames.feed(data):
                         return answer
         except TimeoutError as error:
-            self._process.signal(signal.SIGKILL)
+            self.signal(signal.SIGKILL)
             raise WorkerLostError(f"the judge's worker did not answer within {timeout_s:g} s and was ended") from error
         except (OSError, FrameError) as error:
-            self._process.signal(signal.SIGKILL)
+            self.signal(signal.SIGKILL)
             raise WorkerLostError(await self.wait_for_exit()) from error
 
     async def _listen(self) -> None:
         """Read what it prints: what libraries print last matters once the worker has died."""
         while True:
             try:
-                line = await self._process.read_line()
+                line = await self.read_line()
             except ValueError:  # a line beyond the reader's limit
                 continue
             if not line:

@@ -157,7 +157,7 @@ class DecisionServer(Server):
         await self._client.close()
 
     async def _send(self, asked: Sequence[DecisionQuestion], form: Form) -> Reply:
-        return await self._client.post(form.path, json_bytes(form.body(self._model, asked)))
+        return await self._client.send(form.path, json_bytes(form.body(self._model, asked)))
 
     def _look_at_own_answer(self, reply: Reply, form: Form) -> None:
         try:

@@ -51,14 +51,6 @@ class HttpClient:
         anyio.run(anyio.sleep, 0)  # loads what the library runs connections on
         return cls(config)
 
-    async def get(self, path: str) -> Reply:
-        """Send a GET; raise RemoteError."""
-        return await self._send("GET", path)
-
-    async def post(self, path: str, body: bytes) -> Reply:
-        """Send a POST of JSON (`json_bytes`); raise RemoteError."""
-        return await self._send("POST", path, body)
-
     def note_refusal(self, log: logging.Logger, level: int, what: str, reply: Reply) -> None:
         """Log that a request was refused; the server's words, which may quote a user's text, at level debug only."""
         log.log(level, "%s (status %d)", what, reply.status)
@@ -69,8 +61,9 @@ class HttpClient:
         """Close connections."""
         await self._client.aclose()
 
-    async def _send(self, method: str, path: str, body: bytes | None = None) -> Reply:
-        span = current_span()
+    async def send(self, path: str, body: bytes | None = None) -> Reply:
+        """Send a POST of JSON (`json_bytes`), or a GET without a body; raise RemoteError."""
+        method, span = "GET" if body is None else "POST", current_span()
         if span is None:
             return await self._exchange(method, path, body, {})
         attributes = {HTTP_METHOD: method, SERVER_ADDRESS: httpx2.URL(self._address).host}

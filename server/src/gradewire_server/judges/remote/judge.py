@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from gradewire_proto.wire_rules import Backoff
 from gradewire_server.domain.items import Failure, Status, Timing, quoted
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed, JudgePrompt
 from gradewire_server.domain.needs import AnswerSource
@@ -30,7 +31,6 @@ from gradewire_server.judges.remote.errors import (
 from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, Labels
 from gradewire_server.judges.remote.requests import Answered, RequestQueue, ServerAvailability
 from gradewire_server.judges.remote.server import NO_TOKENS, Answer, Question, Server
-from gradewire_server.resilience import Backoff
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _THINKING_HINT: Final = (
@@ -51,6 +51,7 @@ _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed; try aga
 
 _RECIPE: Final = 1
 """Part of the digest; raised when what is sent, or how labels are read, changes the answers of the same server."""
+_BACKOFF: Final = Backoff(0.5, 8.0)
 _OPEN_TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 2.0
 _MILLION: Final = 1e6
@@ -107,7 +108,6 @@ class RemoteJudge(Judge):
         self._server = server
         self._config = config
         self._telemetry = telemetry
-        self._backoff = Backoff()
         self._availability = ServerAvailability(status.name, server.probe)
         self._queue = RequestQueue(config.max_in_flight, server.questions_per_request, self._send)
         self._closed = False
@@ -227,7 +227,9 @@ class RemoteJudge(Judge):
                 return await self._request(questions)
             except RemoteError as error:
                 failure = error.failure
-                wait_s = self._backoff.wait_s(attempt, failure.retry_after_s)
+                wait_s = _BACKOFF.wait_s(attempt)
+                if failure.retry_after_s is not None:
+                    wait_s = failure.retry_after_s + min(wait_s, _BACKOFF.first_s)
                 late_s = min(deadline_s or float("inf"), time.monotonic() + self._config.timeout_s)
                 if error.kind in RETRYABLE and attempt < self._config.attempts and time.monotonic() + wait_s < late_s:
                     self._telemetry.request_retried(error.kind.value)
@@ -262,13 +264,7 @@ class RemoteJudge(Judge):
         read = _priced(used.prompt, self._config.input_price)
         written = _priced(used.generated, self._config.output_price)
         cost = None if read is None or written is None else read + written
-        self._telemetry.request_answered(
-            prompt_tokens=used.prompt,
-            cached_tokens=used.cached,
-            generated_tokens=used.generated,
-            cost=cost,
-            duration_s=duration_s,
-        )
+        self._telemetry.request_answered(used, cost, duration_s)
 
 
 def _priced(tokens: int | None, price: float | None) -> float | None:

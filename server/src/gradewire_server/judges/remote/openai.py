@@ -272,7 +272,7 @@ class OpenAIServer(Server):
         return dialect_of(kind, self._prefill, self._reasoning_tokens)
 
     async def _kind(self) -> ServerKind:
-        reply = await self._client.get(_MODELS)
+        reply = await self._client.send(_MODELS)
         if reply.status in errors.NOT_FOUND:  # a list of models is no duty
             return ServerKind.OTHER
         error = errors.error_of(reply, self._model)
@@ -286,7 +286,7 @@ class OpenAIServer(Server):
             return json_bytes(request_body(question, self._model, dialect))
 
         large = sum(len(image.data) for image in question.prompt.images) >= _LARGE_BYTES
-        return await self._client.post(_COMPLETIONS, await asyncio.to_thread(body) if large else body())
+        return await self._client.send(_COMPLETIONS, await asyncio.to_thread(body) if large else body())
 
 
 class OpenAIJudges(RemoteBackend):

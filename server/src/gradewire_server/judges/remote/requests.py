@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, TypeAlias
 
+from gradewire_proto.wire_rules import Backoff
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.remote.errors import RemoteError
 from gradewire_server.judges.remote.server import Answer, Question
-from gradewire_server.resilience import Backoff
 
 _log = logging.getLogger(__name__)
 
-_PROBES: Final = Backoff(base_s=1.0, cap_s=15.0)
+_PROBES: Final = Backoff(1.0, 15.0)
 _SHORTEST_WAIT_S: Final = 0.25
 _PROBE_TIMEOUT_S: Final = 10.0
 
