@@ -15,7 +15,7 @@ from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, S
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, epilog, option_group
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
-from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs, replacing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file, input_options
@@ -150,8 +150,7 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     deadline_given = ctx.get_parameter_source("deadline_s") is not click.core.ParameterSource.DEFAULT
     with exit_on_interrupt(lambda: "interrupted; the same command goes on from here"), one_line_errors():
         found = FileReferences.read(source)
-        for note in found.notes:
-            click.echo(note, err=True)
+        tell(found.notes)
         opening = connection.open(ctx.obj)
         deadline_s = connection.deadline_s if deadline_given else None
         report = asyncio.run(_prepared(opening, found, options, generation, deadline_s))
@@ -189,13 +188,12 @@ async def _prepared(
         metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
             # The judge may be one for tests alone.
-            for remark in judge_remarks(await client.models(), {generation.judge.partition("@")[0]}):
-                click.echo(remark, err=True)
+            tell(judge_remarks(await client.models(), {generation.judge.partition("@")[0]}))
         with progress("preparing", len(found.entries), quiet=quiet) as shown:
 
-            def tell(step: PrepareProgress) -> None:
+            def show(step: PrepareProgress) -> None:
                 note = sentences_so_far(step, time.monotonic() - began) if generation is not None else ""
-                shown.done(step.entries_done, note)
+                shown(step.entries_done, note)
 
             return await client.prepare(
                 found.entries,
@@ -206,7 +204,7 @@ async def _prepared(
                 generate=generation or False,
                 immutable=options["immutable"],
                 deadline_s=deadline_s,
-                progress=tell,
+                progress=show,
             )
 
 
@@ -225,7 +223,6 @@ def _print_report(found: FileReferences, report: PrepareReport, problems: list[s
 
 
 def _print_some(what: str, problems: Sequence[str]) -> None:
-    for problem in problems[:_SHOWN_FAILURES]:
-        click.echo(f"{what}: {problem}", err=True)
+    tell(f"{what}: {problem}" for problem in problems[:_SHOWN_FAILURES])
     if len(problems) > _SHOWN_FAILURES:
         click.echo(f"{what}: {len(problems) - _SHOWN_FAILURES} more", err=True)

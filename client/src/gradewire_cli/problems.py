@@ -5,12 +5,12 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NoReturn
 
 import click
 
-from gradewire.errors import GradewireError, TransportError
+from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire_proto.exit_codes import MEANINGS, ExitCode
 
 # With one slash too, as a path that was made of a URL has it.
@@ -86,6 +86,12 @@ def fail(error: BaseException, code: int, *, hint: str = "") -> NoReturn:
     sys.exit(code)
 
 
+def tell(lines: Iterable[str]) -> None:
+    """Print lines on stderr."""
+    for line in lines:
+        click.echo(line, err=True)
+
+
 def silence_stdout() -> None:
     """Give up standard output: at exit the interpreter would try again to write what could not be written."""
     sys.stdout = sys.stderr
@@ -105,6 +111,15 @@ def one_line_errors() -> Iterator[None]:
         raise UnreachableError(str(error)) from error
     except GradewireError as error:
         raise InputError(str(error)) from error
+
+
+@contextlib.contextmanager
+def invalid_request(*errors: type[Exception], named: str = "") -> Iterator[None]:
+    """Turn the server's own errors of these kinds into InvalidRequest, whose message begins with `named`."""
+    try:
+        yield
+    except errors as error:
+        raise InvalidRequest(f"{named}{error}") from error
 
 
 @contextlib.contextmanager

@@ -1,11 +1,11 @@
 """Fits of built models, read and written in this process; imported when asked for."""
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gradewire.errors import InvalidRequest
+from gradewire_cli.problems import invalid_request
 from gradewire_models.catalog.calibration import StoredCalibration, read_calibration
 from gradewire_models.catalog.loading import default_model, load_catalog
 from gradewire_models.errors import ModelError
@@ -21,7 +21,7 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
     Raises:
         InvalidRequest: It is not there, or is broken.
     """
-    with _model_errors():
+    with invalid_request(ModelError, ValueError):
         model = load_built(_repository(repository), name or default_model().name, graph=False)
     known = load_catalog().get(model.name)
     there = {(each.metric, each.parameters) for each in model.calibrations}
@@ -63,7 +63,7 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
         InvalidRequest: It is another model, is not there or cannot be written, or a value is none.
     """
     place = _repository(repository)
-    with _model_errors():
+    with invalid_request(ModelError, ValueError):
         model = load_built(place, name, graph=False)
         if not model.digest.startswith(digest):
             raise InvalidRequest(
@@ -81,18 +81,10 @@ def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
     """Take away what users fitted for a model (for `metric`, "" for all); returns its lines; else as `fitted_for`."""
     from gradewire_models.build.fitted import forget_calibrations  # noqa: PLC0415 - as in `store_fitted`
 
-    with _model_errors():
+    with invalid_request(ModelError, ValueError):
         gone = forget_calibrations(_repository(repository), name or default_model().name, metric)
     return [each.summary for each in gone]
 
 
 def _repository(named: Path | None) -> Path:
     return named or Settings.load().engine.model_repository
-
-
-@contextlib.contextmanager
-def _model_errors() -> Iterator[None]:
-    try:
-        yield
-    except (ModelError, ValueError) as error:
-        raise InvalidRequest(str(error)) from error

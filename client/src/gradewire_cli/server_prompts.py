@@ -1,11 +1,12 @@
 """Prompts of judges and their tokens, as the server's own code makes them; imported when asked for."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from gradewire.errors import InvalidRequest
+from gradewire_cli.problems import invalid_request
 from gradewire_models.judges.catalog import default_judge
 from gradewire_models.judges.repository import default_judge_repository
 from gradewire_proto.v1 import types_pb2
@@ -29,6 +30,8 @@ from gradewire_server.settings.setting import SettingsError
 
 __all__ = ["JudgeMeter", "JudgeTokenizer", "PromptView", "Question", "RoundTokens"]
 
+_refused = partial(invalid_request, PromptError, PromptViewError, PromptDirectoryError, SettingsError)
+
 
 def prompt_files() -> tuple[PromptFile, ...]:
     """Return the known prompts; raises InvalidRequest where those of `judge_prompt_directory` cannot be read."""
@@ -46,7 +49,7 @@ def find_prompt_file(name: str) -> PromptFile:
 
 def read_prompt_file(data: bytes, place: str) -> PromptFile:
     """Read and check a prompt file; raises InvalidRequest that names what is wrong with it."""
-    with _refused(f"{place}: "):
+    with _refused(named=f"{place}: "):
         return read_prompt(data)
 
 
@@ -106,12 +109,3 @@ def _library() -> PromptLibrary:
 def _settings(values: Mapping[str, Any] = MappingProxyType({})) -> Settings:
     with _refused():
         return Settings.load(**values)
-
-
-@contextmanager
-def _refused(named: str = "") -> Iterator[None]:
-    """Turn the server's own errors into InvalidRequest, whose message begins with `named`."""
-    try:
-        yield
-    except (PromptError, PromptViewError, PromptDirectoryError, SettingsError) as error:
-        raise InvalidRequest(f"{named}{error}") from error

@@ -4,13 +4,13 @@ What computes is imported by the process that serves, so the supervisor of sever
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from gradewire.errors import InvalidRequest, MissingExtra
 from gradewire.rewards.framework_settings import scorer_of
+from gradewire_cli.problems import invalid_request
 from gradewire_server.domain.items import Failure
 from gradewire_server.processes.supervisor import run as supervise
 from gradewire_server.settings.server import Settings, every_setting
@@ -19,17 +19,9 @@ from gradewire_server.settings.setting import SettingField, SettingsError
 __all__ = ["SettingField", "every_setting", "missing_synonyms", "print_settings", "run_server"]
 
 
-@contextmanager
-def _refused() -> Iterator[None]:
-    try:
-        yield
-    except SettingsError as error:
-        raise InvalidRequest(str(error)) from error
-
-
 def print_settings(values: Mapping[str, Any]) -> str:
     """Return all settings as TOML, secrets as stars; raises InvalidRequest where a value cannot be used."""
-    with _refused():
+    with invalid_request(SettingsError):
         return Settings.load(**values).to_toml()
 
 
@@ -41,7 +33,7 @@ def missing_synonyms() -> str:
     """
     from gradewire_server.lexicon import Thesaurus  # noqa: PLC0415 - as the module says
 
-    with _refused():
+    with invalid_request(SettingsError):
         settings = Settings.load()
     # Asked for no synonyms, it says whether it could look any up.
     found = asyncio.run(Thesaurus(settings.engine.wordnet_directory).synonyms(()))
@@ -55,14 +47,14 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
         InvalidRequest: A setting is unknown or has a value that cannot be used.
         MissingExtra: What the engine runs on is not installed.
     """
-    with _refused():
+    with invalid_request(SettingsError):
         settings = Settings.load(**values)
     _check_rewards(settings)
 
     def started(port: int) -> None:
         ready(f"{settings.listen.host}:{port}")
 
-    with _refused():
+    with invalid_request(SettingsError):
         count = settings.process_count
     if count > 1:
         return supervise(settings, values, started=started)

@@ -18,7 +18,7 @@ from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.results.tables import Table, count, estimated
-from gradewire_cli.rows.cells import LeftOut, unpacked
+from gradewire_cli.rows.cells import LeftOut, listed_votes, unpacked
 from gradewire_cli.rows.input_file import input_options, named_columns
 from gradewire_cli.rows.row import Row, question_key_of
 from gradewire_cli.scoring.corpus import takes_corpus
@@ -111,14 +111,7 @@ def _pair(record: Record, fields: Mapping[str, Any], columns: Columns, choices: 
 
 
 def _votes(cell: Any) -> tuple[Choice, ...]:
-    if isinstance(cell, dict):
-        if not all(isinstance(count, int) and 0 <= count <= 1000 for count in cell.values()):
-            raise ValueError("a number of votes is none")
-        cell = [vote for vote, count in cell.items() for _ in range(count)]
-    if isinstance(cell, str):
-        cell = cell.replace(",", " ").split()
-    votes = [_choice(vote) for vote in cell] if isinstance(cell, list) else []
-    known = tuple(vote for vote in votes if vote is not None)
+    known = tuple(choice for vote in listed_votes(cell) if (choice := _choice(vote)) is not None)
     if not known:
         raise ValueError("there are no votes")
     return known

@@ -29,7 +29,7 @@ from gradewire_cli.options.common import FailOn, epilog, fail_on_option
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.options.judge import JudgePrices, judge_options, price_options, prices_of
 from gradewire_cli.options.metrics import MetricOptions, cascade_options, metric_options, metric_options_of
-from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, redacted, redacted_url
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, redacted, redacted_url, tell
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import InputDigest, RunCounts, RunManifest
 from gradewire_cli.results.manifest_entries import (
@@ -49,7 +49,6 @@ from gradewire_cli.results.tables import write_json
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, column_options, input_file
-from gradewire_cli.scoring.corpus import takes_corpus
 from gradewire_cli.scoring.plan import ScorePlan, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
 from gradewire_proto.exit_codes import ExitCode
@@ -107,8 +106,7 @@ class BulkJob:
         self._check_output()
         opened = self.source.open()
         self.notes += opened.notes
-        for note in opened.notes:
-            click.echo(note, err=True)
+        tell(opened.notes)
         async with self.connection.open() as client:
             self.plan = await resolve_plan(
                 client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
@@ -228,8 +226,7 @@ class BulkJob:
                 self.tally.add(item)
                 if item.error and not stopping.is_set():
                     self.output.store.request_stop()
-                note = f"{self.tally.failed} failed" if self.tally.failed else ""
-                shown.done(already + self.tally.rows, note)
+                shown(already + self.tally.rows, f"{self.tally.failed} failed" if self.tally.failed else "")
         self.output.store.forget_stop()
         if self.tally.first_problem is not None:
             problem = self.tally.first_problem.problem()
@@ -308,7 +305,7 @@ class BulkJob:
 
 def _refuse_request_corpora(plan: ScorePlan) -> None:
     for metric in plan.chosen.metrics:
-        if takes_corpus(metric) and "request" in {getattr(metric, "corpus", None), getattr(metric, "idf", None)}:
+        if "request" in {getattr(metric, "corpus", None), getattr(metric, "idf", None)}:
             raise InputError(
                 f"{metric.name}: corpus=request counts the rows that are scored together, and bulk scores them in "
                 "parts: write corpus=prepared (bertscore: idf=prepared)"

@@ -22,7 +22,7 @@ from gradewire_cli.options.common import OUTPUT_FILE, check_resume, choice_optio
 from gradewire_cli.options.connection import connection_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.pages.page import write_page
-from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables, table_files, write_tables
 from gradewire_cli.rows.formats import printable
@@ -182,8 +182,8 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
     write_tables(files, document, list(all_tables(found, characters=_FILE_CHARACTERS)), value_notes(found))
     if options["html"] is not None:
         write_page(options["html"], comparison_pages(found, source.short_name, checked))
-    for line in (*parts_only(options["conditions"], found), *(str(each) for each in checked if each.holds)):
-        click.echo(printable(line), err=True)
+    failed = [str(each) for each in checked if each.holds]
+    tell(map(printable, [*parts_only(options["conditions"], found), *failed]))
     if problems := [str(each) for each in checked if each.problem]:
         raise InputError("; ".join(problems))
     if any(each.holds for each in checked):

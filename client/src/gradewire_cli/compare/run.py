@@ -15,7 +15,7 @@ from gradewire_cli.compare.earlier_outputs import SideManifest, manifest_of, rea
 from gradewire_cli.compare.result import CompareResult, Drawing, compare_side
 from gradewire_cli.compare.sides import Collected, Matching, Side, match, sides_of
 from gradewire_cli.options.common import OUTPUT_FILE, option_group
-from gradewire_cli.problems import InputError
+from gradewire_cli.problems import InputError, tell
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_file import ResultsFile
@@ -96,11 +96,9 @@ class CompareJob:
             collected = read_outputs(self.source)
         else:
             opened = self.source.open()
-            for note in opened.notes:
-                click.echo(note, err=True)
+            tell(opened.notes)
             collected = Collected(list(opened.rows), has_synthetic=opened.has_synthetic)
-            for note in opened.late_notes:
-                click.echo(note, err=True)
+            tell(opened.late_notes)
         chosen_sides = {name: self.options[name] for name in ("models", "names", "baseline")}
         sides, left_out = sides_of(collected.rows, self.source.paths, **chosen_sides)
         self._check_groupings(collected)
@@ -209,7 +207,7 @@ class CompareJob:
         engine = PairEngine(chooser, self.journal)
         engine.open(resume=self.options["resume"], anew=self.comparison is None)
         with progress("comparing", len(pairs), quiet=self.options["quiet"]) as shown:
-            chosen = await engine.judge(pairs, done=lambda: shown.done(engine.judged))
+            chosen = await engine.judge(pairs, done=lambda: shown(engine.judged, ""))
         engine.finish(chosen)
         return chosen
 

@@ -10,7 +10,7 @@ from gradewire_cli.leaderboard.reading import INCONSISTENT, OK, JudgedPair
 from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts, human_agreement, questionable
 from gradewire_cli.pages import page
 from gradewire_cli.pages.agreement_input import shown_names
-from gradewire_cli.pages.charts import Axis, Chart, Interval, interval_chart
+from gradewire_cli.pages.charts import Axis, Chart, interval_chart
 from gradewire_cli.pages.page import Block, Card, CardText, Charts, Code, Page, Paragraph, Section, ShownTable, today
 from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
 from gradewire_cli.problems import InputError
@@ -178,7 +178,8 @@ def families(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
 
 def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
     """Return what is to be known of the figures, in sentences."""
-    lines = [f"{len(result.verdicts.pairs)} pairs on {result.ratings.instructions} instructions, {_scale(options)}"]
+    scale = "mean rating 1000" if options.anchor is None else f"{options.anchor} rated 1000"
+    lines = [f"{len(result.verdicts.pairs)} pairs on {result.ratings.instructions} instructions, {scale}"]
     if missing := result.verdicts.without_winner:
         listed = ", ".join(f"{status} {times}" for status, times in sorted(missing.items()))
         lines.append(f"{missing.total()} pairs without a winner count as ties: {listed}")
@@ -206,10 +207,6 @@ def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> lis
     if options.controls:
         lines.append(f"models are ordered by the ratings with {' and '.join(options.controls)} held fixed")
     return [*lines, *interval_notes(_intervals(result, options, families=families))]
-
-
-def _scale(options: RatingOptions) -> str:
-    return f"{options.anchor} rated 1000" if options.anchor is not None else "mean rating 1000"
 
 
 def _share(table: RatingTable, row: int, column: int) -> Value:
@@ -346,12 +343,10 @@ def _chart(table: RatingTable, options: RatingOptions) -> Chart | None:
     highs = [each.value if math.isnan(each.high) else each.high for each in defined.values()]
     margin = max(1.0, (max(highs) - min(lows)) * _MARGIN)
     name = "Rating" if not options.controls else f"Rating, {' and '.join(options.controls)} held fixed"
-    lines = [
-        Interval(model, each.value, each.low, each.high, signed(number(each.value, digits=0)))
-        for model, each in defined.items()
-    ]
     axis = Axis(min(lows) - margin, max(highs) + margin)
-    return interval_chart(lines, axis, name, over="points", title=f"{name} of each model, with its 95 % interval")
+    title = f"{name} of each model, with its 95 % interval"
+    lines = {model: (each, signed(number(each.value, digits=0))) for model, each in defined.items()}
+    return interval_chart(lines, axis, name, over="points", title=title)
 
 
 def _questionable(pairs: Sequence[JudgedPair], most: int, characters: int) -> Section:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from gradewire_cli.rows.cells import unpacked
+from gradewire_cli.rows.cells import MOST_VOTES, listed_votes, unpacked
 from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.row import question_key_of
 from gradewire_proto.wire_rules import current
@@ -29,7 +29,6 @@ _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie
 _CONTENT_DEPTH = 4
 NAME_CHARACTERS = 200
 """Bound on a model's name."""
-_MOST_VOTES = 1000
 # More than any answer has: what is above is no number of words.
 _MOST_WORDS = 1e9
 OK = "OK"
@@ -281,14 +280,7 @@ def _side(value: Any, models: tuple[str, str]) -> Winner:
 
 
 def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
-    if isinstance(cell, Mapping):
-        if not all(type(count) is int and 0 <= count <= _MOST_VOTES for count in cell.values()):
-            raise ValueError("a number of votes is none")
-        cell = [vote for vote, count in cell.items() for _ in range(count)]
-    if isinstance(cell, str):
-        cell = cell.replace(",", " ").split()
-    given = cell[:_MOST_VOTES] if isinstance(cell, list) else []
-    return tuple(_side(vote, models) for vote in given if vote is not None)
+    return tuple(_side(vote, models) for vote in listed_votes(cell)[:MOST_VOTES] if vote is not None)
 
 
 def _orders(fields: Mapping[str, Any], winner: Winner | None) -> tuple[JudgedOrder, ...]:

@@ -14,9 +14,9 @@ import click
 
 from gradewire_cli.leaderboard.reading import NAME_CHARACTERS, PAIR_COLUMNS, JudgedPair, holds_pairs, judged_pair
 from gradewire_cli.leaderboard.verdicts import Verdicts
-from gradewire_cli.problems import InputError
+from gradewire_cli.problems import InputError, tell
 from gradewire_cli.results.journal import Journal, refuse_existing
-from gradewire_cli.results.progress import Progress, progress
+from gradewire_cli.results.progress import ShowProgress, progress
 from gradewire_cli.rows.cells import LeftOut
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record, printable, read_file
@@ -64,8 +64,7 @@ class Answers:
             InputError: A file cannot be used as a whole, or no two answers are to the same question.
         """
         opened = source.open()
-        for note in opened.notes:
-            click.echo(note, err=True)
+        tell(opened.notes)
         found = cls(has_synthetic=opened.has_synthetic)
         name = source.display_paths[0]
         for row in opened.rows:
@@ -82,8 +81,7 @@ class Answers:
                 found.left_out.add("the model has an answer to the question already", row.position)
             else:
                 found.rows.setdefault(instruction, {})[model] = row
-        for note in opened.late_notes:
-            click.echo(note, err=True)
+        tell(opened.late_notes)
         if all(len(rows) < PAIR for rows in found.rows.values()):
             why = found.left_out.sentences("rows") or [f"models: {', '.join(found.models) or 'none'}"]
             raise InputError(
@@ -194,11 +192,11 @@ class PairJudging:
         """Return recorded pairs, then those that were judged here."""
         return Verdicts([*self.recorded.pairs, *self.pairs.values()], self.recorded.left_out)
 
-    async def all_pairs(self, progress: Progress) -> None:
+    async def all_pairs(self, progress: ShowProgress) -> None:
         """Judge every pair; raises GradewireError as the chooser does."""
         await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
 
-    async def until(self, width: float, most: int | None, progress: Progress) -> None:
+    async def until(self, width: float, most: int | None, progress: ShowProgress) -> None:
         """Judge round by round until every model that has answers is known well enough, or no pair is left.
 
         A round is chosen by what the rounds before it said, and its number stands beside its pairs. So a run that is
@@ -255,13 +253,13 @@ class PairJudging:
             if model not in lines or _is_uncertain(lines[model], there, width):
                 yield model
 
-    async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, progress: Progress) -> None:
+    async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, progress: ShowProgress) -> None:
         """Have the pairs judged that are not known yet."""
         elsewhere = {pair.key for pair in self.recorded.pairs}
         left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.pairs]
         asked = [self.answers.pair(each, self.models, place) for place, each in enumerate(left)]
         told = {} if number is None else {"round": number}
-        await self.engine.judge(asked, anew=True, told=told, done=lambda: progress.done(len(self.pairs)))
+        await self.engine.judge(asked, anew=True, told=told, done=lambda: progress(len(self.pairs), ""))
 
     def _key(self, chosen: ChosenPair) -> tuple[str, frozenset[str]]:
         return chosen.instruction, frozenset((self.models[chosen.first], self.models[chosen.second]))
@@ -349,8 +347,7 @@ class LeaderboardRun:
 
     async def _judge(self, client: AsyncClient, text: str, source: InputFile, answers: Answers) -> JudgeChooser:
         by = comparison_of(text, self.metrics.judge, self.metrics.prompts)
-        for line in judge_remarks(await client.models(), {judge_name(by)}):
-            click.echo(line, err=True)
+        tell(judge_remarks(await client.models(), {judge_name(by)}))
         if by.image:
             answers.show_pictures(source.folder)
         return await JudgeChooser.open(client, by, text, pictures=source.folder, deadline_s=self.connection.deadline_s)

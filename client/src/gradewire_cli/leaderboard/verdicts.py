@@ -94,14 +94,6 @@ class Verdicts:
         return Verdicts([pair for pair in self.pairs if pair.family == family])
 
 
-def instruction_numbers(*verdicts: Verdicts) -> dict[str, int]:
-    """Return a number for each instruction that any of these are about."""
-    found: dict[str, int] = {}
-    for pair in (pair for each in verdicts for pair in each.pairs):
-        found.setdefault(pair.instruction, len(found))
-    return found
-
-
 def questionable(pairs: Iterable[JudgedPair], *, most: int) -> list[JudgedPair]:
     """Return pairs on which the judge disagrees with itself, then those it is least sure of: probability near 0.5."""
 
@@ -209,7 +201,8 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
         seed=seed,
     )
     models = sorted({*judged.models, *people.models})
-    numbers = instruction_numbers(judged, people)
+    instructions = dict.fromkeys(pair.instruction for pair in (*judged.pairs, *people.pairs))
+    numbers = {instruction: number for number, instruction in enumerate(instructions)}
     systems = system_ranks(
         judged.matches(models, numbers), people.matches(models, numbers), resamples=resamples, seed=seed
     )

@@ -223,15 +223,9 @@ def _disagreements(report: ReportInput, shown: Cases) -> Section:
 
 
 def _reproduce(report: ReportInput) -> Section:
-    known: dict[str, str] = {}
-    for row in report.rows:
-        if len(known) == len(report.judged.scores):
-            break
-        known |= {
-            metric: str(result["line"])
-            for metric, result in row.results.items()
-            if metric not in known and result.get("line")
-        }
+    # The first row that has a line counts.
+    results = (item for row in reversed(report.rows) for item in row.results.items())
+    known = {metric: str(result["line"]) for metric, result in results if result.get("line")}
     how = (
         "A line names metric, version, parameters and the digest of the weights; ",
         Code("gradewire score --metrics"),

@@ -161,37 +161,25 @@ def line(points: Iterable[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A line of an interval chart; `low` and `high` are NaN without an interval."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-    text: str
-    remark: str = ""
-
-
-def interval_chart(intervals: Sequence[Interval], axis: Axis, name: str, *, over: str, title: str) -> Chart:
-    """Return values with their intervals, one below the other; `over` says over which rows."""
+def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: str, *, over: str, title: str) -> Chart:
+    """Return estimates (by what they are of, with their texts) one below the other; `over` says over which rows."""
     # Name and axis stand above and below: with twenty metrics one of them is off the screen.
     head, step = 38, 34
-    foot = head + step * len(intervals)
+    foot = head + step * len(lines)
     marks: list[Mark] = [Label("name head", _MIDDLE, 13, name, "middle")]
     for at, text in axis.ticks:
         marks.append(Path("grid", f"M{at} {head}V{foot}"))
         marks += [Label("tick", at, head - 7, text, "middle"), Label("tick", at, foot + 14, text, "middle")]
     marks.append(Path("axis", f"M{LEFT:g} {head}H{RIGHT:g}M{LEFT:g} {foot}H{RIGHT:g}"))
-    for place, one in enumerate(intervals):
-        y = head + step * place + 21
-        marks.append(Label("direct", 2, y - 9, one.name, most=26 if one.remark else 34))
-        if one.remark:
-            marks.append(Label("tick cells", RIGHT, y - 9, one.remark, "end"))
-        if not math.isnan(one.low):
-            low, high = axis.at(one.low), axis.at(one.high)
+    for place, (line_name, (found, text)) in enumerate(lines.items()):
+        y, remark = head + step * place + 21, _cells_of(found)
+        marks.append(Label("direct", 2, y - 9, line_name, most=26 if remark else 34))
+        if remark:
+            marks.append(Label("tick cells", RIGHT, y - 9, remark, "end"))
+        if not math.isnan(found.low):
+            low, high = axis.at(found.low), axis.at(found.high)
             marks.append(Path("bar", f"M{low} {y}H{high}M{low} {y - 4}V{y + 4}M{high} {y - 4}V{y + 4}"))
-        marks += [Dot(axis.at(one.value), y), Label("tick", 2, y + 4, one.text)]
+        marks += [Dot(axis.at(found.value), y), Label("tick", 2, y + 4, text)]
     marks.append(Label("name", _MIDDLE, foot + 34, f"{name}, {over}", "middle"))
     return Chart(title=title, marks=marks, height=foot + 40)
 
@@ -316,13 +304,10 @@ def overview_chart(agreement: AgreementReport, statistic: Statistic, name: str) 
             defined, over = whole, "all rows"
     lowest = min(found.value if math.isnan(found.low) else min(found.value, found.low) for found in defined.values())
     floor = min(0.5 if statistic == "auc" else 0.0, math.floor(4 * lowest) / 4)
-    intervals = [
-        Interval(metric, found.value, found.low, found.high, signed(number(found.value)), _cells_of(found))
-        for metric, found in defined.items()
-    ]
+    lines = {metric: (found, signed(number(found.value))) for metric, found in defined.items()}
     bare = all(math.isnan(found.low) for found in defined.values())
     title = f"{name} of each metric, {over}{'' if bare else ', with its 95 % interval'}"
-    return interval_chart(intervals, Axis(floor, 1.0), name, over=over, title=title)
+    return interval_chart(lines, Axis(floor, 1.0), name, over=over, title=title)
 
 
 def _cells_of(found: Estimate) -> str:

@@ -184,12 +184,8 @@ class Breakdown:
             yield f"by {by}: no intervals and differences of more than {COMPARED_GROUPS} groups"
         if len(lines) > SHOWN_GROUPS:
             yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups are shown; --summary-json has all"
-        compared = [line for line in lines if line.statistics is not None]
-        if (
-            self.requested
-            and len(compared) > 1
-            and all(line.statistics and line.statistics.paired is None for line in compared)
-        ):
+        compared = [line.statistics for line in lines if line.statistics is not None]
+        if self.requested and len(compared) > 1 and all(each.paired is None for each in compared):
             yield f"by {by}: no group has a score for a question that its baseline has one for: no paired differences"
         if self.requested and compared:
             yield from (f"by {by}: {note}" for note in self._interval_notes())

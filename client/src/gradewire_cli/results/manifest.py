@@ -217,10 +217,9 @@ def decode_manifest(text: bytes, path: str) -> RunManifest:
     others = {name: value for name, value in document.items() if name not in known and name != "format"}
     own = {name: value for name, value in document.items() if name in known}
     try:
-        manifest = _read(RunManifest, {**own, _OTHERS: others}, "")
+        manifest: RunManifest = _read(RunManifest, {**own, _OTHERS: others}, "")
     except ValueError as error:
         raise ManifestError(f"{path}: {error}") from error
-    assert isinstance(manifest, RunManifest)  # noqa: S101 - the kind that was asked for
     return manifest
 
 

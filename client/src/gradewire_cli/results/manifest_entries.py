@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import click
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.input_file import InputFile
 
 _CPU_INFO = Path("/proc/cpuinfo")
-_PROMPT: Final = "prompt"
-_REFERENCE_SET: Final = "reference_set"
 
 
 def _load() -> float | None:
@@ -142,8 +140,8 @@ def pinned_names(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     for line in lines:
         for pair in line.partition("?")[2].split("&"):
             name, _, value = pair.partition("=")
-            if "@" in value and name != _REFERENCE_SET:
-                (prompts if name == _PROMPT else models)[unquote(value)] = None
+            if "@" in value and name != "reference_set":
+                (prompts if name == "prompt" else models)[unquote(value)] = None
     return list(models), list(prompts)
 
 
@@ -173,11 +171,10 @@ def forget_manifest(path: Path | None) -> None:
             path.unlink(missing_ok=True)
 
 
-def save_manifest(path: Path | None, manifest: RunManifest) -> None:
-    """Write a manifest where there is a place for it; raises InputError where that cannot be."""
-    if path is not None:
-        with named_errors(path):
-            write_manifest(path, manifest)
+def save_manifest(path: Path, manifest: RunManifest) -> None:
+    """Write a manifest; raises InputError where that cannot be."""
+    with named_errors(path):
+        write_manifest(path, manifest)
 
 
 def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:

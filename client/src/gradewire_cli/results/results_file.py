@@ -146,37 +146,30 @@ def output_files(output: Path) -> list[Path]:
     return list(found.values())
 
 
-def read_results(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield rows of an output file with their end (offset in bytes); a torn last line is left out.
 
     Every row has the lines of its metrics, which stand in the first row of a file alone; metrics have the names that
-    they have now.
+    they have now. With `to_go_on` a file that has former ones is refused, for rows to come would be called otherwise.
 
     Raises:
-        InputError: A line in the middle is no output row.
+        InputError: A line in the middle is no output row, or has former names where it must not.
     """
     lines: dict[str, str] = {}
     with path.open("rb") as stream:
         for number, end, line in whole_lines(stream):
             try:
-                row = with_current_names(json.loads(line))
+                written = json.loads(line)
+                row = with_current_names(written)
                 complete = isinstance(row["index"], int) and row["digest"]
             except (ValueError, KeyError, TypeError, AttributeError):
                 complete = False
             if not complete:
                 raise InputError(f"{path}: line {number} is no output row of gradewire score: give another file")
+            if to_go_on:
+                _refuse_former(path, written["scores"])
             lines |= lines_of(row)
             yield end, with_lines(row, lines)
-
-
-def former_labels(path: Path) -> list[str]:
-    """Return labels in the first row of an output file that have another name now; none where there is no whole row."""
-    with path.open("rb") as stream:
-        line = stream.readline()
-    try:
-        return [label for label in json.loads(line)["scores"] if current(label) != label]
-    except (ValueError, KeyError, TypeError):
-        return []
 
 
 def _refuse_former(path: Path, labels: Iterable[str]) -> None:
@@ -291,7 +284,6 @@ class ResultsFile:
         end, agrees = 0, True
         self._lines = lines
         with named_errors(self.path):
-            self._check_names()
             for source, begin, row_end, result in self._there():
                 agrees = agrees and source == self.path
                 if agrees:
@@ -327,15 +319,9 @@ class ResultsFile:
         """Yield the results of the file, then those of FILE.resume, each with its file, begin and end in bytes."""
         for source in filter(Path.exists, (self.path, self.aside_path)):
             begin = 0
-            for end, result in read_results(source):
+            for end, result in read_results(source, to_go_on=True):
                 yield source, begin, end, result
                 begin = end
-
-    def _check_names(self) -> None:
-        """Refuse a file in which a metric has a former name: the rows to come would not be called like its own."""
-        for path in (self.path, self.aside_path):
-            if path.exists():
-                _refuse_former(path, former_labels(path))
 
     def _check_columns(self, row: Row, result: Mapping[str, Any]) -> None:
         # A line that could not be read, now or then, has no columns, whatever was to be kept.

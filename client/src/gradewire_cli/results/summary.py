@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import shlex
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ import click
 from gradewire.metrics import Correctness
 from gradewire.results import MetricScore, ScoreWarning, Status
 from gradewire_cli.options.common import FailOn, written
+from gradewire_cli.problems import tell
 from gradewire_cli.results.progress import rows_per_second
 from gradewire_cli.results.tables import number, print_table, print_tables
 from gradewire_cli.results.tallies import CascadeTally, JudgeTally, MetricTally, asks_judge, is_cascade
@@ -182,21 +184,14 @@ def _print_means(summary: Summary) -> None:
     print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
 
 
-def _print_groups(by: Sequence[Breakdown]) -> None:
-    for breakdown in by:
-        print_tables(breakdown.tables(), stream=sys.stderr)
-        for note in breakdown.notes():
-            click.echo(printable(note), err=True)
-
-
 def print_summary(summary: Summary, run: RunFacts) -> None:
     """Print the summary of all rows, those of earlier runs included."""
     _print_means(summary)
-    _print_groups(run.by)
-    for labels, text in _notes(summary):
-        click.echo(printable(f"{', '.join(labels)}: {text}"), err=True)
-    for remark in remarks(summary):
-        click.echo(printable(remark), err=True)
+    for breakdown in run.by:
+        print_tables(breakdown.tables(), stream=sys.stderr)
+        tell(map(printable, breakdown.notes()))
+    failures = (f"{', '.join(labels)}: {text}" for labels, text in _notes(summary))
+    tell(map(printable, itertools.chain(failures, remarks(summary))))
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text(summary.prices)):
             click.echo(printable(f"{label}: {said}"), err=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import click
 
 from gradewire_cli.options.common import OUTPUT_FILE, option_group
-from gradewire_cli.problems import named_errors
+from gradewire_cli.problems import named_errors, tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -244,8 +244,7 @@ def show_tables(tables: Iterable[Table], notes: Iterable[str], aside: Iterable[s
     print_tables(tables)
     for note in notes:
         click.echo(note)
-    for sentence in aside:
-        click.echo(sentence, err=True)
+    tell(aside)
 
 
 def print_tables(tables: Iterable[Table], *, stream: TextIO | None = None) -> None:

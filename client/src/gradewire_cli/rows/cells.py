@@ -31,6 +31,7 @@ WHOLE_FLOAT: Final = re.compile(r"\A-?\d+\.0\Z")
 _FLOAT: Final = re.compile(r"\A-?\d+\.(0|\d*[1-9])\Z")
 _BROKEN_LIST: Final = re.compile(r"""\A\[\s*(['"]|nan\b|None\b|np\.).*\]\Z""", re.DOTALL)
 
+MOST_VOTES: Final = 1000
 _CHUNK_ROWS: Final = 1024
 _SHOWN: Final = 60
 _MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
@@ -163,6 +164,17 @@ def _is_number(text: str) -> bool:
         return False
 
 
+def listed_votes(cell: Any) -> list[Any]:
+    """Return the votes of a cell: a list, a text of several, or numbers by vote; ValueError where a number is none."""
+    if isinstance(cell, dict):
+        if not all(type(count) is int and 0 <= count <= MOST_VOTES for count in cell.values()):
+            raise ValueError("a number of votes is none")
+        return [vote for vote, count in cell.items() for _ in range(count)]
+    if isinstance(cell, str):
+        return cell.replace(",", " ").split()
+    return cell if isinstance(cell, list) else []
+
+
 def unpacked(cell: Any, *, brackets: str = "[") -> Any:
     """Return the list, or the JSON, of a cell that begins with one of these brackets; any other cell as it is."""
     if not isinstance(cell, str):
@@ -203,13 +215,11 @@ class CellReading:
             return None
         if not isinstance(value, str):
             return value
-        if value in self.missing:
+        text = value.strip() if self.only_texts else value
+        if value in self.missing or text in self.missing:
             return None
         if not self.only_texts:
             return value
-        text = value.strip()
-        if text in self.missing:
-            return None
         if _SPREADSHEET_ERROR.match(text):
             raise UnreadableValueError(f" is {text}, an error of a spreadsheet: mend it there")
         return text.removesuffix(".0") if column in self.whole_number_columns and WHOLE_FLOAT.match(text) else value

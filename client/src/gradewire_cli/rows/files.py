@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*://")
 STDIN: Final = "-"
 GZIP: Final = ".gz"
-_BYTE_ORDER_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Beginnings of files in UTF-16, as spreadsheets and PowerShell write them."""
 _MARK_BYTES: Final = 4
 _OTHER_FORMATS: Final = {
@@ -142,7 +142,7 @@ def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
         if path.lower().endswith(GZIP):
             stream = stack.enter_context(gzip.open(stream))
         try:
-            known = encoding or _encoding(path, _peek(stream))
+            known = encoding or _encoding(path, bytes(stream.peek(_MARK_BYTES)[:_MARK_BYTES]))
             yield stream if known in {"", "utf-8"} else io.BufferedReader(_Recoded(stream, known))
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise InputError(f"{path} is no whole gzip file: {error}") from error
@@ -171,11 +171,7 @@ def _encoding(path: str, begins: bytes) -> str:
     for encoding, nothing in (("utf-16-le", begins[1::2]), ("utf-16-be", begins[::2])):
         if len(begins) == _MARK_BYTES and not any(nothing) and any(begins):
             return encoding
-    return _BYTE_ORDER_MARKS.get(begins[:2], "")
-
-
-def _peek(stream: Any) -> bytes:
-    return bytes(stream.peek(_MARK_BYTES)[:_MARK_BYTES])
+    return "utf-16" if begins.startswith(_BYTE_ORDER_MARKS) else ""
 
 
 class _Recoded(io.RawIOBase):

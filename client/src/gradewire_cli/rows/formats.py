@@ -88,12 +88,9 @@ def printable(text: str) -> str:
 
 def jsonl_records(stream: BinaryIO) -> Iterator[Record]:
     """Yield rows of a file with an object a line; a line that is none has a problem."""
-    index = 0
-    for number, line in enumerate(stream, 1):
-        if line.isspace():
-            continue
+    lines = ((number, line) for number, line in enumerate(stream, 1) if not line.isspace())
+    for index, (number, line) in enumerate(lines):
         yield _json_record(index, f"line {number}", line.removeprefix(_MARK) if number == 1 else line)
-        index += 1
 
 
 def json_records(path: str, stream: BinaryIO) -> Iterator[Record]:
@@ -225,12 +222,13 @@ def _csv_record(index: int, place: str, header: list[str], cells: list[str]) -> 
 
 def parquet_records(path: str) -> Iterator[Record]:
     """Yield rows of a Parquet file; raises InputError where it is none, or pyarrow is missing."""
-    index = 0
     with _parquet_file(path) as file:
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-            for fields in batch.to_pylist():
-                yield Record(index, f"row {index + 1}", fields)
-                index += 1
+        yield from _numbered(file.iter_batches(batch_size=_BATCH_ROWS))
+
+
+def _numbered(batches: Iterator[Any]) -> Iterator[Record]:
+    for index, fields in enumerate(itertools.chain.from_iterable(batch.to_pylist() for batch in batches)):
+        yield Record(index, f"row {index + 1}", fields)
 
 
 def parquet_rows(path: str) -> int:
@@ -249,12 +247,8 @@ def arrow_records(path: str) -> Iterator[Record]:
     with _readable(path, "Arrow"):
         from pyarrow import PythonFile, ipc, memory_map  # noqa: PLC0415 - optional and slow to import
 
-        index = 0
         with PythonFile(open_url(path), "r") if is_url(path) else memory_map(path) as source:
-            for batch in _batches(source, ipc):
-                for fields in batch.to_pylist():
-                    yield Record(index, f"row {index + 1}", fields)
-                    index += 1
+            yield from _numbered(_batches(source, ipc))
 
 
 def _batches(source: Any, ipc: Any) -> Iterator[Any]:

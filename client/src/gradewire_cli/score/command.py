@@ -24,7 +24,7 @@ from gradewire_cli.options.common import (
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
 from gradewire_cli.options.judge import JudgePrices, price_options, prices_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
-from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, silence_stdout
+from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, silence_stdout, tell
 from gradewire_cli.results.groups import GroupColumn, GroupedScores, breakdowns, check_comparable
 from gradewire_cli.results.journal import check_outputs, files_of, refuse_existing
 from gradewire_cli.results.manifest import RunManifest
@@ -173,8 +173,7 @@ class ScoreJob:
     async def run(self, *, transport: Transport | None) -> None:
         """Score the rows and tell the summary; `transport`, from tests, takes the place of the connection."""
         opened = self.source.open()
-        for note in opened.notes:
-            click.echo(note, err=True)
+        tell(opened.notes)
         clock = RunClock()
         out, quiet = self.output.rows, self.quiet
         with ResultsFile(out) if out else contextlib.nullcontext() as results:
@@ -202,8 +201,7 @@ class ScoreJob:
                 is_kept = self.output.summary is not None or self.output.manifest is not None
                 version = (await client.models()).server_version if is_kept else ""
             left = results.finish() if results else ""
-            for note in opened.late_notes:
-                click.echo(note, err=True)
+            tell(opened.late_notes)
             if not self.summary.rows:
                 click.echo("nothing was scored: the input has no rows", err=True)
             if left:
@@ -364,7 +362,7 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
             raise click.UsageError("--dry-run reckons all rows: leave out --resume")
         with exit_on_interrupt(lambda: "interrupted"), one_line_errors():
             reckoned = DryRun(source, metric_options_of(options), prices, connection_of(options))
-            asyncio.run(_dry_run(reckoned, ctx.obj))
+            asyncio.run(reckoned.run(ctx.obj))
         return
     check_outputs(output.written, source.named_paths)
     job = ScoreJob(
@@ -375,8 +373,3 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
         asyncio.run(job.run(transport=ctx.obj))
     if job.summary.fails(fail_on):
         ctx.exit(ExitCode.FAILED)
-
-
-async def _dry_run(reckoned: DryRun, transport: Transport | None) -> None:
-    async with reckoned.connection.open(transport) as client:
-        await reckoned.run(client)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gradewire import AsyncClient
     from gradewire.metrics.base import Metric
+    from gradewire.transport import Transport
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.options.judge import JudgePrices
     from gradewire_cli.options.metrics import MetricOptions
@@ -108,9 +109,10 @@ class DryRun:
     _unread: int = field(default=0, init=False)
     _cascades: list[str] = field(default_factory=list, init=False)
 
-    async def run(self, client: AsyncClient) -> None:
+    async def run(self, transport: Transport | None) -> None:
         """Print it; ask the server for its list of models, and nothing else."""
-        all_asked = await self._judge_work(client)
+        async with self.connection.open(transport) as client:
+            all_asked = await self._judge_work(client)
         if not all_asked:
             click.echo("no metric asks a judge: no calls, nothing to pay")
             return

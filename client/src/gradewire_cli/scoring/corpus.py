@@ -99,7 +99,7 @@ async def with_file_corpus(
     if chosen.reference_set and split_pin(chosen.reference_set)[0] != name_entries(entries):
         return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set))
     with progress("counting references", len(entries), quiet=quiet) as shown:
-        report = await client.prepare(entries, metrics=weighted, progress=lambda step: shown.done(step.entries_done))
+        report = await client.prepare(entries, metrics=weighted, progress=lambda step: shown(step.entries_done, ""))
     if not quiet:
         left_out = f", {len(report.failures)} could not be" if report.failures else ""
         click.echo(

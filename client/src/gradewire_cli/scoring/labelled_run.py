@@ -12,7 +12,7 @@ import click
 from gradewire_cli.options.common import OUTPUT_FILE, Command, option_group
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
-from gradewire_cli.problems import one_line_errors
+from gradewire_cli.problems import one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file
@@ -133,8 +133,7 @@ class LabelledRun:
         self, rows: LabelledRows, transport: Transport | None, check: Callable[[Sequence[str]], object]
     ) -> None:
         opened = self.source.open()
-        for note in opened.notes:
-            click.echo(note, err=True)
+        tell(opened.notes)
         began = time.monotonic()
 
         def take(batch: Sequence[ScoredRow]) -> None:
@@ -150,8 +149,7 @@ class LabelledRun:
             with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
                 await scorer.score(rows.labelled(opened.rows), take, shown)
             rows.server_version = (await client.models()).server_version
-        for note in opened.late_notes:
-            click.echo(note, err=True)
+        tell(opened.late_notes)
         if not self.quiet:
             click.echo(
                 f"{len(rows)} rows scored in {time.monotonic() - began:.1f} s by {self.connection.description}",

@@ -18,7 +18,7 @@ from gradewire_cli.options.common import option_group
 from gradewire_cli.options.connection import connection_options
 from gradewire_cli.options.judge import judge_options
 from gradewire_cli.options.metrics import MetricOptions, cascade_options, metric_options, with_prompts
-from gradewire_cli.problems import InputError
+from gradewire_cli.problems import InputError, tell
 from gradewire_cli.rows.input_file import InputFile, input_options
 from gradewire_cli.scoring.corpus import over_a_file, with_file_corpus
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire import AsyncClient, ModelList
+    from gradewire.results import ModelInfo
 
 # Stands in --metrics for every metric that the server can compute.
 ALL_METRICS = "all"
@@ -88,8 +89,7 @@ async def resolve_plan(
     if asked := [metric for metric in chosen.metrics if metric.asks_judge()]:
         listed = await client.models()
         elsewhere = any(runs_elsewhere(listed, metric) for metric in asked)
-        for line in dict.fromkeys(_remarks(asked, listed)):
-            click.echo(line, err=True)
+        tell(dict.fromkeys(_remarks(asked, listed)))
     return ScorePlan(
         chosen=await with_file_corpus(client, source, chosen, quiet=quiet),
         synthetic=synthetic,
@@ -165,22 +165,18 @@ def judge_name(metric: Metric) -> str:
 
 def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
     """Tell whether the judge of a metric runs behind a server of its own."""
-    name = judge_name(metric)
-    return any(
-        model.numeric_class.startswith("remote") and (model.name == name or (model.is_default and not name))
-        for model in listed.models
-        if model.kind == "judge"
-    )
+    return any(model.numeric_class.startswith("remote") for model in _judges(listed, {judge_name(metric)}))
 
 
 def judge_remarks(listed: ModelList, judges: Collection[str]) -> list[str]:
     """Return remarks of the server on these judges; "" stands for its default judge."""
-    return [
-        f"judge {model.name}: {remark}"
-        for model in listed.models
-        if model.kind == "judge" and (model.name in judges or (model.is_default and "" in judges))
-        for remark in model.remarks
-    ]
+    return [f"judge {model.name}: {remark}" for model in _judges(listed, judges) for remark in model.remarks]
+
+
+def _judges(listed: ModelList, names: Collection[str]) -> Iterator[ModelInfo]:
+    for model in listed.models:
+        if model.kind == "judge" and (model.name in names or (model.is_default and "" in names)):
+            yield model
 
 
 def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:

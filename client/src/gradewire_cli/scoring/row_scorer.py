@@ -17,7 +17,7 @@ from gradewire._calls.score import counting_over_request
 from gradewire.errors import DeadlineExceeded, InconsistentReplies, TransportError
 from gradewire.results import MetricScore, Status
 from gradewire_cli.options.connection import BATCH_DEADLINE_S
-from gradewire_cli.results.progress import Progress
+from gradewire_cli.results.progress import ShowProgress
 from gradewire_cli.rows.row import Row, item_with_picture
 from gradewire_cli.scoring.corpus import BATCH_ROWS
 from gradewire_cli.scoring.plan import ScorePlan
@@ -192,7 +192,7 @@ class RowScorer:
         self,
         rows: Iterable[Row],
         take: Callable[[Sequence[ScoredRow]], None],
-        progress: Progress | None = None,
+        progress: ShowProgress | None = None,
         *,
         already: int = 0,
     ) -> None:
@@ -208,7 +208,7 @@ class RowScorer:
                 take(batch)
                 already += len(batch)
                 if progress is not None:
-                    progress.done(already)
+                    progress(already, "")
 
     async def _batches(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
         # Its thread may wait for standard input for hours, and Ctrl-C does not wait for it.

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
 from gradewire._rows import is_of_numbers, unpacked_list
 from gradewire_cli.options.common import written_options
-from gradewire_cli.problems import InputError, named_errors
+from gradewire_cli.problems import InputError, named_errors, tell
 from gradewire_cli.rows.files import STDIN, open_bytes
 from gradewire_cli.rows.formats import Record, jsonl_records, printable
 
@@ -98,8 +96,7 @@ class OfficialFiles:
                 left_out.append(error)
         if not kept:
             raise left_out[0]
-        for missing in left_out:
-            click.echo(f"{printable(missing.format_message())}: left out", err=True)
+        tell(f"{printable(missing.format_message())}: left out" for missing in left_out)
         return kept
 
     def _in(self, path: str) -> list[str]:

@@ -49,8 +49,7 @@ def workbook_records(path: str) -> Iterator[Record]:
             f"{path}: reading workbooks needs openpyxl: pip install 'gradewire[xlsx]'; or have VLMEvalKit write TSV by "
             "PRED_FORMAT=tsv"
         ) from error
-    kind, way_out = "workbook", "give it as TSV"
-    open_zip(path, kind=kind, most_bytes=MAX_UNPACKED_BYTES, way_out=way_out).close()
+    open_zip(path, kind="workbook", most_bytes=MAX_UNPACKED_BYTES, way_out="give it as TSV").close()
     try:
         book = openpyxl.load_workbook(path, read_only=True)
         try:
