@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
-from gradewire_gateway.body import Body, ByteBudget, DisconnectedError
+from gradewire_gateway.body import Body, Budget, DisconnectedError
 from gradewire_gateway.problems import ProblemError
 from gradewire_gateway.settings import Bounds
 
@@ -30,9 +30,9 @@ def receiving(*chunks: bytes, then: dict[str, Any] | None = None) -> Any:
     return receive
 
 
-def body_of(*chunks: bytes, budget: ByteBudget | None = None, then: dict[str, Any] | None = None) -> Body:
+def body_of(*chunks: bytes, budget: Budget | None = None, then: dict[str, Any] | None = None) -> Body:
     bounds = Bounds(max_body_bytes=100, max_bytes_in_flight=150)
-    return Body(receiving(*chunks, then=then), Headers(), bounds, budget or ByteBudget(150))
+    return Body(receiving(*chunks, then=then), Headers(), bounds, budget or Budget(150, "too much is held"))
 
 
 async def lines_of(body: Body) -> list[bytes]:
@@ -55,14 +55,14 @@ async def test_a_line_that_is_too_large_is_refused() -> None:
 
 
 async def test_what_is_held_is_given_back() -> None:
-    budget = ByteBudget(150)
+    budget = Budget(150, "too much is held")
     with body_of(b"x" * 100, budget=budget) as body:
         await body.read()
-        assert budget.held_bytes == 100
+        assert budget.held == 100
         with body_of(b"y" * 51, budget=budget) as other, pytest.raises(ProblemError) as caught:
             await other.read()
         assert caught.value.problem.status == 429
-    assert budget.held_bytes == 0
+    assert budget.held == 0
 
 
 async def test_a_caller_that_goes_away_is_noticed() -> None:

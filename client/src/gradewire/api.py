@@ -5,7 +5,6 @@ import contextlib
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from gradewire._calls.background import BackgroundCalls, BackgroundLoop, IterableReader
@@ -156,9 +155,7 @@ class Client(ClientBase):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

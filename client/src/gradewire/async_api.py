@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callab
 from concurrent.futures import Future
 from contextlib import aclosing
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
 from gradewire._calls.client_calls import ClientCalls, ProcessCalls, connect
@@ -270,9 +269,7 @@ class AsyncClient(ClientBase):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 

@@ -471,18 +471,15 @@ class ScoreReport(Sequence[ItemScores]):
             import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
         arrow: dict[object, pa.DataType] = {
             float: pa.float64(),
-            float | None: pa.float64(),
             tuple[float, ...]: pa.list_(pa.float64()),
             tuple[str, ...]: pa.list_(pa.string()),
             Mapping[str, float]: pa.map_(pa.string(), pa.float64()),
             Mapping[str, str]: pa.map_(pa.string(), pa.string()),
             int: pa.int64(),
-            int | None: pa.int64(),
             str: pa.string(),
-            str | None: pa.string(),
             bool: pa.bool_(),
-            bool | None: pa.bool_(),
         }
+        arrow |= {kind | None: arrow[kind] for kind in (float, int, str, bool)}
         columns = {name: arrow[kind] for name, kind in _COLUMNS.items()}
         return pa.Table.from_pylist(self.to_records(), schema=pa.schema(columns))
 

@@ -74,7 +74,10 @@ async def _metrics(gateway: Gateway, request: Request) -> Response:
 
 _WITH_ERROR: Final = frozenset({CHAT_PATH, MODELS_PATH, SYSTEM_ONE_PATH, DECISIONS_PATH})
 """Paths whose problems have the member `error`."""
-_WORDS = {404: "not_found", 405: "unimplemented"}
+_REFUSED: Final = {
+    404: ("not_found", "there is no such path; GET /openapi.json lists those there are"),
+    405: ("unimplemented", "this path takes other methods"),
+}
 
 
 def create_app(settings: GatewaySettings) -> Starlette:
@@ -131,12 +134,8 @@ async def _refused(request: Request, error: Exception) -> Response:
     record = record_of(request.scope)
     status: int = getattr(error, "status_code", 500)
     headers: dict[str, Any] = dict(getattr(error, "headers", None) or {})
-    details = {
-        404: "there is no such path; GET /openapi.json lists those there are",
-        405: "this path takes other methods",
-    }
-    record.code = _WORDS.get(status, "internal")
-    return Problem(status, record.code, details.get(status, "refused"), headers=headers).response(record.request_id)
+    record.code, detail = _REFUSED.get(status, ("internal", "refused"))
+    return Problem(status, record.code, detail, headers=headers).response(record.request_id)
 
 
 _DEFECT: Final = Problem(500, "internal", "internal error; the gateway's log has the details under the request id")
@@ -180,7 +179,7 @@ class Observed:
         record: RequestRecord = scope["gradewire"]
         try:
             self._check_name(scope)
-            with self._gateway.places.hold():
+            with self._gateway.places.hold_one():
                 await self._app(scope, receive, send)
         except DisconnectedError:
             record.code = "cancelled"

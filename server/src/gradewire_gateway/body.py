@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from types import TracebackType
 from typing import Any, Self
 
 from starlette.datastructures import Headers
@@ -14,37 +13,28 @@ from gradewire_gateway.problems import Problem, ProblemError, too_busy
 from gradewire_gateway.settings import Bounds
 
 
-class ByteBudget:
-    """The bytes that all bodies together may hold."""
+class Budget:
+    """The most of something, requests or bytes, that may be held at once; `refusal` is said where it is used up."""
 
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self.held_bytes = 0
+    def __init__(self, most: int, refusal: str) -> None:
+        self._most = most
+        self._refusal = refusal
+        self.held = 0
 
-    def change(self, by_bytes: int) -> None:
+    def change(self, by: int) -> None:
         """Take more, or give back; raises ProblemError where there is too little left."""
-        if by_bytes > 0 and self.held_bytes + by_bytes > self._limit_bytes:
-            raise too_busy("the bodies of the requests in flight take too much memory; try again")
-        self.held_bytes += by_bytes
-
-
-class RequestLimit:
-    """The number of requests that may be in flight."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self.taken = 0
+        if by > 0 and self.held + by > self._most:
+            raise too_busy(f"{self._refusal}; try again")
+        self.held += by
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Take one for as long as the context lasts; raises ProblemError where none is left."""
-        if self.taken >= self._count:
-            raise too_busy(f"{self._count} requests are in flight; try again")
-        self.taken += 1
+    def hold_one(self) -> Iterator[None]:
+        """Take one for as long as the context lasts; raises as `change`."""
+        self.change(1)
         try:
             yield
         finally:
-            self.taken -= 1
+            self.change(-1)
 
 
 class DisconnectedError(Exception):
@@ -54,7 +44,7 @@ class DisconnectedError(Exception):
 class Body:
     """The body of one request, which alone reads ASGI's `receive`; as a context it returns its share of the budget."""
 
-    def __init__(self, receive: Receive, headers: Headers, bounds: Bounds, budget: ByteBudget) -> None:
+    def __init__(self, receive: Receive, headers: Headers, bounds: Bounds, budget: Budget) -> None:
         self._receive = receive
         self._headers = headers
         self._bounds = bounds
@@ -66,9 +56,7 @@ class Body:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._budget.change(-self._held_bytes)
 
     def check_type(self, *allowed: str) -> None:

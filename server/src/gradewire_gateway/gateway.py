@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from gradewire_gateway.body import ByteBudget, RequestLimit
+from gradewire_gateway.body import Budget
 from gradewire_gateway.observing import GatewayTelemetry
 from gradewire_gateway.settings import GatewaySettings
 from gradewire_gateway.upstream import Upstream
@@ -28,8 +28,9 @@ class Gateway:
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self.telemetry = GatewayTelemetry()
-        self.places = RequestLimit(settings.bounds.max_requests)
-        self.budget = ByteBudget(settings.bounds.max_bytes_in_flight)
+        bounds = settings.bounds
+        self.places = Budget(bounds.max_requests, f"{bounds.max_requests} requests are in flight")
+        self.budget = Budget(bounds.max_bytes_in_flight, "the bodies of the requests in flight take too much memory")
         self.json = Json()
         self.tracing: Tracing | None = None
         self.closing = AsyncExitStack()

@@ -47,9 +47,8 @@ class BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _end_silent(self) -> None:
-        cycle: object | None = (
-            self.cycle
-        )  # the base class declares it without None, which it is before the first request
+        # The base class declares it without None, which it is before the first request.
+        cycle: object | None = self.cycle
         if cycle is None:
             self.transport.abort()
 

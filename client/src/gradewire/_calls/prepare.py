@@ -76,8 +76,9 @@ class Preparation:
             self._common.expected_digest = digest_entries(message for _, message in self._messages)
         room = chunk_limits(await limits(), overhead_bytes=self._common.ByteSize())
         chunks = list(cut(self._fitting(room), room))
-        if immutable:
-            self._check_complete()
+        if immutable and self._failures:
+            first = min(self._failures, key=lambda failure: failure.index)
+            raise InvalidRequest(f"immutable: {first.message}; a set that stays as it is must be whole")
         if len(chunks) == 1:
             self._common.expected_digest = ""  # the request says it by its content
         for chunk in chunks:
@@ -98,12 +99,6 @@ class Preparation:
             generation=self._generation,
             corpus_digest=self._corpus_digest,
         )
-
-    def _check_complete(self) -> None:
-        """Raise InvalidRequest where an entry cannot be a part of a set that is never mended."""
-        if self._failures:
-            first = min(self._failures, key=lambda failure: failure.index)
-            raise InvalidRequest(f"immutable: {first.message}; a set that stays as it is must be whole")
 
     async def _complete(self, requests: int) -> None:
         """Have the server say that an immutable set is whole, where its last request could not know."""

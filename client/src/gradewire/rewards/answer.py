@@ -90,18 +90,13 @@ def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
     Messages without a role count as the assistant's. A message's content is a text, nothing (a call of a tool), or
     parts, of which those with a text are read.
     """
-    for message in reversed(messages):
-        if message.get("role", "assistant") in _SPEAKERS:
-            return message_text(message)
-    return ""
+    spoken = (message_text(each) for each in reversed(messages) if each.get("role", "assistant") in _SPEAKERS)
+    return next(spoken, "")
 
 
 def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of the last message of the user; empty where there is none."""
-    for message in reversed(messages):
-        if message.get("role") in _ASKERS:
-            return message_text(message)
-    return ""
+    return next((message_text(each) for each in reversed(messages) if each.get("role") in _ASKERS), "")
 
 
 def message_text(message: Mapping[str, Any]) -> str:

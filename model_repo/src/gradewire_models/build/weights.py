@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -112,13 +113,7 @@ def read_encoder(path: Path, model: CatalogModel) -> Encoder:
     if model.adapter is not None:
         tensors = merge_adapter(tensors, path.parent, linear_layers(model))
     dims, wide = model.dims, model.feed_forward_dims
-
-    def take(name: str, *shape: int) -> Array:
-        tensor = tensors.get(name)
-        if tensor is None or tensor.dtype != np.float32 or (shape and tensor.shape != shape):
-            found = "missing" if tensor is None else f"{tensor.dtype} {list(tensor.shape)}"
-            raise BuildError(f"{path}: {name} should be float32 {list(shape)}, found {found}")
-        return tensor
+    take = partial(_take, tensors, path)
 
     def dense(name: str, inputs: int, outputs: int) -> Dense:
         weight = take(f"{name}.weight", outputs, inputs)
@@ -161,6 +156,15 @@ def read_encoder(path: Path, model: CatalogModel) -> Encoder:
         relative_bias=relative_bias,
         type_step=type_step,
     )
+
+
+def _take(tensors: Mapping[str, Array], path: Path, name: str, *shape: int) -> Array:
+    """Return a tensor of the file `path`; raises BuildError where it is not there, or of another shape or type."""
+    tensor = tensors.get(name)
+    if tensor is None or tensor.dtype != np.float32 or (shape and tensor.shape != shape):
+        found = "missing" if tensor is None else f"{tensor.dtype} {list(tensor.shape)}"
+        raise BuildError(f"{path}: {name} should be float32 {list(shape)}, found {found}")
+    return tensor
 
 
 def linear_layers(model: CatalogModel) -> dict[str, int]:
@@ -214,12 +218,7 @@ def read_head(directory: Path, model: CatalogModel) -> Head:
     if set(tensors) != set(shapes):
         raise BuildError(f"{path} should hold {' and '.join(shapes)}, found {', '.join(sorted(tensors)) or 'nothing'}")
     for name, shape in shapes.items():
-        tensor = tensors[name]
-        if tensor.dtype != np.float32 or tensor.shape != shape:
-            raise BuildError(
-                f"{path}: {name} should be float32 {list(shape)}, found {tensor.dtype} {list(tensor.shape)}"
-            )
-        if not np.isfinite(tensor).all():
+        if not np.isfinite(_take(tensors, path, name, *shape)).all():
             raise BuildError(f"{path}: {name} holds values that are no numbers (NaN or infinite)")
     return Head(tensors["weight"], tensors["bias"])
 

@@ -1,5 +1,6 @@
 """The models of ``catalog.toml`` as typed, checked values."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -17,6 +18,7 @@ from gradewire_models.catalog.entries import (
     shipped_adapter,
 )
 from gradewire_models.catalog.table import (
+    NAME_PATTERN,
     Count,
     Name,
     Sha256,
@@ -27,7 +29,7 @@ from gradewire_models.catalog.table import (
     read_table,
     read_toml,
 )
-from gradewire_models.errors import CatalogError
+from gradewire_models.errors import CatalogError, ModelError
 
 Models = Mapping[str, CatalogModel]
 
@@ -198,6 +200,14 @@ def find_model(name: str) -> CatalogModel:
         CatalogError: The catalog has no such model; the message lists those it has.
     """
     return find(load_catalog(), name, "model")
+
+
+def require_free_name(name: str, error: type[ModelError]) -> None:
+    """Raise `error` where a model of a user's own cannot have a name: it is no name, or one of the catalog's."""
+    if not re.match(NAME_PATTERN, name):
+        raise error(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
+    if name in load_catalog():
+        raise error(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")
 
 
 def base_models() -> list[CatalogModel]:

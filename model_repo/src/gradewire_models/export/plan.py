@@ -1,12 +1,10 @@
 """The plan of an export: the folder's own settings, what the caller overrides, and defaults for the rest."""
 
-import re
 import shlex
 from dataclasses import dataclass
 
 from gradewire_models.catalog.entries import EncoderMetadata
-from gradewire_models.catalog.loading import load_catalog
-from gradewire_models.catalog.table import NAME_PATTERN
+from gradewire_models.catalog.loading import require_free_name
 from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import POOLINGS, EncoderFolder, Pooling, SourceFolder
 
@@ -35,7 +33,7 @@ class ExportOptions:
 def check_options(options: ExportOptions) -> None:
     """Check what can be checked before anything is fetched; raises ExportError where a value is out of its range."""
     if options.name:
-        _check_name(options.name)
+        require_free_name(options.name, ExportError)
     if options.max_tokens is not None and options.max_tokens < 1:
         raise ExportError("--max-tokens should be at least 1")
     if any(layer < 1 for layer in options.token_layers):
@@ -53,7 +51,7 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
     if options.numeric_class != CPU_CLASS and not name.endswith(f"-{options.numeric_class}"):
         # The chart and people tell by the name what runs where.
         name = f"{name}-{options.numeric_class}"
-    _check_name(name)
+    require_free_name(name, ExportError)
     if folder.pooling is None:
         raise ExportError(f"{origin} does not say how its vectors are pooled: add --pooling {'|'.join(POOLINGS)}")
     prefix = folder.default_prompt if options.prefix is None else options.prefix
@@ -105,10 +103,3 @@ def _command(options: ExportOptions, source: SourceFolder) -> str:
         precision, accelerator = options.numeric_class.split("-")
         words += ["--target", "gpu", "--precision", precision, "--accelerator", accelerator]
     return shlex.join(words)
-
-
-def _check_name(name: str) -> None:
-    if not re.match(NAME_PATTERN, name):
-        raise ExportError(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
-    if name in load_catalog():
-        raise ExportError(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")

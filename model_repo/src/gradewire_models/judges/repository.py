@@ -15,7 +15,7 @@ from gradewire_models.judges.description import (
     read_description,
 )
 from gradewire_models.repository.built import default_repository, find_directory, list_sound
-from gradewire_models.repository.digest import file_sha256
+from gradewire_models.repository.digest import record_fault
 
 _HASHED_BYTES = 16 << 20  # files up to this size are read whole at every load
 
@@ -92,14 +92,9 @@ def load_judge(repository: Path, name: str, *, every_byte: bool = False) -> Buil
         raise ModelNotBuiltError(f"judge {name!r} is not built in {repository}; {_way_out(name)}")
     judge, described = _describe(directory)
     for path, record in described.files.items():
-        if record.bytes > _HASHED_BYTES and not every_byte:
-            continue
-        try:
-            found = file_sha256(directory / path)
-        except OSError as error:
-            raise _broken(directory, f"{path} cannot be read: {error}") from error
-        if found != record.sha256:
-            raise _broken(directory, f"{path} has SHA-256 {found}, its description says {record.sha256}")
+        is_read = every_byte or record.bytes <= _HASHED_BYTES
+        if is_read and (fault := record_fault(directory / path, record)):
+            raise _broken(directory, fault)
     return judge
 
 

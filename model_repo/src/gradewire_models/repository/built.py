@@ -30,7 +30,7 @@ from gradewire_models.repository.config import (
     metadata_in,
     read_config,
 )
-from gradewire_models.repository.digest import FileRecord, file_sha256
+from gradewire_models.repository.digest import FileRecord, record_fault
 
 T = TypeVar("T")
 
@@ -204,12 +204,8 @@ def _stamp(directory: Path) -> tuple[int, int] | None:
 def _load(directory: Path, *, graph: bool) -> BuiltModel:
     model, records = _describe(directory, graph=graph)
     for path, record in records.items():
-        try:
-            found = file_sha256(path)
-        except OSError as error:
-            raise _broken(directory, f"{path} cannot be read: {error}") from error
-        if found != record.sha256:
-            raise _broken(directory, f"{path} has SHA-256 {found}, its description says {record.sha256}")
+        if fault := record_fault(path, record):
+            raise _broken(directory, fault)
     return model
 
 

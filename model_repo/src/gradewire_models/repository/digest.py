@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 _FORMAT = "gradewire-model/1"
@@ -10,7 +10,10 @@ _FORMAT = "gradewire-model/1"
 
 @dataclass(frozen=True, slots=True)
 class DigestParts:
-    """The parts that the digest covers. Two models with equal parts give equal vectors; caches rely on it."""
+    """The parts that the digest covers, in its order.
+
+    Two models with equal parts give equal vectors; caches rely on it.
+    """
 
     onnx_sha256: str
     tokenizer_sha256: str
@@ -21,17 +24,9 @@ class DigestParts:
 
     def digest(self) -> str:
         """Return the SHA-256 over all parts, 64 hex characters."""
-        parts = [
-            _FORMAT,
-            self.onnx_sha256,
-            self.tokenizer_sha256,
-            self.max_tokens,
-            self.pooling,
-            self.prefix,
-            self.numeric_class,
-        ]
         # JSON keeps parts apart, so no text moved from one part to the next gives the same bytes.
-        return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode("ascii")).hexdigest()
+        parts = json.dumps([_FORMAT, *astuple(self)], ensure_ascii=True)
+        return hashlib.sha256(parts.encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +40,15 @@ class FileRecord:
 def record_file(path: Path) -> FileRecord:
     """Return the size and SHA-256 of a file; raises OSError."""
     return FileRecord(path.stat().st_size, file_sha256(path))
+
+
+def record_fault(path: Path, record: FileRecord) -> str:
+    """Return why a file is not the recorded one, by its bytes; empty where it is."""
+    try:
+        found = file_sha256(path)
+    except OSError as error:
+        return f"{path} cannot be read: {error}"
+    return "" if found == record.sha256 else f"{path} has SHA-256 {found}, its description says {record.sha256}"
 
 
 def file_sha256(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -248,15 +249,11 @@ def grader_texts(  # noqa: PLR0913, PLR0917 - one argument an option
 def _fold(_context: click.Context, _option: click.Parameter, given: str | None) -> tuple[int, int] | None:
     if given is None:
         return None
-    number, slash, count = given.partition("/")
-    if (
-        not slash
-        or not (number.isdecimal() and count.isdecimal())
-        or not 1 <= int(number) <= int(count)
-        or int(count) < 2
-    ):
+    parts = re.fullmatch(r"(\d+)/(\d+)", given)
+    number, count = map(int, parts.groups()) if parts else (0, 0)
+    if not 1 <= number <= count or count < 2:
         raise click.BadParameter(f"{given!r}: K/N is expected, as in 1/5, with K from 1 to N and N at least 2")
-    return int(number), int(count)
+    return number, count
 
 
 def _finite(_context: click.Context, _option: click.Parameter, given: float) -> float:

@@ -157,16 +157,9 @@ class Evaluation:
         Keys: metric, label, correct, status, error_type, metric_line, digest, then those of `metadata`; what is empty
         is left out.
         """
-        named = {
-            "metric": self.metric,
-            "label": self.label,
-            "correct": self.correct,
-            "status": str(self.status),
-            "error_type": self.error_type,
-            "metric_line": self.metric_line,
-            "digest": self.digest,
-        }
-        return {name: value for name, value in {**named, **self.metadata}.items() if value is not None and value != ""}
+        names = ("metric", "label", "correct", "status", "error_type", "metric_line", "digest")
+        told = {name: getattr(self, name) for name in names} | {"status": str(self.status), **self.metadata}
+        return {name: value for name, value in told.items() if value is not None and value != ""}
 
 
 def _label(score: MetricScore) -> Label:

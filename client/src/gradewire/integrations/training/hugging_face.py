@@ -79,9 +79,8 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self._submit(answers)
         return _of_first_process(self._waited_for()) if self._wait_s else {}
 
-    def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_init_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         """Remember the trainer's state, which knows the step."""
-        del args, control, kwargs
         self._state = state
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -95,14 +94,12 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
             self._submit(self._answers(model))
         self._log_late(state)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         """Log scores that came."""
-        del args, control, kwargs
         self._log_late(state)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_train_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         """Wait for scores, log them and free the directory; what is not scored stays there for the next run."""
-        del args, control, kwargs
         self.close()
         self._log_late(state)
 

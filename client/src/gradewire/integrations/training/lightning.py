@@ -78,9 +78,8 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
         if not trainer.sanity_checking:
             self._collected[dataloader_idx] += items
 
-    def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+    def on_validation_epoch_end(self, trainer: Any, *_: Any) -> None:
         """Hand over what was collected."""
-        del pl_module
         if trainer.sanity_checking:
             return
         collected, self._collected = dict(self._collected), defaultdict(list)
@@ -92,24 +91,20 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
             name = f"{self._name}_{loader}" if loader else self._name
             self.scorer.submit(trainer.global_step, items, name)
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
         """Log scores that came."""
-        del pl_module, outputs, batch, batch_idx
         self._log_late(trainer)
 
-    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+    def on_validation_end(self, trainer: Any, *_: Any) -> None:
         """Log scores that came."""
-        del pl_module
         self._log_late(trainer)
 
-    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+    def teardown(self, trainer: Any, *_: Any, **_stage: Any) -> None:
         """Wait for scores, log them and free the directory; what is not scored stays there for the next run."""
-        del pl_module, stage
         self._close(trainer, self._close_s)
 
-    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+    def on_exception(self, trainer: Any, *_: Any) -> None:
         """Free the directory without waiting."""
-        del pl_module, exception
         self._close(trainer, 0.0)
 
     def _close(self, trainer: Any, timeout_s: float) -> None:

@@ -5,12 +5,7 @@ from typing import Final
 
 from gradewire.results import ScoreReport, Status
 
-SUM: Final = 0
-SCORED: Final = 1
-CORRECT: Final = 2
-JUDGED: Final = 3
-STATUSES: Final = tuple(Status)
-COLUMNS: Final = ("sum", "scored", "correct", "judged", *map(str, STATUSES))
+COLUMNS: Final = ("sum", "scored", "correct", "judged", *map(str, Status))
 """Columns of one metric: the sum of its scores, their number, right answers, verdicts, and items by status."""
 
 
@@ -26,7 +21,7 @@ def shard_totals(report: ScoreReport) -> list[list[float]]:
                 summary.scored,
                 sum(verdicts),
                 len(verdicts),
-                *(summary.counts.get(status, 0) for status in STATUSES),
+                *(summary.counts.get(status, 0) for status in Status),
             ]
         )
     return rows
@@ -34,7 +29,7 @@ def shard_totals(report: ScoreReport) -> list[list[float]]:
 
 def unanswered_totals(items: int, labels: int) -> list[list[float]]:
     """Return the rows of items that had no answer at all."""
-    row = [0.0] * 4 + [float(items * (status is Status.UNAVAILABLE)) for status in STATUSES]
+    row = [0.0] * 4 + [float(items * (status is Status.UNAVAILABLE)) for status in Status]
     return [row] * labels
 
 
@@ -45,17 +40,18 @@ def means(label: str, totals: Sequence[float]) -> dict[str, float]:
         `LABEL`, the mean over scored items (NaN without any), `LABEL_not_scored`, the share of items without a score,
         and `LABEL_share_right` where the metric gives verdicts.
     """
-    items = sum(totals[len(COLUMNS) - len(STATUSES) :])
+    total, scored, correct, judged, *by_status = totals
+    items = sum(by_status)
     found = {
-        label: totals[SUM] / totals[SCORED] if totals[SCORED] else float("nan"),
-        f"{label}_not_scored": 1 - totals[SCORED] / items if items else 0.0,
+        label: total / scored if scored else float("nan"),
+        f"{label}_not_scored": 1 - scored / items if items else 0.0,
     }
-    if totals[JUDGED]:
-        found[f"{label}_share_right"] = totals[CORRECT] / totals[JUDGED]
+    if judged:
+        found[f"{label}_share_right"] = correct / judged
     return found
 
 
 def counts(totals: Sequence[float]) -> dict[str, int]:
     """Return the number of items by status, of those that occur."""
-    by_status = zip(STATUSES, totals[len(COLUMNS) - len(STATUSES) :], strict=True)
+    by_status = zip(Status, totals[-len(Status) :], strict=True)
     return {str(status): int(count) for status, count in by_status if count}

@@ -32,13 +32,8 @@ except ImportError as error:
 ENGINE_FILE = "model.json"
 IMAGE_PLACEHOLDER = "<|image_pad|>"
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
-FLAGS = (
-    "return_finish_reason",
-    "return_cumulative_logprob",
-    "return_logprobs",
-    "return_num_input_tokens",
-    "return_num_output_tokens",
-)
+FLAGS = ("finish_reason", "cumulative_logprob", "logprobs", "num_input_tokens", "num_output_tokens")
+"""Outputs that a request asks for, each by an input ``return_NAME``."""
 
 
 class TritonPythonModel:
@@ -88,7 +83,7 @@ class TritonPythonModel:
         exclude = bool(_input(request, "exclude_input_in_output", default=stream))
         if stream and not exclude:
             raise ValueError("When streaming, `exclude_input_in_output` = False is not allowed.")
-        flags = {name for name in FLAGS if _input(request, name, default=False)}
+        flags = {name for name in FLAGS if _input(request, f"return_{name}", default=False)}
         sampling = json.loads(_input(request, "sampling_parameters", default=b"{}"))
         completion = self._complete(prompt, _completion_request(sampling), sender)
         if completion is None:
@@ -161,15 +156,15 @@ def _completion_request(sampling: Mapping[str, Any]) -> dict[str, Any]:
 def _success(completion: Mapping[str, Any], before: str, flags: set[str]) -> Any:
     tokens = completion["tokens"]
     outputs = [_texts("text_output", before + completion["text"])]
-    if "return_finish_reason" in flags:
+    if "finish_reason" in flags:
         outputs.append(_texts("finish_reason", completion["finish"]))
-    if "return_cumulative_logprob" in flags:
+    if "cumulative_logprob" in flags:
         total = sum(token["logprob"] for token in tokens)
         outputs.append(pb_utils.Tensor("cumulative_logprob", np.asarray([total], np.float32)))
-    if "return_logprobs" in flags:
+    if "logprobs" in flags:
         outputs.append(_texts("logprobs", json.dumps([_ranked(token) for token in tokens]) if tokens else "null"))
     for name, counted in (("num_input_tokens", "prompt_tokens"), ("num_output_tokens", "completion_tokens")):
-        if f"return_{name}" in flags:
+        if name in flags:
             count = int(completion["usage"].get(counted, 0))
             outputs.append(pb_utils.Tensor(name, np.asarray([count], np.uint32)))
     return pb_utils.InferenceResponse(outputs)

@@ -123,16 +123,8 @@ def _two(rng: PartRandom, forms: tuple[str, ...]) -> tuple[str, str]:
 
 def _share_forms(top: int, bottom: int) -> list[str]:
     percent = top * 100 // bottom
-    return [
-        f"{percent}%",
-        f"{percent} percent",
-        f"{top}/{bottom}",
-        f"{top} in {bottom}",
-        f"{top} out of {bottom}",
-        _SHARE_WORDS[top, bottom],
-        f"{percent / 100:g}",
-        f"{in_words(percent)} per cent",
-    ]
+    parts = {"percent": percent, "top": top, "bottom": bottom, "share": percent / 100, "spelled": in_words(percent)}
+    return [form.format(words=_SHARE_WORDS[top, bottom], **parts) for form in GRADED["share_forms"]]
 
 
 def _plain(value: Fraction) -> str:
@@ -203,13 +195,7 @@ def _change(rng: PartRandom, tenths: int, *, up: bool) -> str:
 
 def _money(rng: PartRandom, tenths: int) -> str:
     """Return an amount of `tenths` tenths of a million, in one of the forms of reports."""
-    forms = [
-        f"${tenths / 10:,.1f} million",
-        f"${tenths * 100_000:,}",
-        f"{tenths / 10:,.1f} million dollars",
-        f"USD {tenths / 10:,.1f} million",
-        f"${tenths / 10:,.1f}M",
-    ]
+    forms = GRADED["amounts"]
     if tenths >= 10_000:
-        forms.append(f"${tenths / 10_000:.4g} billion" if tenths % 10 == 0 else f"${tenths / 10_000:.4f} billion")
-    return forms[rng.randrange(len(forms))]
+        forms = (*forms, "${billions:.4g} billion" if tenths % 10 == 0 else "${billions:.4f} billion")
+    return any_of(rng, forms).format(millions=tenths / 10, dollars=tenths * 100_000, billions=tenths / 10_000)

@@ -39,9 +39,7 @@ def roles(rng: PartRandom, *, right: bool) -> Drawn | None:
     other = (f"{second} {active} {first}", f"{first} {passive} {second}")
     reference = same[rng.randrange(2)]
     answer = (same if right else other)[rng.randrange(2)]
-    question = rng.choice(
-        ("what happened between {} and {}", "how are {} and {} connected", "what is said of {} and {}")
-    )
+    question = rng.choice(GRADED["role_questions"])
     asked = question_style(rng, question.format(*((first, second) if rng.random() < 0.5 else (second, first))))
     says = f"{answer}." if rng.random() < 0.7 else f"{answer}. {' '.join(remarks(rng, rng.randrange(1, 3)))}"
     return Drawn(asked, (f"{reference}.",), says, same[0], same[0] if right else other[0])
@@ -65,15 +63,8 @@ def reason(rng: PartRandom, *, right: bool) -> Drawn:
     why, another = rng.sample(GRADED["reasons"], 2)
     outcome = rng.choice(GRADED["outcomes"])
     cause = why if right else another
-    forms = (
-        f"{outcome} because {cause}.",
-        f"Because {cause}.",
-        f"{cause[:1].upper()}{cause[1:]}, so {outcome[:1].lower()}{outcome[1:]}.",
-        f"The reason was that {cause}.",
-        f"since {cause}",
-        f"It was due to the fact that {cause}.",
-    )
-    answer = forms[rng.randrange(len(forms))]
+    parts = {"capitalised": cause[:1].upper() + cause[1:], "lowered": outcome[:1].lower() + outcome[1:]}
+    answer = any_of(rng, GRADED["reason_forms"]).format(outcome=outcome, cause=cause, **parts)
     if not right and rng.random() < 0.2:
         answer = f"{outcome}."
     if rng.random() < 0.2:

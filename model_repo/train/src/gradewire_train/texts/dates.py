@@ -108,16 +108,8 @@ def _other_days(rng: Random, day: dt.date) -> list[dt.date]:
 def day_forms(day: dt.date) -> list[str]:
     """Return the ways to write a day; the first six in full or with a short month."""
     month = _MONTHS[day.month - 1]
-    return [
-        f"{month} {day.day}, {day.year}",
-        f"{day.day} {month} {day.year}",
-        day.isoformat(),
-        f"{month} {ordinal(day.day)}, {day.year}",
-        f"the {ordinal(day.day)} of {month} {day.year}",
-        f"{month[:3]} {day.day}, {day.year}",
-        f"{day.day} {month[:3]} {day.year}",
-        f"{month} {day.day} {day.year}",
-    ]
+    parts = {"date": day, "month": month, "short": month[:3], "rank": ordinal(day.day)}
+    return [form.format(**parts) for form in WORDS["day_forms"]]
 
 
 def _filled(rng: Random, asked: tuple[str, str]) -> tuple[str, str]:

@@ -93,13 +93,8 @@ def named(rng: Random) -> Draw:
     if short and answer in {name.last, forms[-2]}:
         wrong = [each.split()[-1] for each in wrong]
     job, origin = rng.choice(WORDS["jobs"]), rng.choice(WORDS["nationalities"])
-    looser = (
-        f"{origin} {job} {name.usual}",
-        f"{name.usual}, {origin} {job}",
-        f"{name.usual} ({job})",
-        f"({name.first}) {name.last}",
-        f"{name.usual}, known as {rng.choice(tuple(_NICKNAMES.values()))}",
-    )
+    told = {"job": job, "origin": origin, "nickname": rng.choice(tuple(_NICKNAMES.values()))}
+    looser = tuple(form.format(name=name, **told) for form in WORDS["introductions"])
     stated = statement.format("{}", **blanks)
     return Draw(question.format(**blanks), stated, answer, (*forms, name.usual), looser, tuple(wrong))
 

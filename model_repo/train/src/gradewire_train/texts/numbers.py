@@ -10,10 +10,7 @@ _ONES: Final[tuple[str, ...]] = WORDS["ones"]
 _TENS: Final[tuple[str, ...]] = WORDS["tens"]
 _NAMED_POWERS: Final = ((1_000_000, "million"), (1_000, "thousand"), (100, "hundred"))
 _ROMAN: Final = ((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))
-_IRREGULAR: Final = {
-    "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth",
-    "twelve": "twelfth",
-}  # fmt: skip
+_IRREGULAR: Final = WORDS["irregular_ranks"]
 _LIMIT: Final = 1_000_000_000
 
 _PAIRS = ("a pair", "a couple", "a pair of {things}", "both", "a couple of {things}")
