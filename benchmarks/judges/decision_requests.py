@@ -14,7 +14,7 @@ from typing_extensions import override
 from gradewire_proto.choices import BinaryQuestions
 from gradewire_server.domain.items import Item, MetricResult
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.prometheus import JudgeTelemetry, Tokens
 from gradewire_server.judges.remote.decision_forms import SYSTEM_ONE, decision_question
 from gradewire_server.judges.remote.decisions import DecisionJudges, endpoint_of
 from gradewire_server.judges.remote.errors import json_object
@@ -60,7 +60,8 @@ class Requests(JudgeTelemetry):
         self.seconds: list[float] = []
 
     @override
-    def request_answered(self, *, duration_s: float, **_: object) -> None:
+    def request_answered(self, tokens: Tokens, cost: float | None, duration_s: float) -> None:
+        del tokens, cost
         self.seconds.append(duration_s)
 
 
@@ -156,7 +157,7 @@ async def put_together(config: RemoteJudgeConfig, rows: Sequence[Row]) -> tuple[
 
 
 async def _answers(client: HttpClient, body: dict[str, Any]) -> dict[str, Any]:
-    answers: dict[str, Any] = json_object((await client.post(SYSTEM_ONE.path, json_bytes(body))).content)["answers"]
+    answers: dict[str, Any] = json_object((await client.send(SYSTEM_ONE.path, json_bytes(body))).content)["answers"]
     return answers
 
 

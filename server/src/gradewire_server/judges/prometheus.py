@@ -1,20 +1,35 @@
 """Prometheus metrics of judges; docs/operate/prometheus.md lists them."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from dataclasses import astuple, dataclass
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from gradewire_server.domain.items import Status, Timing
 from gradewire_server.domain.needs import AnswerSource
 
-if TYPE_CHECKING:
-    from gradewire_server.judges.remote.server import Tokens
-
 _SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _SEQUENCES: Final = (1, 2, 4, 8, 16, 32, 64)
 _KIND_SOURCE: Final = ("kind", "source")
 _TOKENS: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of requests, as a server counts them; None: it does not say.
+
+    Those of the prompt include the cached ones, whose state the server had kept; the generated ones include thoughts.
+    """
+
+    prompt: int | None = None
+    cached: int | None = None
+    generated: int | None = None
+
+    def plus(self, other: "Tokens") -> "Tokens":
+        """Return both together; a count that one of them lacks is not known."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Tokens(*(None if one is None or two is None else one + two for one, two in pairs))
 
 
 class JudgeTelemetry:
@@ -83,7 +98,7 @@ class JudgeTelemetry:
         """Count a worker that was lost and is started again."""
         self._restarts.inc()
 
-    def request_answered(self, tokens: "Tokens", cost: float | None, duration_s: float) -> None:
+    def request_answered(self, tokens: Tokens, cost: float | None, duration_s: float) -> None:
         """Count a request that a judge's server has answered; None: the server does not say, or no price is set."""
         self._remote_tokens.labels("prompt").inc(tokens.prompt or 0)
         self._remote_tokens.labels("cached").inc(tokens.cached or 0)

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
+from gradewire_server.judges.prometheus import Tokens
 from gradewire_server.judges.remote.judge import RemoteJudge
 from gradewire_server.judges.remote.openai import OpenAIJudges
-from gradewire_server.judges.remote.server import Tokens
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 FIXED = (

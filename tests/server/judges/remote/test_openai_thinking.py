@@ -10,9 +10,8 @@ from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Generated
-from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.prometheus import JudgeTelemetry, Tokens
 from gradewire_server.judges.remote.openai import OpenAIJudges
-from gradewire_server.judges.remote.server import Tokens
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 
 GOOD = completion("Rating: 2", [{"2": -0.1, "1": -3.0, "3": -4.0}])

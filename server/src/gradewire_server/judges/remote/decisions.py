@@ -9,7 +9,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from gradewire_server.domain.judge import JudgePrompt
-from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.prometheus import JudgeTelemetry, Tokens
 from gradewire_server.judges.remote import errors
 from gradewire_server.judges.remote.decision_forms import (
     DECISIONS,
@@ -22,7 +22,7 @@ from gradewire_server.judges.remote.decision_forms import (
 from gradewire_server.judges.remote.errors import RemoteError, Reply
 from gradewire_server.judges.remote.http_client import HttpClient, checked, json_bytes
 from gradewire_server.judges.remote.judge import RemoteBackend
-from gradewire_server.judges.remote.server import Answer, Question, Server, Tokens, UncountedTokens, token_count
+from gradewire_server.judges.remote.server import Answer, Question, Server, UncountedTokens, token_count
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _log = logging.getLogger(__name__)

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from gradewire_server.domain.items import Image, quoted, shortened
 from gradewire_server.judges.images import url_of
+from gradewire_server.judges.prometheus import Tokens
 from gradewire_server.judges.prompt_texts import harmless, turns
 from gradewire_server.judges.remote import errors
 from gradewire_server.judges.remote.errors import RemoteError, Reply
 from gradewire_server.judges.remote.labels import Labels, Step
-from gradewire_server.judges.remote.server import Answer, Question, Tokens, token_count
+from gradewire_server.judges.remote.server import Answer, Question, token_count
 from gradewire_server.settings.judge import Prefill
 
 TOP_LOGPROBS: Final = 20

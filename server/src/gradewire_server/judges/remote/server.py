@@ -1,10 +1,11 @@
 """Questions to a judge's server of any kind, its answers, and the protocol of such a server."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from gradewire_server.domain.judge import JudgePrompt
+from gradewire_server.judges.prometheus import Tokens
 from gradewire_server.judges.remote.errors import RemoteError
 from gradewire_server.judges.remote.labels import Step
 
@@ -26,24 +27,8 @@ class Question:
     namespace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Tokens of requests, as a server counts them; None: it does not say.
-
-    Those of the prompt include the cached ones, whose state the server had kept; the generated ones include thoughts.
-    """
-
-    prompt: int | None = None
-    cached: int | None = None
-    generated: int | None = None
-
-    def plus(self, other: "Tokens") -> "Tokens":
-        """Return both together; a count that one of them lacks is not known."""
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Tokens(*(None if one is None or two is None else one + two for one, two in pairs))
-
-
 NO_TOKENS: Final = Tokens(0, 0, 0)
+_UNKNOWN_TOKENS: Final = Tokens()
 
 
 def token_count(value: object) -> int | None:
@@ -69,7 +54,7 @@ class Answer:
     whole: bool
     steps: tuple[Step, ...] | None
     continued: bool
-    tokens: Tokens = Tokens()
+    tokens: Tokens = _UNKNOWN_TOKENS
     exhausted: bool = False
     probabilities: tuple[float, ...] | None = None
     demonstrated: bool = True

@@ -13,13 +13,13 @@ from typing_extensions import override
 from gradewire_server.domain.items import Status
 from gradewire_server.domain.judge import JudgePrompt, Role
 from gradewire_server.judges.images import base64_of
-from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.prometheus import JudgeTelemetry, Tokens
 from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, harmless, turns
 from gradewire_server.judges.remote import errors
 from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.labels import Labels, Step
-from gradewire_server.judges.remote.server import Answer, Question, Server, Tokens
+from gradewire_server.judges.remote.server import Answer, Question, Server
 from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.settings.judge import RemoteJudgeConfig
 from gradewire_server.triton import Fault, TritonClient, TritonError
