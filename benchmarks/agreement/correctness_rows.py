@@ -14,7 +14,7 @@ from benchmarks.common.rows import read_lines
 
 from gradewire_models.catalog.loading import find_model
 from gradewire_server.metrics.correctness.features import FEATURES, GRADER, INPUT_KIND, Feature
-from gradewire_server.metrics.correctness.fitted import CorrectnessFit, read_fit
+from gradewire_server.metrics.correctness.fit import CorrectnessFit, read_fit
 from gradewire_server.metrics.correctness.metric import VERSION
 from gradewire_stats.calibration.fit_correctness import fit_correctness, fitted_form
 from gradewire_stats.calibration.labelled_rows import (

@@ -11,12 +11,12 @@ import numpy as np
 from benchmarks.agreement.correctness_rows import COLUMNS, SMILE_CUT, ScoredRows, together
 from benchmarks.common.rows import HEADLINE_MODELS
 
-from gradewire_stats.agreement import agreement
-from gradewire_stats.agreement_statistics import auc
+from gradewire_stats.agreement.report import agreement
+from gradewire_stats.agreement.rows import JudgedRows
+from gradewire_stats.agreement.statistics import auc
 from gradewire_stats.calibration.fit_correctness import held_out_probabilities, left_out_log_odds
 from gradewire_stats.calibration.labelled_rows import left_out_sources
 from gradewire_stats.calibration.quality import accuracy_at_coverage, brier_score, calibration_error
-from gradewire_stats.judged_rows import JudgedRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from benchmarks.agreement.correctness_rows import Fitted
     from numpy.typing import NDArray
 
-    from gradewire_stats.agreement import AgreementReport
-    from gradewire_stats.agreement_statistics import Statistic
+    from gradewire_stats.agreement.report import AgreementReport
+    from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.bootstrap import Difference
 
 

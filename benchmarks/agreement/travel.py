@@ -26,7 +26,7 @@ from benchmarks.agreement.correctness_rows import DRAWN, Fitted, Recipe, ScoredR
 from benchmarks.common.figures import write_block
 from benchmarks.common.rows import HEADLINE_MODELS, read_lines, require_files
 
-from gradewire_stats.agreement_statistics import auc
+from gradewire_stats.agreement.statistics import auc
 from gradewire_stats.calibration.fit_correctness import held_out_probabilities
 from gradewire_stats.calibration.quality import calibration_error, measured
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradewire_cli.rows.row import Row
-from gradewire_cli.scoring.pairs import Answer, AnswerPair, Choice, Chosen, Result
+from gradewire_cli.scoring.pair_engine import Answer, AnswerPair, Choice, Chosen, Result
 
 
 def answer(number: int, text: str, score: float | None = 0.5, *, correct: bool | None = None) -> Answer:

@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sklearn_metrics
 
-from gradewire_stats.agreement import agreement
-from gradewire_stats.agreement_statistics import ALL_STATISTICS
+from gradewire_stats.agreement.report import agreement
+from gradewire_stats.agreement.rows import JudgedRows
+from gradewire_stats.agreement.statistics import ALL_STATISTICS
 from gradewire_stats.bootstrap import draws, interval, question_clusters
-from gradewire_stats.judged_rows import JudgedRows
 
 RANDOM = np.random.default_rng(7)
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from gradewire_stats.agreement import agreement
-from gradewire_stats.agreement_statistics import ALL_STATISTICS
+from gradewire_stats.agreement.report import agreement
+from gradewire_stats.agreement.rows import JudgedRows
+from gradewire_stats.agreement.statistics import ALL_STATISTICS
 from gradewire_stats.annotators import annotator_agreement
 from gradewire_stats.ave import AveRows, ave_properties
 from gradewire_stats.bootstrap import LEAST_QUESTIONS, difference, estimate, free_clusters
-from gradewire_stats.judged_rows import JudgedRows
 from gradewire_stats.pairwise import JudgedPairs, pairwise_agreement
 
 NAN = math.nan

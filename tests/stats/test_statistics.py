@@ -12,11 +12,11 @@ from scipy import stats
 from sklearn import metrics as sk
 from tests.support.examples import example_count
 
-from gradewire_stats.agreement import agreement
-from gradewire_stats.agreement_statistics import ALL_STATISTICS, VERDICT_STATISTICS, Statistic
+from gradewire_stats.agreement.draws import JointBootstrap
+from gradewire_stats.agreement.report import agreement
+from gradewire_stats.agreement.rows import JudgedRows, parts_of
+from gradewire_stats.agreement.statistics import ALL_STATISTICS, VERDICT_STATISTICS, Statistic
 from gradewire_stats.bootstrap import draws, question_clusters, strata_of
-from gradewire_stats.judged_rows import JudgedRows, parts_of
-from gradewire_stats.table_draws import JointBootstrap
 
 SCORES = st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.75, 0.9, 1.0])
 VERDICTS = st.sampled_from([0.0, 1.0, math.nan])

@@ -11,7 +11,7 @@ from scipy import stats
 from tests.support.examples import example_count
 
 from gradewire_stats import systems
-from gradewire_stats.judged_rows import JudgedRows
+from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.systems import MOST_MODELS, kendall_of, pearson_of, spearman_of, system_tables
 
 NAN = math.nan

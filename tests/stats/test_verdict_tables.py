@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from gradewire_stats.judged_rows import JudgedRows
+from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.verdicts import KNVQA_STATISTICS, knvqa_table, model_accuracy
 
 NAN = math.nan

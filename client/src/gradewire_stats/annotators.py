@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement_statistics import RIGHT_FROM, Ordering
+from gradewire_stats.agreement.cells import CELLS_AT_A_TIME, RANK_DRAWS, scale_of, standard
+from gradewire_stats.agreement.statistics import RIGHT_FROM, Ordering
 from gradewire_stats.bootstrap import Estimate, drawn_values, draws, estimate
-from gradewire_stats.cell_statistics import CELLS_AT_A_TIME, RANK_DRAWS, scale_of, standard
 
 AlphaLevel = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[AlphaLevel, ...] = ("nominal", "ordinal", "interval")

@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement_statistics import Ordering, correlations, spearman
+from gradewire_stats.agreement.cells import RANK_DRAWS
+from gradewire_stats.agreement.statistics import Ordering, correlations, spearman
 from gradewire_stats.bootstrap import (
     Difference,
     Estimate,
@@ -24,7 +25,6 @@ from gradewire_stats.bootstrap import (
     question_clusters,
     strata_of,
 )
-from gradewire_stats.cell_statistics import RANK_DRAWS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement_statistics import RIGHT_FROM, auc, right
+from gradewire_stats.agreement.statistics import RIGHT_FROM, auc, right
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement_statistics import one_blas_thread
+from gradewire_stats.agreement.rows import JudgedRows, rows_by
+from gradewire_stats.agreement.statistics import one_blas_thread
 from gradewire_stats.bootstrap import Estimate, draws, estimate, free_clusters, question_clusters, strata_of
-from gradewire_stats.judged_rows import JudgedRows, rows_by
 
 LEAST_MODELS = 3
 """With two models every metric ranks them rightly or wrongly: no correlation says more."""

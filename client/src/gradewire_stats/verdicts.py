@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement_statistics import Statistic, right
+from gradewire_stats.agreement.draws import CellDraws, JointBootstrap, mean_over
+from gradewire_stats.agreement.rows import JudgedRows, Part, parts_of, rows_by
+from gradewire_stats.agreement.statistics import Statistic, right
 from gradewire_stats.bootstrap import CellsMean, Estimate
-from gradewire_stats.judged_rows import JudgedRows, Part, parts_of, rows_by
-from gradewire_stats.table_draws import CellDraws, JointBootstrap, mean_over
 
 KNVQA_STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall", "positive_rate")
 # People as one more evaluator; no metric line begins so.

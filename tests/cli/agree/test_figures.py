@@ -11,7 +11,7 @@ from tests.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
 from gradewire.testing import StubTransport
 from gradewire_proto.v1 import scoring_pb2
-from gradewire_stats.agreement_statistics import ALL_STATISTICS
+from gradewire_stats.agreement.statistics import ALL_STATISTICS
 
 METRICS = "rouge_l,sbert"
 

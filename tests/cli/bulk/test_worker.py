@@ -20,7 +20,7 @@ from gradewire_cli.bulk.parts import PartId, PartRows
 from gradewire_cli.bulk.pipeline import file_readers
 from gradewire_cli.bulk.worker import PartRecord, PartScorer, RunTally, costs_of
 from gradewire_cli.problems import InputError, UnreachableError
-from gradewire_cli.results.results_file import encode_rows
+from gradewire_cli.results.resumable_output import encode_rows
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.rows.formats import Reading
 from gradewire_cli.rows.row import RowOptions

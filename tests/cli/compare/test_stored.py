@@ -14,7 +14,7 @@ from gradewire.testing import StubTransport, echo_scores
 from gradewire_cli.compare import earlier_outputs
 from gradewire_cli.results.manifest import InputDigest, read_manifest, write_manifest
 from gradewire_cli.results.manifest_entries import file_digest, manifest_path
-from gradewire_cli.results.results_file import lines_of, with_lines
+from gradewire_cli.results.resumable_output import lines_of, with_lines
 from gradewire_proto.v1 import scoring_pb2
 
 Score = Callable[..., Path]

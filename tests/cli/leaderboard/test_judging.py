@@ -19,7 +19,7 @@ from gradewire_cli.leaderboard.verdicts import Verdicts
 from gradewire_cli.results.journal import Journal
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.row import Row
-from gradewire_cli.scoring.pairs import AnswerPair, Choice, Chosen, PairEngine
+from gradewire_cli.scoring.pair_engine import AnswerPair, Choice, Chosen, PairEngine
 from gradewire_proto.v1 import scoring_pb2
 
 LENGTHS = {"long": 40, "middle": 25, "short": 10}

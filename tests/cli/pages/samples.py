@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gradewire_cli.pages.agreement_input import ReportInput, ReportRow
-from gradewire_stats.agreement import agreement
-from gradewire_stats.judged_rows import JudgedRows
+from gradewire_stats.agreement.report import agreement
+from gradewire_stats.agreement.rows import JudgedRows
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script>",

@@ -27,7 +27,7 @@ from gradewire_cli.pages.charts import (
     round_values,
     share_chart,
 )
-from gradewire_stats.agreement import AgreementReport, CellAgreement, MetricAgreement
+from gradewire_stats.agreement.report import AgreementReport, CellAgreement, MetricAgreement
 from gradewire_stats.bootstrap import CellsMean, Estimate
 from gradewire_stats.curves import Calibration, CalibrationBin, Distribution, metric_curves
 

@@ -15,8 +15,8 @@ from gradewire_cli.pages.agreement import render, write_report
 from gradewire_cli.pages.agreement_input import ReportInput
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import STATISTICS
-from gradewire_stats.agreement import AgreementReport
-from gradewire_stats.agreement_statistics import ALL_STATISTICS
+from gradewire_stats.agreement.report import AgreementReport
+from gradewire_stats.agreement.statistics import ALL_STATISTICS
 from gradewire_stats.annotators import annotator_agreement, ratings_of
 
 _ROOT = Path(__file__).parents[3]

@@ -14,7 +14,7 @@ from gradewire_cli.bulk.output import check_same, input_digests, saved_run
 from gradewire_cli.bulk.parts import PartId, PartStore
 from gradewire_cli.results.manifest import Machine, RunCounts, RunManifest, RunTimes, Versions
 from gradewire_cli.results.manifest_entries import metric_fields, reading_parameters
-from gradewire_cli.results.results_file import read_results
+from gradewire_cli.results.resumable_output import read_results
 from gradewire_proto.v1 import judging_pb2, scoring_pb2
 
 EARLIER = Path(__file__).parent / "earlier"

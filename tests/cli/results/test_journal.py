@@ -17,7 +17,7 @@ from tests.support.syncs import Syncs
 from gradewire_cli.problems import InputError
 from gradewire_cli.results import journal as journal_module
 from gradewire_cli.results.journal import Journal, identity_differences, refuse_other_run, whole_lines
-from gradewire_cli.results.results_file import read_results
+from gradewire_cli.results.resumable_output import read_results
 
 ROOT = Path(__file__).parents[3]
 HOLDER = """

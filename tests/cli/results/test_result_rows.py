@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.results_file import check_lines, with_current_names
+from gradewire_cli.results.resumable_output import check_lines, with_current_names
 
 DIGEST = "0123456789abcdef" * 2
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.examples import example_count
 
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.results_file import ResultsFile, encode_row, read_results
+from gradewire_cli.results.resumable_output import ResultsFile, encode_row, read_results
 from gradewire_cli.rows.row import Row
 
 LINES = {"smile": "smile:v1/1?model=m@0123456789ab&sentence_weight=0.3&synthetic=none"}

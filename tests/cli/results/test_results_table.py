@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.support.syncs import Syncs
 
-from gradewire_cli.results.results_file import encode_rows
 from gradewire_cli.results.results_table import write_table
+from gradewire_cli.results.resumable_output import encode_rows
 
 LARGE = 1 << 70
 

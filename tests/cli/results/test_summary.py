@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Command, answer, write_rows
 
 from gradewire.testing import StubTransport
-from gradewire_cli.results.results_file import verdict
+from gradewire_cli.results.resumable_output import verdict
 from gradewire_cli.results.summary import Summary, remarks
 from gradewire_cli.results.tallies import MetricTally
 from gradewire_proto.v1 import scoring_pb2, types_pb2

@@ -10,7 +10,7 @@ from tests.cli.conftest import Command, answer, read_rows, write_rows
 
 from gradewire import DeadlineExceeded, InvalidRequest, NotReady, Overloaded, ServerUnreachable
 from gradewire.testing import StubTransport
-from gradewire_cli.results.results_file import read_results
+from gradewire_cli.results.resumable_output import read_results
 from gradewire_proto.v1 import scoring_pb2
 
 ROWS = [{"id": f"row {index}", "references": ["a"], "prediction": "x" * (index % 7 + 1)} for index in range(500)]

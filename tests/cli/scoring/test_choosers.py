@@ -10,7 +10,7 @@ from gradewire import AsyncClient, Compare, InvalidRequest, Winner
 from gradewire.testing import StubTransport, echo_comparisons
 from gradewire_cli.results.journal import Journal
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
-from gradewire_cli.scoring.pairs import AnswerPair, Choice, PairEngine
+from gradewire_cli.scoring.pair_engine import AnswerPair, Choice, PairEngine
 from gradewire_proto.v1 import judging_pb2
 from gradewire_stats.comparison.paired_rows import TieMargin
 

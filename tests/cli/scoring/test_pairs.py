@@ -7,7 +7,7 @@ from tests.cli.samples import LengthChooser, pair
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import Journal
-from gradewire_cli.scoring.pairs import Choice, PairEngine
+from gradewire_cli.scoring.pair_engine import Choice, PairEngine
 
 PAIRS = [pair(number) for number in range(5)]
 

@@ -12,7 +12,7 @@ from tests.support.servers.wire import SMILE, Wire, item, request
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server.domain.items import Failure, Status
-from gradewire_server.metrics.correctness.fitted import fit_id
+from gradewire_server.metrics.correctness.fit import fit_id
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.errors import ModelReplacedError
 from gradewire_server.scoring import program_runner

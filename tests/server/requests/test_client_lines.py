@@ -18,7 +18,7 @@ from gradewire.metrics.base import ParameterKind, wire_parameters
 from gradewire_cli.calibrate.command import THRESHOLDS
 from gradewire_cli.calibrate.store import line_parameters
 from gradewire_server.domain.metric import Calibration, ModelMetadata, ParameterError, TokenLayer
-from gradewire_server.metrics.correctness.fitted import fit_id
+from gradewire_server.metrics.correctness.fit import fit_id
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.parameters import read_parameters, write_line, write_spec
 

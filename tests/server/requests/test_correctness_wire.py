@@ -7,7 +7,7 @@ from tests.support.engines.correctness_fits import fit_text
 from tests.support.servers.wire import SMILE, Wire, item, request
 
 from gradewire_proto.v1 import models_pb2, scoring_pb2, types_pb2
-from gradewire_server.metrics.correctness.fitted import fit_id
+from gradewire_server.metrics.correctness.fit import fit_id
 
 ITEMS = [item("It was a big cat.", "the cat"), item("a dog, I think", "cat", "hound"), item("", "cat")]
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gradewire_stats.calibration.evaluate_fit import log_odds
 from gradewire_stats.calibration.fit_correctness import linear_form
 from gradewire_stats.calibration.labelled_rows import FittedFeature
-from gradewire_stats.calibration.stored_fit import log_odds
 
 FEATURES = (FittedFeature("up", 1, 0.0), FittedFeature("down", -1, 0.0), FittedFeature("free", 0, 0.0))
 NO_TREES = {"roots": [], "feature": [], "threshold": [], "missing_left": [], "left": [], "right": [], "value": []}

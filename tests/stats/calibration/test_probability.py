@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from gradewire_stats.calibration import fit_correctness as probability
+from gradewire_stats.calibration.evaluate_fit import probabilities
 from gradewire_stats.calibration.fit_correctness import CorrectnessFitResult, fit_correctness
 from gradewire_stats.calibration.labelled_rows import FOLDS, FittedFeature, checked, folds_of_keys, question_keys
-from gradewire_stats.calibration.stored_fit import probabilities
 
 # A fit takes seconds; beside other programs its threads wait for each other.
 pytestmark = pytest.mark.timeout(600)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gradewire_server.metrics.correctness.features import INPUT_KIND, Feature
-from gradewire_server.metrics.correctness.fitted import read_fit
+from gradewire_server.metrics.correctness.fit import read_fit
 from gradewire_stats.calibration import fit_correctness as probability
 from gradewire_stats.calibration import quality
+from gradewire_stats.calibration.evaluate_fit import far_shares, probabilities, uncertain
 from gradewire_stats.calibration.fit_correctness import fit_correctness, fitted_form
 from gradewire_stats.calibration.labelled_rows import FittedFeature, InputKinds, LabelledFeatures, checked
 from gradewire_stats.calibration.quality import (
@@ -25,7 +26,6 @@ from gradewire_stats.calibration.quality import (
     transfer_statistics,
     transfer_warnings,
 )
-from gradewire_stats.calibration.stored_fit import far_shares, probabilities, uncertain
 
 PROBABILITIES = np.array([0.9, 0.1, 0.6, 0.2, 0.8])
 RIGHT = np.array([True, False, False, True, True])

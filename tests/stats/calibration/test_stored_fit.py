@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from gradewire_server.metrics.correctness.features import INPUT_KIND
-from gradewire_server.metrics.correctness.stored_form import DistanceForm
-from gradewire_stats.calibration.stored_fit import distances, ramp
-from gradewire_stats.calibration.written_fit import KEPT_ROWS, neighbourhood, scales
+from gradewire_server.metrics.correctness.fit_form import DistanceForm
+from gradewire_stats.calibration.evaluate_fit import distances, ramp
+from gradewire_stats.calibration.serialise_fit import KEPT_ROWS, neighbourhood, scales
 
 
 def test_the_mean_distance_to_the_closest_rows() -> None:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gradewire_server.metrics.correctness.features import Feature
-from gradewire_server.metrics.correctness.fitted import CorrectnessFit, read_fit
+from gradewire_server.metrics.correctness.fit import CorrectnessFit, read_fit
+from gradewire_stats.calibration.evaluate_fit import log_odds
 from gradewire_stats.calibration.labelled_rows import FittedFeature
-from gradewire_stats.calibration.stored_fit import log_odds
-from gradewire_stats.calibration.written_fit import DistanceBand, Points, fit_form, tree_form
+from gradewire_stats.calibration.serialise_fit import DistanceBand, Points, fit_form, tree_form
 
 ROWS = 1500
 DIRECTIONS = (1, -1, 0, 0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.support.examples import example_count
 
-from gradewire_stats.agreement_statistics import auc
+from gradewire_stats.agreement.statistics import auc
 from gradewire_stats.calibration.thresholds import (
     WEIGHTS,
     Objective,

@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.engines.correctness_fits import DIGEST, fit_text, stored_fit
 
 from gradewire_server.domain.metric import Calibration, ModelMetadata
-from gradewire_server.metrics.correctness.fitted import fit_id
+from gradewire_server.metrics.correctness.fit import fit_id
 from gradewire_server.metrics.judged.auto_fit import AutoParameters
 
 JUDGE_DIGEST = "7" * 64

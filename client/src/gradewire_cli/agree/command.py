@@ -25,14 +25,14 @@ from gradewire_cli.results.interval_notes import agreement_interval_notes
 from gradewire_cli.results.tables import all_tables_option, show_tables, table_file_options, table_files, write_tables
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
-from gradewire_stats.agreement_statistics import ALL_STATISTICS, Statistic
+from gradewire_stats.agreement.statistics import ALL_STATISTICS, Statistic
 from gradewire_stats.systems import models_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradewire_cli.agree.result import AgreementResult
-    from gradewire_stats.judged_rows import Level
+    from gradewire_stats.agreement.rows import Level
 
 SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")
 COMPARED: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import draws_by_statistic
 from gradewire_cli.scoring.labelled_run import described_run
-from gradewire_stats.agreement_statistics import MissingScipyError
+from gradewire_stats.agreement.statistics import MissingScipyError
 from gradewire_stats.bootstrap import LEAST_QUESTIONS
 from gradewire_stats.curves import abstention
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from gradewire_cli.results.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_cli.scoring.labelled_run import LabelledRun
-    from gradewire_stats.agreement import AgreementReport, CellAgreement, MetricAgreement
-    from gradewire_stats.agreement_statistics import Statistic
+    from gradewire_stats.agreement.report import AgreementReport, CellAgreement, MetricAgreement
+    from gradewire_stats.agreement.rows import JudgedRows
+    from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.curves import Abstention
-    from gradewire_stats.judged_rows import JudgedRows
     from gradewire_stats.systems import SystemTable
     from gradewire_stats.verdicts import ModelAccuracyTable
 
@@ -73,7 +73,7 @@ def compute_agreement(
     Raises:
         InputError: There is nothing to judge, or scipy is not installed.
     """
-    from gradewire_stats.agreement import agreement  # noqa: PLC0415 - scipy takes a second to load
+    from gradewire_stats.agreement.report import agreement  # noqa: PLC0415 - scipy takes a second to load
     from gradewire_stats.annotators import annotator_agreement  # noqa: PLC0415 - as above
     from gradewire_stats.systems import system_tables  # noqa: PLC0415 - as above
     from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - as above

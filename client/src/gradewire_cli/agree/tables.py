@@ -26,7 +26,7 @@ from gradewire_cli.results.tables import (
     number,
     of_cells,
 )
-from gradewire_stats.agreement_statistics import ALL_STATISTICS
+from gradewire_stats.agreement.statistics import ALL_STATISTICS
 from gradewire_stats.annotators import SHOWN_PAIRS
 from gradewire_stats.systems import LEAST_MODELS, MOST_MODELS
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
     from gradewire_cli.agree.result import AgreementResult
     from gradewire_cli.results.accuracy_tables import People
-    from gradewire_stats.agreement import AgreementReport, CellAgreement, MetricAgreement
-    from gradewire_stats.agreement_statistics import Statistic
+    from gradewire_stats.agreement.report import AgreementReport, CellAgreement, MetricAgreement
+    from gradewire_stats.agreement.rows import Level
+    from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.annotators import AnnotatorAgreement
     from gradewire_stats.bootstrap import Estimate
-    from gradewire_stats.judged_rows import Level
     from gradewire_stats.systems import SystemTable
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from gradewire_cli.options.common import Command
     from gradewire_cli.results.accuracy_tables import People
-    from gradewire_stats.agreement_statistics import Statistic
-    from gradewire_stats.judged_rows import JudgedRows
+    from gradewire_stats.agreement.rows import JudgedRows
+    from gradewire_stats.agreement.statistics import Statistic
 
 # SMILE's paper cuts all continuous scores where its own bins begin to count as right (appendix: 0.67).
 _CUT = 2 / 3

@@ -25,15 +25,15 @@ from gradewire_cli.results.tables import (
     of_cells,
 )
 from gradewire_cli.scoring.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
-from gradewire_stats.agreement import agreement
+from gradewire_stats.agreement.report import agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gradewire_cli.scoring.labelled_rows import LabelledRows
-    from gradewire_stats.agreement import AgreementReport
-    from gradewire_stats.agreement_statistics import Statistic
-    from gradewire_stats.judged_rows import JudgedRows
+    from gradewire_stats.agreement.report import AgreementReport
+    from gradewire_stats.agreement.rows import JudgedRows
+    from gradewire_stats.agreement.statistics import Statistic
 
 _WEIGHTS: Final = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 _STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")

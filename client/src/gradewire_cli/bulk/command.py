@@ -43,7 +43,7 @@ from gradewire_cli.results.manifest_entries import (
     versions,
 )
 from gradewire_cli.results.progress import progress
-from gradewire_cli.results.results_file import with_lines
+from gradewire_cli.results.resumable_output import with_lines
 from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summary_document
 from gradewire_cli.results.tables import write_json
 from gradewire_cli.rows.files import STDIN

@@ -15,8 +15,8 @@ from gradewire_cli.problems import InputError, named_errors, redacted_url
 from gradewire_cli.results.journal import refuse_other_run, replacing, shown_value
 from gradewire_cli.results.manifest import InputDigest, ManifestError, RunManifest, decode_manifest, encode_manifest
 from gradewire_cli.results.manifest_entries import file_digest
-from gradewire_cli.results.results_file import counts_over_unknown, encode_row, line_parts, without_lines
 from gradewire_cli.results.results_table import is_table, write_table
+from gradewire_cli.results.resumable_output import counts_over_unknown, encode_row, line_parts, without_lines
 from gradewire_cli.rows.files import file_errors, file_system, is_url, local_path, open_url
 
 if TYPE_CHECKING:

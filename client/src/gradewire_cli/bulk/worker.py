@@ -22,7 +22,7 @@ from gradewire.errors import GradewireError, InconsistentReplies, TransportError
 from gradewire_cli.bulk.parts import PartId, PartRows, PartStore
 from gradewire_cli.problems import InputError, UnreachableError
 from gradewire_cli.results.journal import whole_lines
-from gradewire_cli.results.results_file import encode_rows, may_pass, with_lines
+from gradewire_cli.results.resumable_output import encode_rows, may_pass, with_lines
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.results.tallies import PaidTokens
 from gradewire_cli.rows.files import file_system, is_url

@@ -10,9 +10,10 @@ import numpy as np
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import TITLES, Table, Value, differing, estimated, number
-from gradewire_stats.agreement import AgreementReport, agreement
-from gradewire_stats.agreement_statistics import RIGHT_FROM, Statistic
-from gradewire_stats.calibration import stored_fit
+from gradewire_stats.agreement.report import AgreementReport, agreement
+from gradewire_stats.agreement.rows import JudgedRows
+from gradewire_stats.agreement.statistics import RIGHT_FROM, Statistic
+from gradewire_stats.calibration import evaluate_fit
 from gradewire_stats.calibration.fit_correctness import fit_correctness
 from gradewire_stats.calibration.labelled_rows import InputKinds, checked
 from gradewire_stats.calibration.quality import COVERAGES, TransferStatistics, brier_score, calibration_error
@@ -23,7 +24,6 @@ from gradewire_stats.calibration.thresholds import (
     fit_weight,
     held_out_verdicts,
 )
-from gradewire_stats.judged_rows import JudgedRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -205,7 +205,7 @@ def _measured(
 ) -> tuple[AgreementReport, dict[str, float]]:
     names = [feature["name"] for feature in fit["features"]]
     values = _values(rows.results, (*names, *shape))
-    probabilities = stored_fit.probabilities(fit, values[:, : len(names)], values[:, len(names) :])
+    probabilities = evaluate_fit.probabilities(fit, values[:, : len(names)], values[:, len(names) :])
     scores = {BEFORE: rows.values("smile"), AFTER: probabilities}
     verdicts = {name: (scores[name] >= cut).astype(np.float64) for name, cut in ((BEFORE, _SMILE_CUT), (AFTER, 0.5))}
     figures = {"ECE": calibration_error(probabilities, rows.right), "Brier": brier_score(probabilities, rows.right)}

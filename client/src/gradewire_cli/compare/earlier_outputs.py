@@ -15,12 +15,12 @@ from gradewire_cli.compare.sides import Collected, Side
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.results.manifest import InputDigest, ManifestError, RunManifest, read_manifest
 from gradewire_cli.results.manifest_entries import file_digest, manifest_path
-from gradewire_cli.results.results_file import line_parts, lines_of, output_files, read_results
+from gradewire_cli.results.resumable_output import line_parts, lines_of, output_files, read_results
 from gradewire_cli.rows.cells import CellReading
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record
 from gradewire_cli.rows.row import Row, RowOptions, read_rows
-from gradewire_cli.scoring.pairs import Answer, Result, results_of
+from gradewire_cli.scoring.pair_engine import Answer, Result, results_of
 from gradewire_proto.wire_rules import current
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gradewire_cli.compare.sides import Matching
-    from gradewire_cli.scoring.pairs import AnswerPair, Chooser, Chosen
+    from gradewire_cli.scoring.pair_engine import AnswerPair, Chooser, Chosen
     from gradewire_stats.comparison.paired_rows import TieMargin
 
 

@@ -18,13 +18,13 @@ from gradewire_cli.options.common import OUTPUT_FILE, option_group
 from gradewire_cli.problems import InputError, tell
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
-from gradewire_cli.results.results_file import ResultsFile
+from gradewire_cli.results.resumable_output import ResultsFile
 from gradewire_cli.results.tables import all_tables_option, table_file_options
 from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
 from gradewire_cli.scoring.corpus import refuse_part_of_a_request
 from gradewire_cli.scoring.labelled_rows import label_named
-from gradewire_cli.scoring.pairs import AnswerPair, Chooser, Chosen, PairEngine, results_of
+from gradewire_cli.scoring.pair_engine import AnswerPair, Chooser, Chosen, PairEngine, results_of
 from gradewire_cli.scoring.plan import resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 

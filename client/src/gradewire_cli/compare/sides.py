@@ -12,7 +12,7 @@ import click
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.files import GZIP
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.scoring.pairs import Answer, Result
+from gradewire_cli.scoring.pair_engine import Answer, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -15,7 +15,7 @@ from gradewire_cli.rows.row import question_key_of
 from gradewire_proto.wire_rules import current
 
 if TYPE_CHECKING:
-    from gradewire_cli.scoring.pairs import Winner
+    from gradewire_cli.scoring.pair_engine import Winner
 
 
 _ARENA: Final = tomllib.loads(resources.files(__package__).joinpath("arena.toml").read_text("utf-8"))

@@ -22,7 +22,7 @@ from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record, printable, read_file
 from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser, comparison_of, is_comparison
-from gradewire_cli.scoring.pairs import Answer, AnswerPair, Chooser, PairEngine
+from gradewire_cli.scoring.pair_engine import Answer, AnswerPair, Chooser, PairEngine
 from gradewire_cli.scoring.plan import judge_name, judge_remarks, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
 from gradewire_stats.ratings import ChosenPair, ModelRating, PairPool, next_pairs, pair_counts, rate

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gradewire_cli.rows.formats import Record
-    from gradewire_cli.scoring.pairs import Winner
+    from gradewire_cli.scoring.pair_engine import Winner
 
 
 _SCORES: Mapping[Winner | None, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, None: 0.5}

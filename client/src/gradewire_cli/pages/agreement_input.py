@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from gradewire_cli.pages.texts import MAX_NAME_CHARACTERS, ShownText, cut, normal_form, shown, visible
-from gradewire_stats.agreement import AgreementReport, CellAgreement
+from gradewire_stats.agreement.report import AgreementReport, CellAgreement
+from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.annotators import AnnotatorAgreement
-from gradewire_stats.judged_rows import JudgedRows
 
 MAX_METRICS = 40
 # Sentences of the headline list places by their names, which come as they are.

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from gradewire_cli.pages.texts import MINUS, signed
 from gradewire_cli.results.tables import STATISTICS, UNDEFINED, Cell, Table, Value, count, estimated, p_of
-from gradewire_stats.agreement_statistics import ALL_STATISTICS
+from gradewire_stats.agreement.statistics import ALL_STATISTICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradewire_stats.agreement import AgreementReport, CellAgreement, MetricAgreement
-    from gradewire_stats.agreement_statistics import Statistic
+    from gradewire_stats.agreement.report import AgreementReport, CellAgreement, MetricAgreement
+    from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.bootstrap import Estimate
 
 

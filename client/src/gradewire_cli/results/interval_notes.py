@@ -6,15 +6,15 @@ import math
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from gradewire_cli.results.tables import ALL_ROWS, CELLS_MEAN, TITLES, names_of
-from gradewire_stats.agreement_statistics import ALL_STATISTICS, Statistic
+from gradewire_stats.agreement.rows import Level
+from gradewire_stats.agreement.statistics import ALL_STATISTICS, Statistic
 from gradewire_stats.bootstrap import LEAST_QUESTIONS, MOST_UNDEFINED
-from gradewire_stats.judged_rows import Level
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from gradewire_stats.agreement import AgreementReport
-    from gradewire_stats.agreement_statistics import Statistic
+    from gradewire_stats.agreement.report import AgreementReport
+    from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.bootstrap import Estimate
 
 _FEW_QUESTIONS = (

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.results.journal import replacing
-from gradewire_cli.results.results_file import check_lines, read_results, without_lines
+from gradewire_cli.results.resumable_output import check_lines, read_results, without_lines
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.row import Row
 

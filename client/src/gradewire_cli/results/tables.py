@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from gradewire_stats.agreement import CellAgreement
+    from gradewire_stats.agreement.report import CellAgreement
     from gradewire_stats.bootstrap import CellsMean, Difference, Estimate
 
 

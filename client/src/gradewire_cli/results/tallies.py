@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gradewire.metrics import METRIC_TYPES, Auto
 from gradewire.results import ScoreWarning, Status
-from gradewire_cli.results.results_file import verdict
+from gradewire_cli.results.resumable_output import verdict
 from gradewire_cli.results.tables import number
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from gradewire.options import CompareOptions, check_comparison
 from gradewire.pairs import Comparison, OrderVerdict, Pair
 from gradewire_cli.options.metrics import GivenPrompt, with_prompts
 from gradewire_cli.rows.row import Row, item_with_picture
-from gradewire_cli.scoring.pairs import Answer, AnswerPair, Choice, Chosen, Result, Winner, results_of
+from gradewire_cli.scoring.pair_engine import Answer, AnswerPair, Choice, Chosen, Result, Winner, results_of
 from gradewire_proto.wire_rules import LINE
 from gradewire_stats.comparison.paired_rows import TIE_MARGIN, TieMargin, preferences
 

@@ -13,7 +13,7 @@ from gradewire.references import name_entries
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.results.journal import files_of
 from gradewire_cli.results.progress import progress
-from gradewire_cli.results.results_file import CORPUS_PARAMETERS, may_pass, read_results
+from gradewire_cli.results.resumable_output import CORPUS_PARAMETERS, may_pass, read_results
 from gradewire_cli.rows.row import result_key, with_picture_digests
 from gradewire_proto.wire_rules import split_pin
 

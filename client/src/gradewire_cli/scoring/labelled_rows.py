@@ -16,11 +16,11 @@ from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.results import ScoreWarning
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.accuracy_tables import People
-from gradewire_cli.results.results_file import read_results, verdict
 from gradewire_cli.results.results_table import TABLE_SUFFIXES
+from gradewire_cli.results.resumable_output import read_results, verdict
 from gradewire_cli.results.tallies import MetricTally
+from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.annotators import LabelRule, consensus, ratings_of
-from gradewire_stats.judged_rows import JudgedRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

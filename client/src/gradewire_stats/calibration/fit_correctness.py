@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement_statistics import one_blas_thread
+from gradewire_stats.agreement.statistics import one_blas_thread
+from gradewire_stats.calibration.evaluate_fit import distances, log_odds, ramp, ruled
 from gradewire_stats.calibration.labelled_rows import (
     FOLDS,
     LEAST_OF_A_CLASS,
@@ -29,8 +30,7 @@ from gradewire_stats.calibration.quality import (
     transfer_statistics,
     transfer_warnings,
 )
-from gradewire_stats.calibration.stored_fit import distances, log_odds, ramp, ruled
-from gradewire_stats.calibration.written_fit import DistanceBand, Points, fit_form, neighbourhood, scales, tree_form
+from gradewire_stats.calibration.serialise_fit import DistanceBand, Points, fit_form, neighbourhood, scales, tree_form
 
 _PENALTY: Final = 30.0
 """Of squared weights, for features of one standard deviation; chosen by leaving sources out."""

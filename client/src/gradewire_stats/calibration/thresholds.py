@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement_statistics import RIGHT_FROM, auc, correlations
+from gradewire_stats.agreement.statistics import RIGHT_FROM, auc, correlations
 from gradewire_stats.calibration.labelled_rows import question_key
 
 Objective = Literal["accuracy", "balanced_accuracy", "f1"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.engines.correctness_fits import DIGEST, FORM, changed, fit_text
 
 from gradewire_server.metrics.correctness.features import INPUT_KIND, RULED_OUT, Feature
-from gradewire_server.metrics.correctness.fitted import (
+from gradewire_server.metrics.correctness.fit import (
     Band,
     CorrectnessFit,
     FitError,

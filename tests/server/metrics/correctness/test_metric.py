@@ -20,7 +20,7 @@ from gradewire_server.domain.metric import NO_MODEL, Calibration, ModelMetadata,
 from gradewire_server.domain.needs import Embed, Grade, Grades, Tier
 from gradewire_server.metrics.common import FailureError
 from gradewire_server.metrics.correctness.features import FEATURES, GRADER, INPUT_KIND, features_of, gather_inputs
-from gradewire_server.metrics.correctness.fitted import CorrectnessFit, fit_id, read_fit
+from gradewire_server.metrics.correctness.fit import CorrectnessFit, fit_id, read_fit
 from gradewire_server.metrics.correctness.metric import (
     VERSION,
     Correctness,

@@ -9,7 +9,7 @@ from tests.server.metrics.correctness.test_features import inputs
 from tests.server.metrics.correctness.test_shipped import fit as fit  # noqa: PLC0414 - the fixture
 
 from gradewire_server.metrics.correctness.features import features
-from gradewire_server.metrics.correctness.fitted import CorrectnessFit
+from gradewire_server.metrics.correctness.fit import CorrectnessFit
 
 CASES = [
     (

@@ -19,7 +19,7 @@ from gradewire_server.domain.items import (
     ResultWarning,
 )
 from gradewire_server.metrics.correctness.features import FEATURES, RULED_OUT, features, features_of
-from gradewire_server.metrics.correctness.fitted import CorrectnessFit, ItemPosition, read_fit
+from gradewire_server.metrics.correctness.fit import CorrectnessFit, ItemPosition, read_fit
 from gradewire_server.metrics.correctness.metric import VERSION, Correctness, CorrectnessParameters
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.support.examples import example_count
 
-from gradewire_server.metrics.correctness.stored_form import TreesForm
+from gradewire_server.metrics.correctness.fit_form import TreesForm
 from gradewire_server.metrics.correctness.trees import MAX_LEVELS, SoftTrees, TreeError
 
 FEATURES = 3

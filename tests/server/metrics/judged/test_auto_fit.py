@@ -10,7 +10,7 @@ from tests.support.engines.cascade_fits import FORM, auto_fit_text, metadata_wit
 from tests.support.engines.correctness_fits import fit_text, stored_fit
 
 from gradewire_server.domain.metric import ModelMetadata, ParameterError
-from gradewire_server.metrics.correctness.fitted import fit_id
+from gradewire_server.metrics.correctness.fit import fit_id
 from gradewire_server.metrics.judged.auto_fit import AutoFit, AutoParameters, Band, find_fit, read_auto_fit
 
 ENTRIES = [{"share": 0.02, "accepts_from": 0.9}]

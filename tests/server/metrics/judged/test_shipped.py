@@ -6,7 +6,7 @@ from gradewire_models.catalog.calibration import StoredCalibration
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.judges.catalog import find_judge
 from gradewire_server.domain.metric import Calibration, ModelMetadata
-from gradewire_server.metrics.correctness.fitted import fit_id
+from gradewire_server.metrics.correctness.fit import fit_id
 from gradewire_server.metrics.judged.auto_fit import AutoFit, AutoParameters, find_fit, read_auto_fit
 
 SHIPPED = [

@@ -37,13 +37,7 @@ from gradewire_server.metrics.correctness.features import (
     gather_inputs,
     input_kind,
 )
-from gradewire_server.metrics.correctness.fitted import (
-    VERDICT,
-    CorrectnessFit,
-    cached_fit,
-    check_fit_name,
-    check_identity,
-)
+from gradewire_server.metrics.correctness.fit import VERDICT, CorrectnessFit, cached_fit, check_fit_name, check_identity
 from gradewire_server.metrics.encoder.grader import graded_texts, is_shortened
 from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 

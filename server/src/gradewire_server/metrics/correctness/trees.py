@@ -19,7 +19,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_server.metrics.correctness.stored_form import TreesForm
+from gradewire_server.metrics.correctness.fit_form import TreesForm
 
 MAX_LEVELS: Final = 64
 """Levels of a tree; each costs every item a few operations."""

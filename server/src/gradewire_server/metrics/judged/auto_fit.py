@@ -16,9 +16,9 @@ from gradewire_proto.choices import AutoJudge
 from gradewire_proto.wire_rules import FORMER_NAMES
 from gradewire_server.domain.metric import Calibration, ModelMetadata, ParameterError, Parameters
 from gradewire_server.metrics.common import check_readable, take_choices
-from gradewire_server.metrics.correctness.fitted import FitError, check_fit_name, check_identity, fit_id, read_form
+from gradewire_server.metrics.correctness.fit import FitError, check_fit_name, check_identity, fit_id, read_form
+from gradewire_server.metrics.correctness.fit_form import VersionedForm
 from gradewire_server.metrics.correctness.metric import Correctness, fit_of
-from gradewire_server.metrics.correctness.stored_form import VersionedForm
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE
 from gradewire_server.metrics.judged.judge_similarity import JUDGE_SIMILARITY
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from gradewire_server.domain.items import quoted
 from gradewire_server.domain.metric import ParameterError
 from gradewire_server.metrics.correctness.features import RULED_OUT, Feature
-from gradewire_server.metrics.correctness.stored_form import ConformalForm, FitForm, VersionedForm
+from gradewire_server.metrics.correctness.fit_form import ConformalForm, FitForm, VersionedForm
 from gradewire_server.metrics.correctness.trees import SoftTrees, TreeError
 
 F = TypeVar("F", bound=VersionedForm)

@@ -8,7 +8,20 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement_statistics import (
+from gradewire_stats.agreement.cells import (
+    ADDITIVE_STATISTICS,
+    OF_VERDICTS,
+    RANK_DRAWS,
+    RANK_STATISTICS,
+    Columns,
+    RankedSample,
+    Sample,
+    additive_values,
+    scale_of,
+    sums_by_question,
+)
+from gradewire_stats.agreement.rows import JudgedRows, Part
+from gradewire_stats.agreement.statistics import (
     ALL_STATISTICS,
     VERDICT_STATISTICS,
     Statistic,
@@ -29,19 +42,6 @@ from gradewire_stats.bootstrap import (
     question_clusters,
     strata_of,
 )
-from gradewire_stats.cell_statistics import (
-    ADDITIVE_STATISTICS,
-    OF_VERDICTS,
-    RANK_DRAWS,
-    RANK_STATISTICS,
-    Columns,
-    RankedSample,
-    Sample,
-    additive_values,
-    scale_of,
-    sums_by_question,
-)
-from gradewire_stats.judged_rows import JudgedRows, Part
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 from gradewire.results import Status
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.results.journal import Journal, files_of, identity_differences, refuse_other_run, whole_lines
-from gradewire_cli.results.results_file import encode_row, verdict
+from gradewire_cli.results.resumable_output import encode_row, verdict
 from gradewire_cli.rows.row import Row, with_picture_digests
 
 if TYPE_CHECKING:

@@ -6,9 +6,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats import agreement_statistics
-from gradewire_stats.agreement_statistics import RIGHT_FROM, VERDICT_STATISTICS, Statistic, right, scipy_stats
-from gradewire_stats.judged_rows import JudgedRows
+from gradewire_stats.agreement.rows import JudgedRows
+from gradewire_stats.agreement.statistics import (
+    RIGHT_FROM,
+    VERDICT_STATISTICS,
+    Ordering,
+    Statistic,
+    kendall,
+    ordered_pairs,
+    pearson_of_sums,
+    right,
+    scipy_stats,
+    spearman,
+    two_labels,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +125,7 @@ def sums_by_question(
         sums |= {"rows": summed(np.ones_like(dx)), "x": summed(dx), "y": summed(dy)}
         sums |= {"xy": summed(dx * dy), "xx": summed(dx * dx), "yy": summed(dy * dy)}
     if "pairwise" in statistics:
-        ordered, pairs = agreement_statistics.ordered_pairs(sample.scores, sample.labels, sample.clusters, count=count)
+        ordered, pairs = ordered_pairs(sample.scores, sample.labels, sample.clusters, count=count)
         sums |= {"ordered": ordered, "pairs": pairs}
     positive, judged = sample.positive, ~np.isnan(sample.verdicts)
     if positive is not None and judged.any() and not OF_VERDICTS.isdisjoint(statistics):
@@ -158,9 +169,7 @@ def additive_values(
     values: dict[Statistic, NDArray[np.float64]] = {}
     with np.errstate(invalid="ignore", divide="ignore"):
         if "pearson" in statistics and "rows" in sums:
-            values["pearson"] = agreement_statistics.pearson_of_sums(
-                *(sums[name] for name in ("rows", "x", "y", "xy", "xx", "yy"))
-            )
+            values["pearson"] = pearson_of_sums(*(sums[name] for name in ("rows", "x", "y", "xy", "xx", "yy")))
         if "pairwise" in statistics and "pairs" in sums:
             values["pairwise"] = np.where(sums["pairs"] > 0, sums["ordered"] / sums["pairs"], np.nan)
         if "judged" in sums:
@@ -204,8 +213,8 @@ class RankedSample:
 
     def __init__(self, sample: Sample, statistics: Collection[Statistic]) -> None:
         self._sample = sample
-        self._scores = agreement_statistics.Ordering.of(sample.scores)
-        self._labels = agreement_statistics.Ordering.of(sample.labels)
+        self._scores = Ordering.of(sample.scores)
+        self._labels = Ordering.of(sample.labels)
         self._wanted = [statistic for statistic in RANK_STATISTICS if statistic in statistics]
         if sample.positive is None and "auc" in self._wanted:
             self._wanted.remove("auc")
@@ -234,24 +243,24 @@ class RankedSample:
             return self._of_two_labels(drawn)
         values: dict[Statistic, NDArray[np.float64]] = {}
         if "spearman" in self._wanted:
-            values["spearman"] = agreement_statistics.spearman(drawn, self._scores, self._labels)
+            values["spearman"] = spearman(drawn, self._scores, self._labels)
         if "kendall" in self._wanted:
             values["kendall"] = self._kendall(drawn)
         if "auc" in self._wanted and self._sample.positive is not None:
-            values["auc"] = agreement_statistics.two_labels(drawn, self._scores, self._sample.positive)["auc"]
+            values["auc"] = two_labels(drawn, self._scores, self._sample.positive)["auc"]
         return values
 
     def _of_two_labels(self, drawn: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
         upper = self._labels.group == len(self._labels.starts) - 1
-        found = agreement_statistics.two_labels(drawn, self._scores, upper)
+        found = two_labels(drawn, self._scores, upper)
         if self._sample.positive is not None and not np.array_equal(upper, self._sample.positive):
             # Two labels on the same side of 0.5 can be ranked, but there is only one class; verdicts have their own.
-            found["auc"] = agreement_statistics.two_labels(drawn, self._scores, self._sample.positive)["auc"]
+            found["auc"] = two_labels(drawn, self._scores, self._sample.positive)["auc"]
         return {statistic: values for statistic, values in found.items() if statistic in self._wanted}
 
     def _kendall(self, drawn: NDArray[np.float64]) -> NDArray[np.float64]:
         if len(self._labels.starts) <= MAX_LABEL_LEVELS:
-            return agreement_statistics.kendall(drawn, self._scores, self._labels)
+            return kendall(drawn, self._scores, self._labels)
         kendalltau = scipy_stats().kendalltau
         looped = []
         for weights in drawn[: LOOPED_DRAWS - self._looped]:

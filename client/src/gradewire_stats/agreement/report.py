@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gradewire_stats.agreement_statistics import ALL_STATISTICS, Statistic
+from gradewire_stats.agreement.draws import CellDraws, Comparison, JointBootstrap, mean_over
+from gradewire_stats.agreement.rows import JudgedRows, Level, parts_of
+from gradewire_stats.agreement.statistics import ALL_STATISTICS, Statistic
 from gradewire_stats.bootstrap import CellsMean, Estimate
-from gradewire_stats.judged_rows import JudgedRows, Level, parts_of
-from gradewire_stats.table_draws import CellDraws, Comparison, JointBootstrap, mean_over
 
 COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 
