@@ -18,7 +18,7 @@ from benchmarks.agreement.ave_stand_in.making import MAX_WORDS
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.journal import check_outputs
-from gradewire_cli.results.tables import write_text
+from gradewire_cli.results.table_formats import write_text
 from gradewire_cli.rows.input_file import ALIAS_HELP, input_file, input_options
 from gradewire_server.lexicon import WordNet, usual_directory
 from gradewire_server.settings.server import Settings

@@ -30,7 +30,8 @@ from gradewire_server.settings.engine import CacheConfig, DiskConfig, EngineConf
 from gradewire_server.settings.server import Settings
 from gradewire_server.storage.cache import ReadCounter, SecondLevel, SegmentedLru, StorageTelemetry
 from gradewire_server.storage.lmdb_environment import StoreDirectory
-from gradewire_server.storage.lmdb_stores import DiskPrepared, DiskVectors
+from gradewire_server.storage.lmdb_prepared import DiskPrepared
+from gradewire_server.storage.lmdb_vectors import DiskVectors
 from gradewire_server.storage.redis_client import RedisClient, read_mac_key
 from gradewire_server.storage.redis_stores import RedisPrepared, RedisVectors
 from gradewire_server.storage.reference_sets import MemoryPreparedStore, PreparedStore, StoredReferenceSets

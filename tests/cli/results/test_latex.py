@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_cli.results.tables import Table, Value, escaped, to_latex
+from gradewire_cli.results.table_formats import escaped, to_latex
+from gradewire_cli.results.tables import Table, Value
 
 DOCUMENT = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{tables}\end{document}"
 HOSTILE = [

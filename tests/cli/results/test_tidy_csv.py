@@ -7,7 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_cli.results.tables import CSV_COLUMNS, Table, Value, cells_mean, count, differing, estimated, to_tidy_csv
+from gradewire_cli.results.table_formats import CSV_COLUMNS, to_tidy_csv
+from gradewire_cli.results.tables import Table, Value, cells_mean, count, differing, estimated
 from gradewire_stats.bootstrap import CellsMean, Difference, Estimate
 
 

@@ -16,7 +16,7 @@ from gradewire_server.settings.engine import CacheConfig, DiskConfig
 from gradewire_server.storage import codec
 from gradewire_server.storage.cache import StorageTelemetry, Write
 from gradewire_server.storage.lmdb_environment import StoreDirectory
-from gradewire_server.storage.lmdb_stores import DiskVectors
+from gradewire_server.storage.lmdb_vectors import DiskVectors
 
 _DIMS = 384
 _MIB = 1 << 20

@@ -20,7 +20,7 @@ from gradewire_server.storage import redis_stores as redis_store
 from gradewire_server.storage import reference_sets
 from gradewire_server.storage.cache import StorageTelemetry
 from gradewire_server.storage.lmdb_environment import StoreDirectory
-from gradewire_server.storage.lmdb_stores import DiskPrepared
+from gradewire_server.storage.lmdb_prepared import DiskPrepared
 from gradewire_server.storage.redis_client import RedisClient
 from gradewire_server.storage.redis_stores import RedisPrepared
 from gradewire_server.storage.reference_sets import MemoryPreparedStore, PreparedStore, StoredReferenceSets

@@ -7,7 +7,7 @@ from pathlib import Path
 _PROGRAM = """
 import hashlib, pathlib, random, sys
 from gradewire_server.storage.lmdb_environment import StoreDirectory
-from gradewire_server.storage.lmdb_stores import Generations
+from gradewire_server.storage.lmdb_vectors import Generations
 
 directory = StoreDirectory(pathlib.Path(sys.argv[1]))
 generations = Generations(directory, max_bytes=4 << 20)

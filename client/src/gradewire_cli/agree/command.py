@@ -22,7 +22,8 @@ from gradewire_cli.agree.tables import (
 from gradewire_cli.options.common import OUTPUT_FILE, epilog
 from gradewire_cli.problems import InputError, exit_on_interrupt
 from gradewire_cli.results.interval_notes import agreement_interval_notes
-from gradewire_cli.results.tables import all_tables_option, show_tables, table_file_options, table_files, write_tables
+from gradewire_cli.results.table_formats import table_files, write_tables
+from gradewire_cli.results.tables import all_tables_option, show_tables, table_file_options
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
 from gradewire_stats.agreement.statistics import ALL_STATISTICS, Statistic

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradewire_cli.bench.paper_tables import Columns, fields_of
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.tables import write_text
+from gradewire_cli.results.table_formats import write_text
 from gradewire_cli.rows.cells import LeftOut, read_labels, unpacked
 from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.input_file import InputFile

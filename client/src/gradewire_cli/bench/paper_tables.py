@@ -25,15 +25,8 @@ from gradewire_cli.results.manifest_entries import (
     tallied_counts,
     versions,
 )
-from gradewire_cli.results.tables import (
-    FURTHER_TABLES,
-    Table,
-    all_tables_option,
-    show_tables,
-    table_file_options,
-    table_files,
-    write_tables,
-)
+from gradewire_cli.results.table_formats import table_files, write_tables
+from gradewire_cli.results.tables import FURTHER_TABLES, Table, all_tables_option, show_tables, table_file_options
 from gradewire_cli.rows.input_file import ALIAS_HELP, InputFile, input_file, named_columns
 
 if TYPE_CHECKING:

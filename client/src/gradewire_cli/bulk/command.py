@@ -45,7 +45,7 @@ from gradewire_cli.results.manifest_entries import (
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.resumable_output import with_lines
 from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summary_document
-from gradewire_cli.results.tables import write_json
+from gradewire_cli.results.table_formats import write_json
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, column_options, input_file

@@ -12,7 +12,7 @@ from gradewire.metrics.base import Metric, wire_parameters
 from gradewire.metrics.choice import parse_metric_line
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.problems import InputError, one_line_errors
-from gradewire_cli.results.tables import write_json
+from gradewire_cli.results.table_formats import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,7 +24,8 @@ from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs, files_of
-from gradewire_cli.results.tables import FURTHER_TABLES, show_tables, table_files, write_tables
+from gradewire_cli.results.table_formats import table_files, write_tables
+from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option

@@ -27,14 +27,8 @@ from gradewire_cli.options.metrics import MetricOptions, read_prompt_file
 from gradewire_cli.pages.page import write_page
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
 from gradewire_cli.results.journal import check_outputs, files_of
-from gradewire_cli.results.tables import (
-    FURTHER_TABLES,
-    all_tables_option,
-    show_tables,
-    table_file_options,
-    table_files,
-    write_tables,
-)
+from gradewire_cli.results.table_formats import table_files, write_tables
+from gradewire_cli.results.tables import FURTHER_TABLES, all_tables_option, show_tables, table_file_options
 from gradewire_cli.rows.input_file import input_file, input_options, named_columns
 from gradewire_cli.scoring.choosers import tie_margin_option
 from gradewire_cli.scoring.labelled_run import described_draws, draw_options

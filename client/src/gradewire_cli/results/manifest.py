@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from gradewire_cli.results.journal import replacing
-from gradewire_cli.results.tables import plain
+from gradewire_cli.results.table_formats import plain
 
 FORMAT: Final = "gradewire-manifest/1"
 """First field of the file. The number grows where an older gradewire would misread a newer file; a field that is added

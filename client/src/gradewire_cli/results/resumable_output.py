@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from gradewire.results import Status
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.results.journal import Journal, files_of, replacing, whole_lines
-from gradewire_cli.results.tables import plain
+from gradewire_cli.results.table_formats import plain
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.row import Row, result_key
 from gradewire_proto.wire_rules import current, split_pin

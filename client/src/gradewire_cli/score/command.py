@@ -46,7 +46,8 @@ from gradewire_cli.results.progress import progress
 from gradewire_cli.results.results_table import check_whole, is_table, part_of, write_table
 from gradewire_cli.results.resumable_output import ResultsFile, count_results, encode_rows, may_pass, read_results
 from gradewire_cli.results.summary import RunFacts, Summary, print_summary, summary_document
-from gradewire_cli.results.tables import number, write_json
+from gradewire_cli.results.table_formats import write_json
+from gradewire_cli.results.tables import number
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, input_file, official_options

@@ -36,7 +36,8 @@ from gradewire_cli.results.manifest_entries import (
     manifest_path_of,
     save_manifest,
 )
-from gradewire_cli.results.tables import show_tables, write_json
+from gradewire_cli.results.table_formats import write_json
+from gradewire_cli.results.tables import show_tables
 from gradewire_cli.rows.input_file import column_options, input_file
 from gradewire_proto.exit_codes import ExitCode
 

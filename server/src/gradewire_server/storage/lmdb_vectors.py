@@ -1,7 +1,6 @@
-"""The stores on this machine's disk: cached vectors in two generations, and prepared references, which last.
+"""The vectors on this machine's disk, in two generations; references that were embedded have a map of their own.
 
-References that were embedded have a map of their own; predictions have two generations, of which the older one goes
-when the newer is full. Synthetic answers and corpora lie in an environment whose commits wait for the disk.
+The older generation goes when the newer is full.
 """
 
 import asyncio
@@ -9,24 +8,21 @@ import contextlib
 import logging
 import re
 import shutil
-import struct
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import lmdb
 from typing_extensions import override
 
-from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.settings.engine import DiskConfig
 from gradewire_server.storage.cache import CHUNK_KEYS, SecondLevel, StorageTelemetry, Write
 from gradewire_server.storage.codec import EntryKind, Stored, unpack
 from gradewire_server.storage.lmdb_environment import StoreDirectory, TruncatedError, WatchedEnvironment
-from gradewire_server.storage.reference_sets import ALREADY_HELD, PreparedStore, differs
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -39,16 +35,6 @@ _GENERATION: Final = re.compile(r"predictions-(\d{6,})")
 _MAX_COPIED_BYTES: Final = 1 << 20
 """Values of the older generation that were read, and are written to the newer one with the next write."""
 _PAUSE_AFTER_FAILED_WRITE_S: Final = 10.0
-
-_FAILED: Final = Failure(Status.UNAVAILABLE, "the store of prepared references failed; the server's log says why")
-_FULL: Final = Failure(Status.UNAVAILABLE, "the store of prepared references is full; raise its limit")
-_LOST: Final = Failure(
-    Status.UNAVAILABLE, "the store of prepared references has lost some of the set; prepare it under another name"
-)
-_CHECKED_EVERY: Final = 256
-"""Members that are read between two looks at the file's size."""
-_COUNT: Final = struct.Struct("<Q")
-"""Number of a group's members, under the group's own name."""
 
 
 class Generations:
@@ -320,150 +306,3 @@ class DiskVectors(SecondLevel):
     def _misbehaved(self, error: BaseException) -> None:
         self._broken = f"{type(error).__name__}, switched off until the next start"
         _log.warning("%s misbehaves (%s); going on without it", self._directory.path, error)
-
-
-class DiskPrepared(PreparedStore):
-    """Synthetic answers and corpora in an LMDB environment; `PreparedStore` says what is promised.
-
-    Closes its directory, and so is closed after the vectors. Raises as `open_environment`.
-    """
-
-    def __init__(self, directory: StoreDirectory, config: DiskConfig) -> None:
-        self._directory = directory
-        self._path = directory.path / "prepared"
-        self._environment = WatchedEnvironment(directory, self._path, max_bytes=config.prepared_max_bytes, durable=True)
-        self._suspect = False
-        # Not on the event loop: a durable commit waits for the disk.
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="prepared")
-
-    @override
-    async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        if not self._directory.ours:
-            return _FAILED
-        try:
-            with self._environment.reading() as transaction:
-                return [transaction.get(key) for key in keys]
-        except TruncatedError:
-            return await self._on_thread(self._rebuild_and_read, keys)
-        except (lmdb.Error, OSError):
-            return self._unreadable()
-
-    @override
-    async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        return await self._on_thread(self._write, values)
-
-    @override
-    async def member_count(self, group: bytes) -> int | Failure:
-        found = await self.read([group])
-        return found if isinstance(found, Failure) else _number(found[0])
-
-    @override
-    async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
-        return await self._on_thread(self._members, group)
-
-    @override
-    async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
-        return await self._on_thread(self._add_members, group, values)
-
-    @override
-    async def close(self) -> None:
-        if not self._directory.ours:
-            return
-        await asyncio.to_thread(self._thread.shutdown)
-        self._environment.close(suspect=self._suspect)
-        self._directory.close()
-
-    async def _on_thread(self, work: Callable[..., T], *given: Any) -> T | Failure:
-        """Return what the writer's thread has done; fail in a forked child, which must not touch the files."""
-        if not self._directory.ours:
-            return _FAILED
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
-
-    def _unreadable(self) -> Failure:
-        _log.exception("prepared references in %s cannot be read", self._path)
-        self._suspect = True
-        return _FAILED
-
-    def _write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        def put(transaction: Any) -> Failure | None:
-            # There is one writer at a time among all processes, so what was looked up stays so until the commit.
-            there = {key: transaction.get(key) for key in values}
-            if any(differs(key, there[key], value) for key, value in values.items()):
-                return ALREADY_HELD
-            for key, value in values.items():
-                if there[key] != value:
-                    transaction.put(key, value)
-            return None
-
-        return self._commit(put)
-
-    def _add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
-        def put(transaction: Any) -> Failure | None:
-            count = _number(transaction.get(group))
-            if isinstance(count, Failure):
-                return count
-            new = 0
-            for name, value in values.items():
-                there = transaction.get(group + name)
-                if there != value:
-                    transaction.put(group + name, value)
-                    new += there is None
-            if new:
-                transaction.put(group, _COUNT.pack(count + new))
-            return None
-
-        return self._commit(put)
-
-    def _rebuild_and_read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """Start anew: what was prepared is lost with its file, and items say NOT_PREPARED."""
-        try:
-            self._environment.rebuild()
-            with self._environment.on_writer(write=False) as transaction:
-                return [transaction.get(key) for key in keys]
-        except (lmdb.Error, OSError):
-            _log.exception("the store of prepared references in %s cannot be made anew", self._path)
-            self._suspect = True
-            return _FAILED
-
-    def _commit(self, put: Callable[[Any], Failure | None]) -> Failure | None:
-        def commit() -> Failure | None:
-            with self._environment.on_writer(write=True) as transaction:
-                return put(transaction)
-
-        try:
-            try:
-                return commit()
-            except TruncatedError:
-                self._environment.rebuild()
-                return commit()
-        except lmdb.MapFullError:
-            return _FULL
-        except (lmdb.Error, OSError):
-            _log.exception("prepared references cannot be written to %s", self._path)
-            return _FAILED
-
-    def _members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
-        found: dict[bytes, bytes] = {}
-        try:
-            with self._environment.on_writer(write=False) as transaction, transaction.cursor() as cursor:
-                count = _number(transaction.get(group))
-                if cursor.set_range(group + b"\0"):
-                    for key, value in cursor:
-                        if not key.startswith(group):
-                            break
-                        found[key[len(group) :]] = value
-                        if len(found) % _CHECKED_EVERY == 0:
-                            self._environment.check()
-        except TruncatedError:
-            rebuilt = self._rebuild_and_read([])
-            return rebuilt if isinstance(rebuilt, Failure) else {}
-        except (lmdb.Error, OSError):
-            return self._unreadable()
-        return found if len(found) == count else _LOST
-
-
-def _number(value: bytes | None) -> int | Failure:
-    """Return a group's count of members."""
-    if value is None:
-        return 0
-    return int(_COUNT.unpack(value)[0]) if len(value) == _COUNT.size else _LOST
