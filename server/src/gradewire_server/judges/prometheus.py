@@ -1,15 +1,12 @@
 """Prometheus metrics of judges; docs/operate/prometheus.md lists them."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from gradewire_server.domain.items import Status, Timing
 from gradewire_server.domain.needs import AnswerSource
-
-if TYPE_CHECKING:
-    from gradewire_server.judges.remote.server import Tokens
 
 _SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _SEQUENCES: Final = (1, 2, 4, 8, 16, 32, 64)
@@ -83,13 +80,21 @@ class JudgeTelemetry:
         """Count a worker that was lost and is started again."""
         self._restarts.inc()
 
-    def request_answered(self, tokens: "Tokens", cost: float | None, duration_s: float) -> None:
+    def request_answered(
+        self,
+        *,
+        prompt_tokens: int | None,
+        cached_tokens: int | None,
+        generated_tokens: int | None,
+        cost: float | None,
+        duration_s: float,
+    ) -> None:
         """Count a request that a judge's server has answered; None: the server does not say, or no price is set."""
-        self._remote_tokens.labels("prompt").inc(tokens.prompt or 0)
-        self._remote_tokens.labels("cached").inc(tokens.cached or 0)
-        self._remote_tokens.labels("generated").inc(tokens.generated or 0)
+        self._remote_tokens.labels("prompt").inc(prompt_tokens or 0)
+        self._remote_tokens.labels("cached").inc(cached_tokens or 0)
+        self._remote_tokens.labels("generated").inc(generated_tokens or 0)
         self._remote_cost.inc(cost or 0.0)
-        if tokens.prompt is None or tokens.generated is None:
+        if prompt_tokens is None or generated_tokens is None:
             self._remote_unknown.labels("tokens").inc()
         elif cost is None:
             self._remote_unknown.labels("price").inc()

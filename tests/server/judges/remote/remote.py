@@ -10,7 +10,6 @@ from typing import Any
 from gradewire_server.domain.judge import Choose, Generate, JudgePrompt, Role, Turn
 from gradewire_server.judges.remote.judge import RemoteJudge
 from gradewire_server.judges.remote.openai import OpenAIJudges
-from gradewire_server.judges.remote.server import Tokens
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 FIXED = (
@@ -44,9 +43,8 @@ class Counted:
     flying: int = 0
     most_flying: int = 0
 
-    def request_answered(self, tokens: Tokens, cost: float | None, duration_s: float) -> None:
-        counts = {"prompt_tokens": tokens.prompt, "cached_tokens": tokens.cached, "generated_tokens": tokens.generated}
-        self.usages.append(SimpleNamespace(**counts, cost=cost, duration_s=duration_s))
+    def request_answered(self, **usage: float | None) -> None:
+        self.usages.append(SimpleNamespace(**usage))
 
     def request_retried(self, reason: str) -> None:
         self.retries.append(reason)

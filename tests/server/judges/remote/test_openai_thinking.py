@@ -12,7 +12,6 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Generated
 from gradewire_server.judges.prometheus import JudgeTelemetry
 from gradewire_server.judges.remote.openai import OpenAIJudges
-from gradewire_server.judges.remote.server import Tokens
 from gradewire_server.settings.judge import JudgeConfig, RemoteJudgeConfig
 
 GOOD = completion("Rating: 2", [{"2": -0.1, "1": -3.0, "3": -4.0}])
@@ -219,7 +218,9 @@ def test_what_is_unknown_is_counted_apart() -> None:
     registry = CollectorRegistry()
     telemetry = JudgeTelemetry(registry)
     for read, cached, written, cost in ((None, None, None, None), (9, None, 3, None), (9, 1, 3, 0.5)):
-        telemetry.request_answered(Tokens(read, cached, written), cost, 0.1)
+        telemetry.request_answered(
+            prompt_tokens=read, cached_tokens=cached, generated_tokens=written, cost=cost, duration_s=0.1
+        )
 
     def value(what: str) -> float | None:
         return registry.get_sample_value("gradewire_judge_remote_unknown_total", {"what": what})

@@ -264,7 +264,13 @@ class RemoteJudge(Judge):
         read = _priced(used.prompt, self._config.input_price)
         written = _priced(used.generated, self._config.output_price)
         cost = None if read is None or written is None else read + written
-        self._telemetry.request_answered(used, cost, duration_s)
+        self._telemetry.request_answered(
+            prompt_tokens=used.prompt,
+            cached_tokens=used.cached,
+            generated_tokens=used.generated,
+            cost=cost,
+            duration_s=duration_s,
+        )
 
 
 def _priced(tokens: int | None, price: float | None) -> float | None:
