@@ -63,7 +63,7 @@ _SOON_S = 0.001
 def _many_under_way(clock: Clock) -> LoopBacklog:
     backlog = LoopBacklog(clock)
     for _ in range(_MANY):
-        backlog.entered()
+        backlog.under_way += 1
     return backlog
 
 
@@ -97,10 +97,10 @@ def test_one_call_that_is_taken_up_soon_ends_it() -> None:
 def test_a_loop_that_is_late_for_few_callers_is_not_behind() -> None:
     clock = Clock()
     backlog = _many_under_way(clock)
-    backlog.left()
+    backlog.under_way -= 1
     _calls(backlog, clock, 1000, _LATE_S)
     assert not backlog.is_late
-    backlog.entered()
+    backlog.under_way += 1
     assert backlog.is_late
 
 
