@@ -24,12 +24,12 @@ _POLL_S = 0.2
 
 
 def parts_in(folder: Path) -> int:
-    """Parts that are written."""
+    """Return the number of parts that are written."""
     return len(list(folder.glob("part-*.done.jsonl")))
 
 
 def kill_when(found: Watched, folder: Path, parts: int, *, actor: bool) -> list[int]:
-    """Kills the driver, or an actor, once so many parts are written; gives the processes that score and read."""
+    """Kill the driver, or an actor, once so many parts are written, and return the processes that score and read."""
     while parts_in(folder) < parts:
         if found.process.poll() is not None:
             raise SystemExit("the run ended before it was killed: give more rows")
@@ -41,7 +41,7 @@ def kill_when(found: Watched, folder: Path, parts: int, *, actor: bool) -> list[
 
 
 def compared(straight: Path, resumed: Path) -> dict[str, Any]:
-    """Counts of results, and the largest difference of scores."""
+    """Return the counts of results, and the largest difference of scores."""
     expected, found = ([json.loads(line) for line in path.open(encoding="utf-8")] for path in (straight, resumed))
     difference, verdicts = 0.0, 0
     for one, other in zip(expected, found, strict=False):
@@ -59,7 +59,7 @@ def compared(straight: Path, resumed: Path) -> dict[str, Any]:
 
 
 def memory_over_time(found: Watched) -> list[int]:
-    """Mean resident MiB of driver, reader and actors in the four quarters of the time behind the first."""
+    """Return mean resident MiB of driver, reader and actors in the four quarters of the time behind the first."""
     samples = [rss / (1 << 20) for _, rss in found.rss_bytes]
     begin = len(samples) // 5
     quarter = max(1, (len(samples) - begin) // 4)
@@ -67,7 +67,7 @@ def memory_over_time(found: Watched) -> list[int]:
 
 
 def main() -> None:
-    """Runs it, prints the figures, and ends with 1 where one is not as it has to be."""
+    """Run it, print the results, and end with 1 where one is not as it has to be."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--rows", type=int, default=20_000)
