@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.agreement.correctness_rows import DRAWN, RESULT, Recipe, ScoredRows, fitted, without_questions
-from benchmarks.agreement.correctness_tables import Read, figures_block
+from benchmarks.agreement.correctness_tables import Read, tables_block
 from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, require_files, resume_or_overwrite
 from benchmarks.common.servers import run_gradewire
@@ -52,7 +52,7 @@ def main() -> None:
     )
     block = "figures" + (f" of {options.model}" if options.model != DEFAULT_MODEL else "")
     block += f" with {options.grader}" if options.grader else ""
-    write_block(options.document, block, figures_block(held_out, others, parts, ablation=options.ablation))
+    write_block(options.document, block, tables_block(held_out, others, parts, ablation=options.ablation))
     if options.write_fit:
         fit = fitted((evouna, nq301, drawn), recipe, "both", figures=True)
         options.write_fit.write_text(json.dumps(fit.form, separators=(",", ":")) + "\n", "utf-8")

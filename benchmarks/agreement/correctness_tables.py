@@ -116,7 +116,7 @@ class Read:
         return self.fit.probabilities(self.rows)
 
 
-def figures_block(held_out: Read, nq301: Read, parts: tuple[ScoredRows, ...], *, ablation: bool) -> str:
+def tables_block(held_out: Read, nq301: Read, parts: tuple[ScoredRows, ...], *, ablation: bool) -> str:
     """Return all tables, in Markdown.
 
     Args:

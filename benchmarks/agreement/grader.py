@@ -76,13 +76,13 @@ def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]],
     """Return Markdown of `gradewire agree` over all rows, with paired differences of all metrics."""
     data = write_rows(results / f"{name}.rows.jsonl", rows)
     scores = [score_rows(data, metrics, results / name) for metrics in groups]
-    figures = results / f"{name}.md"
+    report = results / f"{name}.md"
     run_gradewire(
         *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
         *("--compare-all", "--compare-statistics", "auc,pearson"),
-        *("--markdown", figures, "--json", figures.with_suffix(".json")),
+        *("--markdown", report, "--json", report.with_suffix(".json")),
     )
-    return f"{len(rows)} rows of half b.\n\n{figures.read_text('utf-8')}"
+    return f"{len(rows)} rows of half b.\n\n{report.read_text('utf-8')}"
 
 
 def cost_table(rows: Sequence[Row], results: Path) -> str:

@@ -78,11 +78,11 @@ def main() -> int:
     os.environ["GRADEWIRE_WORDNET_DIRECTORY"] = str(wordnet)
     options.results.mkdir(parents=True, exist_ok=True)
     for rows in ROW_SETS:
-        write_block(options.document, rows.name, _figures(rows, options))
+        write_block(options.document, rows.name, _tables(rows, options))
     return 0
 
 
-def _figures(rows: RowSet, options: argparse.Namespace) -> str:
+def _tables(rows: RowSet, options: argparse.Namespace) -> str:
     data = options.data / rows.file
     load, runs = os.getloadavg()[0], [_score(data, rows.name, group, options) for group in METRICS]
     base = options.results / rows.name

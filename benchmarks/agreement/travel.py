@@ -101,7 +101,7 @@ class ReadSet:
     ways: Sequence[Way]
 
 
-def figures_table(sets: Sequence[ReadSet]) -> str:
+def ways_table(sets: Sequence[ReadSet]) -> str:
     """Return a line for each set and way, in Markdown."""
     lines = [f"| | | {' | '.join(HEAD)} |", f"|---|---|{'---:|' * len(HEAD)}"]
     for each in sets:
@@ -180,7 +180,7 @@ def main() -> None:
         told.append((name, cells_of(rows, _fit(rows.parts, ways))))
     read = list(sets.values())
     cells = cells_table(before[EVOUNA], rows.evouna, told)
-    write_block(options.document, "figures", f"{figures_table(read)}\n\n{changes_table(read)}")
+    write_block(options.document, "figures", f"{ways_table(read)}\n\n{changes_table(read)}")
     write_block(options.document, "cells", cells)
 
 

@@ -167,13 +167,13 @@ def _agreement(task: Task, results: Path) -> str:
     _write_rows(data, task.rows)
     written = _written(data, results) if SYNTHETIC in task.groups else ()
     scores = [score_rows(data, metrics, results / task.name, *written) for metrics in task.groups]
-    figures = results / f"{task.name}.md"
+    report = results / f"{task.name}.md"
     run_gradewire(
         *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
         *("--compare-all", "--compare-statistics", "auc,pearson"),
-        *("--markdown", figures, "--json", figures.with_suffix(".json")),
+        *("--markdown", report, "--json", report.with_suffix(".json")),
     )
-    return f"{task.title}\n\n{figures.read_text('utf-8')}"
+    return f"{task.title}\n\n{report.read_text('utf-8')}"
 
 
 def _written(data: Path, results: Path) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from benchmarks.agreement.correctness_rows import ScoredRows, together
 from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import read_lines, read_rows, require_files
 from benchmarks.judges.agreement import MODELS, ROOT, _write_rows, judge_environment, score_rows, test_rows
-from benchmarks.judges.cascade_figures import CHEAP, CheapRows, read_cheap, read_judge, with_drawn_judge
+from benchmarks.judges.cascade_statistics import CHEAP, CheapRows, read_cheap, read_judge, with_drawn_judge
 from benchmarks.judges.cascade_tables import (
     against_judges_table,
     budget_table,

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from benchmarks.judges.cascade_figures import (
+from benchmarks.judges.cascade_statistics import (
     Graded,
     accuracy,
     asked_by_budget,
@@ -15,10 +15,10 @@ from benchmarks.judges.cascade_figures import (
     cheap,
     crossed,
     difference,
-    estimate_figures,
+    estimate_statistics,
     judge_alone,
     pearson,
-    split_figures,
+    split_statistics,
 )
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def splits_table(sets: Mapping[str, CascadeRows], risks: Sequence[float], splits
     """Return the table of how bounds held over random splits."""
     lines = []
     for name, rows in sets.items():
-        for each in split_figures(rows, risks, splits):
+        for each in split_statistics(rows, risks, splits):
             wrong = "-" if math.isnan(each.wrong) else f"{each.wrong:.4f}"
             shares = [f"{each.held:.3f}", f"{each.accepted:.1%}", wrong, f"{each.nothing:.1%}"]
             lines.append([name, f"{each.risk:g}", *shares])
@@ -158,7 +158,7 @@ def estimates_table(rows: CascadeRows, judge: str) -> str:
     for name, (scores, judged, known) in gold.items():
         naive = float(scores.mean() - judged.mean())
         for share in SHARES:
-            found = estimate_figures(scores, judged, known, share, SAMPLES)
+            found = estimate_statistics(scores, judged, known, share, SAMPLES)
             lines.append(
                 [
                     name,

@@ -102,11 +102,11 @@ def main() -> None:
     load = os.getloadavg()[0]
     with server_at(options.url) as url:
         times = timed(url, options.model, rows)
-        figures = scored(rows, options.results, url, options.model, default_too=not options.server_only)
+        tables = scored(rows, options.results, url, options.model, default_too=not options.server_only)
     write_block(
         options.document,
         BLOCK,
-        f"{len(rows)} rows, {options.model}; {os.cpu_count()} cores, load {load:.1f} before.\n\n{figures}\n\n{times}",
+        f"{len(rows)} rows, {options.model}; {os.cpu_count()} cores, load {load:.1f} before.\n\n{tables}\n\n{times}",
     )
 
 

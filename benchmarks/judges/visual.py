@@ -92,15 +92,15 @@ def _agreement(
     data: Path, scores: Sequence[Path], pairs: Iterable[tuple[str, str]], base: Path
 ) -> tuple[dict[str, Any], str]:
     """Return the result of `gradewire agree` as JSON, and its tables over all rows as Markdown."""
-    figures = base.with_name(f"{base.name}.agree.json")
-    markdown = figures.with_suffix(".md")
+    result = base.with_name(f"{base.name}.agree.json")
+    markdown = result.with_suffix(".md")
     compared = [word for pair in pairs for word in ("--compare", *pair)]
     run_gradewire(
         *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
         *(*compared, "--compare-statistics", ",".join(COMPARED), "--by", "group"),
-        *("--json", figures, "--markdown", markdown),
+        *("--json", result, "--markdown", markdown),
     )
-    found: dict[str, Any] = json.loads(figures.read_text("utf-8"))
+    found: dict[str, Any] = json.loads(result.read_text("utf-8"))
     sections = markdown.read_text("utf-8").split("**")
     # Titles and bodies take turns behind the empty beginning.
     told = dict(zip(sections[1::2], sections[2::2], strict=True))

@@ -238,8 +238,8 @@ def main() -> None:
             rounds.append(measured_round(number, Path(folder), given))
             loads.append(round(os.getloadavg()[0], 1))
             sys.stderr.write(f"round {number + 1}: {json.dumps(rounds[-1])}; load {loads[-1]}\n")
-    figures = {"rows": [given.few, given.many], "plain over bulk": ratios(rounds), "rounds": rounds, "load": loads}
-    text = json.dumps(figures, indent=2)
+    result = {"rows": [given.few, given.many], "plain over bulk": ratios(rounds), "rounds": rounds, "load": loads}
+    text = json.dumps(result, indent=2)
     sys.stdout.write(text + "\n")
     if given.json is not None:
         given.json.write_text(text + "\n", encoding="utf-8")

@@ -98,7 +98,7 @@ def main() -> None:
         sys.stderr.write((folder / "c.log").read_text(errors="replace")[-3000:])
         if second.process.returncode:
             raise SystemExit(f"the resumed run ended with {second.process.returncode}")
-        figures = {
+        result = {
             **compared(straight, output),
             "parts": parts,
             "parts_after_the_first_kill": left,
@@ -112,12 +112,12 @@ def main() -> None:
             },
             "load": [round(load, 1), round(os.getloadavg()[0], 1)],
         }
-    text = json.dumps(figures, indent=2)
+    text = json.dumps(result, indent=2)
     sys.stdout.write(text + "\n")
     if given.json is not None:
         given.json.write_text(text + "\n", encoding="utf-8")
-    whole = figures["results"] == figures["rows"] == figures["distinct_ids"] and figures["same_order"]
-    sys.exit(0 if whole and figures["largest_difference"] <= TOLERANCE else 1)
+    whole = result["results"] == result["rows"] == result["distinct_ids"] and result["same_order"]
+    sys.exit(0 if whole and result["largest_difference"] <= TOLERANCE else 1)
 
 
 if __name__ == "__main__":

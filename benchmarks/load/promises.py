@@ -16,12 +16,12 @@ BLOCK: Final = "figures"
 _HEADS: Final = ("promise", "figure", "measured", "promised", "load", "held by")
 
 
-def table(figures: Sequence[Measurement]) -> str:
+def table(measurements: Sequence[Measurement]) -> str:
     """Return Markdown: when and where, then a row for each value that has a bound, promise by promise."""
-    figures = [each for each in figures if each.bound]
-    if not figures:
+    measurements = [each for each in measurements if each.bound]
+    if not measurements:
         raise ValueError("there are no figures: run `make test-hostile`")
-    order = list(dict.fromkeys(each.promise for each in figures))
+    order = list(dict.fromkeys(each.promise for each in measurements))
     rows = [
         (
             each.promise,
@@ -31,14 +31,14 @@ def table(figures: Sequence[Measurement]) -> str:
             f"{each.load:g}",
             f"`{each.source}`",
         )
-        for each in sorted(figures, key=lambda figure: order.index(figure.promise))
+        for each in sorted(measurements, key=lambda figure: order.index(figure.promise))
     ]
-    dates = sorted({each.date for each in figures})
+    dates = sorted({each.date for each in measurements})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    missed = sum(not each.holds for each in figures)
-    said = f"Measured {when} on {', '.join(sorted({each.machine for each in figures}))}."
+    missed = sum(not each.holds for each in measurements)
+    said = f"Measured {when} on {', '.join(sorted({each.machine for each in measurements}))}."
     said += (
-        f" **{missed}** of {len(figures)} figures miss what is promised."
+        f" **{missed}** of {len(measurements)} figures miss what is promised."
         if missed
         else " All keep to what is promised."
     )

@@ -59,7 +59,7 @@ def main() -> None:
             f"{counts.texts} wrong answers about texts, {counts.pictures} about pictures, {2 * counts.right} right ones"
         )
         blocks = [f"{drawn}; {machine()}, load {os.getloadavg()[0]:.1f} before."]
-        figures: dict[str, Any] = {}
+        rates: dict[str, Any] = {}
         for name, cases, runs in (
             ("answers", answers, options.run or RUNS),
             ("captions", captions, options.caption_run or CAPTION_RUNS),
@@ -68,9 +68,9 @@ def main() -> None:
                 # Other counts are other rows, whose scores are kept apart.
                 scored = _score(cases, runs, options.results / f"{half}-{name}-{len(cases)}")
                 blocks += tables_of(scored, cases, half)
-                figures |= _figures(scored, cases)
+                rates |= _rates(scored, cases)
         block = options.block or f"attacks-{half.replace('_', '-')}"
-        (options.results / f"{half}-{block}.json").write_text(json.dumps(figures, indent=1), "utf-8")
+        (options.results / f"{half}-{block}.json").write_text(json.dumps(rates, indent=1), "utf-8")
         write_block(options.document, block, "\n\n".join(blocks))
 
 
@@ -93,7 +93,7 @@ def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[
     return [*scored, both] if both else scored
 
 
-def _figures(scored: Sequence[dict[str, Verdicts]], cases: Sequence[Case]) -> dict[str, Any]:
+def _rates(scored: Sequence[dict[str, Verdicts]], cases: Sequence[Case]) -> dict[str, Any]:
     return {
         label: {
             "line": verdicts.line,

@@ -219,7 +219,7 @@ def difference(
 
 
 @dataclass(frozen=True)
-class SplitFigures:
+class SplitStatistics:
     """Record of how the bound of a risk held over random splits of the questions.
 
     Attributes:
@@ -237,7 +237,7 @@ class SplitFigures:
     wrong: float
 
 
-def split_figures(rows: CascadeRows, risks: Sequence[float], splits: int) -> list[SplitFigures]:
+def split_statistics(rows: CascadeRows, risks: Sequence[float], splits: int) -> list[SplitStatistics]:
     """Fit on one half of the questions, drawn at random, and read on the other, again and again."""
     clusters, random = rows.clusters, np.random.default_rng(17)
     outcomes: dict[float, list[tuple[bool, float, float]]] = {risk: [] for risk in risks}
@@ -252,7 +252,7 @@ def split_figures(rows: CascadeRows, risks: Sequence[float], splits: int) -> lis
                 share = bad / accepted.sum() if accepted.any() else math.nan
                 outcomes[found.risk].append((bad <= found.risk * accepted.sum(), float(accepted.mean()), share))
     return [
-        SplitFigures(
+        SplitStatistics(
             risk=risk,
             held=float(np.mean([each[0] for each in found])),
             accepted=float(np.mean([each[1] for each in found])),
@@ -264,7 +264,7 @@ def split_figures(rows: CascadeRows, risks: Sequence[float], splits: int) -> lis
 
 
 @dataclass(frozen=True)
-class EstimateFigures:
+class EstimateStatistics:
     """Estimates over many samples of the same rows.
 
     Attributes:
@@ -288,9 +288,9 @@ class EstimateFigures:
     calls: float
 
 
-def estimate_figures(
+def estimate_statistics(
     scores: NDArray[np.float64], judged: NDArray[np.float64], known: NDArray[np.bool_], share: float, samples: int
-) -> EstimateFigures:
+) -> EstimateStatistics:
     """Draw samples; `known` are rows that the judge is asked about anyway."""
     random, truth = np.random.default_rng(23), float(judged.mean())
     values, covered, widths, plain, calls = [], 0, [], [], []
@@ -303,7 +303,7 @@ def estimate_figures(
         alone = estimated_mean(np.zeros(len(scores)), judged, sampled)
         plain.append(alone.high - alone.low)
         calls.append(int((sampled | known).sum()))
-    return EstimateFigures(
+    return EstimateStatistics(
         share=share,
         truth=truth,
         error=float(np.mean(values)) - truth,
