@@ -1,4 +1,4 @@
-"""Measures what the catalog says of an encoder for BERTScore: which layer agrees best with people, and the baselines.
+"""Measure what the catalog says of an encoder for BERTScore: which layer agrees best with people, and the baselines.
 
 Rows: JSON lines with question, references, prediction, label (0 or 1), and dataset and model, by which agreement is
 taken apart; its mean over these cells decides. A baseline is the mean over pairs of predictions to different questions,
@@ -33,7 +33,7 @@ Vectors = dict[int, dict[str, TokenVectors]]
 
 
 async def vectors_of(engine: Backends, texts: Sequence[str], layers: Sequence[int]) -> Vectors:
-    """Token vectors of distinct texts, all layers from one pass."""
+    """Return token vectors of distinct texts, all layers from one pass."""
     found: Vectors = {layer: {} for layer in layers}
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         some = texts[start : start + _TEXTS_AT_ONCE]
@@ -49,7 +49,7 @@ async def vectors_of(engine: Backends, texts: Sequence[str], layers: Sequence[in
 
 
 async def agreement(engine: Backends, rows: Sequence[Row], layers: Sequence[int]) -> dict[int, dict[str, float]]:
-    """Pearson's correlation of the best reference's F1 with the label, by layer and cell."""
+    """Return Pearson's correlation of the best reference's F1 with the label, by layer and cell."""
     values: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         some = rows[start : start + _ROWS_AT_ONCE]
@@ -65,7 +65,7 @@ async def agreement(engine: Backends, rows: Sequence[Row], layers: Sequence[int]
 
 
 async def baselines(engine: Backends, rows: Sequence[Row], layers: Sequence[int], pairs: int) -> dict[int, list[float]]:
-    """Mean precision, recall and F1 of predictions to different questions, by layer."""
+    """Return mean precision, recall and F1 of predictions to different questions, by layer."""
     draw = random.Random(_SEED)  # noqa: S311 - a sample, not a secret
     drawn: list[tuple[str, str]] = []
     while len(drawn) < pairs:
@@ -80,7 +80,7 @@ async def baselines(engine: Backends, rows: Sequence[Row], layers: Sequence[int]
 
 
 async def main() -> None:
-    """Prints agreement and baseline of every layer."""
+    """Print agreement and baseline of every layer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", type=Path)
     parser.add_argument("--repository", type=Path, default=Path("model_repo/models"))

@@ -1,4 +1,4 @@
-"""Fits `correctness` on the labelled rows and on drawn ones, and writes what it is worth on rows that it has not seen.
+"""Fit `correctness` on the labelled rows and on drawn ones, and write what it is worth on rows that it has not seen.
 
 The features are what the served metric says (`correctness?features_only=true`), and probabilities are evaluated by the
 server's own code. Figures are taken on EVOUNA's held-out split, by a fit on its fit split, NQ301 and drawn rows, and on
@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.agreement.correctness_rows import DRAWN, RESULT, Recipe, ScoredRows, fitted, without_questions
-from benchmarks.agreement.correctness_tables import Read, figures_block
-from benchmarks.common.figures import write_block
+from benchmarks.agreement.correctness_tables import Read, tables_block
+from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, require_files, resume_or_overwrite
 from benchmarks.common.servers import run_gradewire
 
@@ -27,7 +27,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "correctness"
 
 
 def main() -> None:
-    """Scores what is not scored yet, fits, reads, and replaces the block of the document."""
+    """Score what is not scored yet, fit, read, and replace the block of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "correctness.md")
     parser.add_argument("--beside", metavar="MODEL", help="compare with `smile:one_pass` by this encoder too")
@@ -52,7 +52,7 @@ def main() -> None:
     )
     block = "figures" + (f" of {options.model}" if options.model != DEFAULT_MODEL else "")
     block += f" with {options.grader}" if options.grader else ""
-    write_block(options.document, block, figures_block(held_out, others, parts, ablation=options.ablation))
+    write_block(options.document, block, tables_block(held_out, others, parts, ablation=options.ablation))
     if options.write_fit:
         fit = fitted((evouna, nq301, drawn), recipe, "both", figures=True)
         options.write_fit.write_text(json.dumps(fit.form, separators=(",", ":")) + "\n", "utf-8")
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def row_options(parser: argparse.ArgumentParser) -> None:
-    """Adds which rows are read, by which encoder, and where scores are kept."""
+    """Add the options for the rows, the encoder and the place of the scores."""
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the labelled rows")
     parser.add_argument(
         "--drawn", type=Path, default=DATA_DIRECTORY / "drawn_train.jsonl", help="drawn rows; default: %(default)s"
@@ -79,7 +79,7 @@ def row_options(parser: argparse.ArgumentParser) -> None:
 
 
 def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRows, ScoredRows, ScoredRows]:
-    """EVOUNA's rows, NQ301's and the drawn ones, scored with the served metric unless a run of the same code did."""
+    """Return EVOUNA's, NQ301's and the drawn rows; score those that no run of the same code has scored."""
     evouna, nq301 = (options.data / file for file in FILES.values())
     require_files(evouna, nq301, options.drawn, *options.logits)
     return (
@@ -90,7 +90,7 @@ def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRow
 
 
 def scored(data: Path, source: str, options: argparse.Namespace, model: str = "") -> ScoredRows:
-    """The rows of a file with their features, by the encoder of the options or another one."""
+    """Return the rows of a file with their features, by the encoder of the options or another one."""
     options.results.mkdir(parents=True, exist_ok=True)
     model = model or options.model
     out = options.results / f"{data.stem}-{model}.jsonl"

@@ -68,7 +68,7 @@ class ScoredRows:
 
     @classmethod
     def read(cls, data: Path, scores: Path, source: str) -> ScoredRows:
-        """Reads rows and what `gradewire score` wrote for them.
+        """Read rows and what `gradewire score` wrote for them.
 
         Raises:
             ValueError: A row has no score, or the files do not belong together.
@@ -88,11 +88,11 @@ class ScoredRows:
 
     @property
     def columns(self) -> tuple[FittedFeature, ...]:
-        """Of `values`."""
+        """Return the columns of `values`."""
         return COLUMNS if self.values.shape[1] == len(COLUMNS) else WITH_GRADER
 
     def with_grader(self, logits: Mapping[str, float]) -> ScoredRows:
-        """The rows with a grader's logits, by id of the row.
+        """Return the rows with a grader's logits, by id of the row.
 
         Raises:
             ValueError: A row has none.
@@ -104,7 +104,7 @@ class ScoredRows:
         return replace(self, values=np.hstack((self.values[:, : len(COLUMNS)], column)))
 
     def where(self, wanted: Callable[[Row], bool]) -> ScoredRows:
-        """The rows for which `wanted` is true."""
+        """Return the rows for which `wanted` is true."""
         kept = np.array([wanted(row) for row in self.rows])
         rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
         others = {model: scores[kept] for model, scores in self.smile_of_others.items()}
@@ -112,7 +112,7 @@ class ScoredRows:
         return ScoredRows(rows, self.source, *columns, self.line, others)
 
     def beside(self, model: str, other: ScoredRows) -> ScoredRows:
-        """The same rows, with SMILE's scores by another encoder.
+        """Return the same rows, with SMILE's scores by another encoder.
 
         Args:
             model: The encoder's name.
@@ -126,37 +126,37 @@ class ScoredRows:
         return replace(self, smile_of_others={**self.smile_of_others, model: other.smile})
 
     def half(self, half: Half) -> ScoredRows:
-        """The rows whose question belongs to one half: "a" is the fit split, "b" the held-out split."""
+        """Return the rows whose question belongs to one half: "a" is the fit split, "b" the held-out split."""
         return self.where(lambda row: half_of(row["question"]) == half)
 
     @property
     def labels(self) -> NDArray[np.float64]:
-        """float64[rows], 1 right, 0 wrong."""
+        """Return float64[rows], 1 right, 0 wrong."""
         return np.array([row["label"] for row in self.rows], np.float64)
 
     @property
     def sources(self) -> list[str]:
-        """Of each row, as a fit counts them: a data set of a source that has several is one of its own."""
+        """Return the source of each row; a data set of a source that has several counts as one of its own."""
         several = len(set(self.column("dataset"))) > 1
         return [f"{self.source} {row['dataset']}" if several else self.source for row in self.rows]
 
     @property
     def questions(self) -> list[str]:
-        """Of each row, as written."""
+        """Return the question of each row, as written."""
         return [row["question"] for row in self.rows]
 
     @property
     def keys(self) -> list[str]:
-        """Of each row, equal for the same question written differently."""
+        """Return a key of each row, equal for the same question written differently."""
         return [question_key(question) for question in self.questions]
 
     def column(self, name: str) -> list[str]:
-        """A field of all rows, "" where a row lacks it."""
+        """Return a field of all rows, "" where a row lacks it."""
         return [row.get(name, "") for row in self.rows]
 
 
 def sha256_of(*parts: ScoredRows) -> str:
-    """Over question, references, prediction and label of the rows, as `gradewire calibrate` counts it."""
+    """Return the SHA-256 over question, references, prediction and label of the rows, as in `gradewire calibrate`."""
     digest = hashlib.sha256()
     for row in (row for part in parts for row in part.rows):
         said = [row["question"], row["references"], row["prediction"], float(row["label"])]
@@ -165,7 +165,7 @@ def sha256_of(*parts: ScoredRows) -> str:
 
 
 def together(*parts: ScoredRows) -> LabelledFeatures:
-    """Rows of several sources, as a fit takes them: each counts the same, drawn ones half, for nobody labelled them."""
+    """Join rows of several sources for a fit: each counts the same, drawn ones half, for nobody labelled them."""
     rows = checked(
         parts[0].columns,
         np.concatenate([part.values for part in parts]),
@@ -178,7 +178,7 @@ def together(*parts: ScoredRows) -> LabelledFeatures:
 
 
 def without_questions(rows: ScoredRows, others: ScoredRows) -> ScoredRows:
-    """The rows whose question is not among the others'."""
+    """Return the rows whose question is not among the others'."""
     shared = set(others.keys)
     return rows.where(lambda row: question_key(row["question"]) not in shared)
 
@@ -198,12 +198,12 @@ class Fitted:
     served: CorrectnessFit
 
     def probabilities(self, rows: ScoredRows) -> NDArray[np.float64]:
-        """float64[rows], P(right) by the server's code."""
+        """Return float64[rows], P(right) by the server's code."""
         places = map(self.served.position_of, rows.shapes)
         return np.array([self.served(values, place) for values, place in zip(rows.values, places, strict=True)])
 
     def uncertain(self, rows: ScoredRows, confidence: float) -> NDArray[np.bool_]:
-        """bool[rows], whose verdict lies in the band at that confidence, or is a rule's."""
+        """Return bool[rows], whose verdict lies in the band at that confidence, or is a rule's."""
         found = []
         for probability, values, shape in zip(self.probabilities(rows), rows.values, rows.shapes, strict=True):
             place = self.served.position_of(shape)
@@ -213,7 +213,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a fit is made for.
+    """Purpose and rows of a fit.
 
     Attributes:
         model: Encoder's name in the catalog.
@@ -227,7 +227,7 @@ class Recipe:
 
 
 def fitted(parts: tuple[ScoredRows, ...], recipe: Recipe, half: str, *, figures: bool = False) -> Fitted:
-    """Fits `correctness` to all of the rows.
+    """Fit `correctness` to all of the rows.
 
     Args:
         parts: One for each source.

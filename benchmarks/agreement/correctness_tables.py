@@ -40,10 +40,28 @@ GROUPS = {
     "names in references": ("reference_names",),
     "refusals, denials and candidates": ("refusals", "refused", "denied", "alternatives"),
 }
+STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
+CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
+UNSEEN = (
+    "NQ301 is read by a fit on the other sources. No row of what follows was fitted on. In brackets: 95 % intervals "
+    "over questions."
+)
+ABSTENTION = (
+    "confidence",
+    "band near the rows",
+    "without the warning",
+    "accuracy there",
+    "right called wrong",
+    "wrong called right",
+    "wrong verdicts with the warning",
+)
+COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
+
+LINE_CHARACTERS: Final = 120
 
 
 def ablation_table(parts: tuple[ScoredRows, ...]) -> str:
-    """With all features, without each group, and with SMILE's alone.
+    """Return the table of fits with all features, without each group, and with SMILE's alone.
 
     Mean Pearson of the four cells and Brier score of the first part, held out by question, and the mean AUC of the
     sources, each by a fit on the others.
@@ -69,33 +87,13 @@ def ablation_table(parts: tuple[ScoredRows, ...]) -> str:
 
 
 def mean_pearson(rows: ScoredRows, scores: NDArray[np.float64]) -> float:
-    """Mean of Pearson's correlation with the labels over the cells of data set and headline model."""
+    """Return the mean of Pearson's correlation with the labels over the cells of data set and headline model."""
     cells = {(row["dataset"], row["model"]) for row in rows.rows if row["model"] in HEADLINE_MODELS}
     found = []
     for cell in sorted(cells):
         inside = np.array([(row["dataset"], row["model"]) == cell for row in rows.rows])
         found.append(np.corrcoef(scores[inside], rows.labels[inside])[0, 1])
     return float(np.mean(found))
-
-
-STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
-CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
-UNSEEN = (
-    "NQ301 is read by a fit on the other sources. No row of what follows was fitted on. In brackets: 95 % intervals "
-    "over questions."
-)
-ABSTENTION = (
-    "confidence",
-    "band near the rows",
-    "without the warning",
-    "accuracy there",
-    "right called wrong",
-    "wrong called right",
-    "wrong verdicts with the warning",
-)
-COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
-
-LINE_CHARACTERS: Final = 120
 
 
 @dataclass(frozen=True)
@@ -114,12 +112,12 @@ class Read:
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
-        """float64[rows], P(right)."""
+        """Return float64[rows], P(right)."""
         return self.fit.probabilities(self.rows)
 
 
-def figures_block(held_out: Read, nq301: Read, parts: tuple[ScoredRows, ...], *, ablation: bool) -> str:
-    """All tables, in Markdown.
+def tables_block(held_out: Read, nq301: Read, parts: tuple[ScoredRows, ...], *, ablation: bool) -> str:
+    """Return all tables, in Markdown.
 
     Args:
         held_out: The held-out split, of all models under test.
@@ -182,7 +180,7 @@ def _report(rows: ScoredRows, probabilities: NDArray[np.float64]) -> AgreementRe
 
 
 def agreement_table(rows: ScoredRows, probabilities: NDArray[np.float64]) -> str:
-    """Cells, their means, and differences to SMILE by each encoder whose scores the rows have, with intervals.
+    """Return cells, their means, and differences to SMILE by each encoder whose scores the rows have, with intervals.
 
     Args:
         rows: Of one part of the data.

@@ -1,4 +1,4 @@
-"""What training does to an encoder's general sense of similarity: sets that have nothing to do with short answers.
+"""Measure what training does to an encoder's general sense of similarity, on sets without short answers.
 
 `python -m benchmarks.agreement.general_similarity --model all-MiniLM-L6-v2 --model sfve-mini [--words
 gensim-4.4.0-….whl]` prints Spearman's correlation of cosines with grades for each built model, and each model's
@@ -73,7 +73,7 @@ class SimilaritySet:
 
 
 def similarity_sets(words: Path | None = None) -> list[SimilaritySet]:
-    """The sets at hand: the project's sentences, and with gensim's wheel `words` the two word sets.
+    """Return the sets at hand: the project's sentences, and with gensim's wheel `words` the two word sets.
 
     Raises:
         OSError: A file cannot be read.
@@ -86,7 +86,7 @@ def similarity_sets(words: Path | None = None) -> list[SimilaritySet]:
 
 
 def read_sentences(path: Path) -> SimilaritySet:
-    """Reads group, grade, first and second from a tab-separated file with a header.
+    """Read group, grade, first and second from a tab-separated file with a header.
 
     Raises:
         OSError: The file cannot be read.
@@ -108,7 +108,7 @@ def read_sentences(path: Path) -> SimilaritySet:
 
 
 def read_words(wheel: Path, name: str) -> SimilaritySet:
-    """Reads one of `WORD_FILES` from gensim's wheel.
+    """Read one of `WORD_FILES` from gensim's wheel.
 
     Raises:
         OSError: The wheel cannot be read.
@@ -128,7 +128,7 @@ def read_words(wheel: Path, name: str) -> SimilaritySet:
 
 
 def cosines(encode: Encode, pairs: SimilaritySet) -> NDArray[np.float64]:
-    """Cosine of every pair, float64 [pairs] in [-1, 1].
+    """Return the cosine of every pair, float64 [pairs] in [-1, 1].
 
     Args:
         encode: Texts to vectors, [texts, dims] of any length but 0.
@@ -143,12 +143,12 @@ def cosines(encode: Encode, pairs: SimilaritySet) -> NDArray[np.float64]:
 
 
 def correlation(found: NDArray[np.float64], pairs: SimilaritySet) -> float:
-    """Spearman's rho of `found`, float64 [pairs], with the grades, in [-1, 1]; NaN where `found` is constant."""
+    """Return Spearman's rho of `found`, float64 [pairs], with the grades, in [-1, 1]; NaN where `found` is constant."""
     return float(_correlations(np.ones((1, len(found))), found, pairs)[0])
 
 
 def resampled(found: NDArray[np.float64], pairs: SimilaritySet) -> NDArray[np.float64]:
-    """`correlation` in `RESAMPLES` draws of whole groups, the same draws for every model."""
+    """Return `correlation` in `RESAMPLES` draws of whole groups, the same draws for every model."""
     groups = np.zeros(int(pairs.groups.max()) + 1, dtype=np.intp)
     weights = draws(groups, resamples=RESAMPLES, seed=SEED)
     return np.concatenate([_correlations(each[:, pairs.groups], found, pairs) for each in weights])
@@ -162,7 +162,7 @@ def _correlations(
 
 
 def report(name: str, encoders: dict[str, Encode], pairs: SimilaritySet) -> list[str]:
-    """Lines of the table: one a model, those after the first with their difference to it."""
+    """Return lines of the table: one a model, those after the first with their difference to it."""
     lines: list[str] = []
     base: tuple[float, NDArray[np.float64]] | None = None
     for model, encode in encoders.items():
@@ -180,7 +180,7 @@ def _with_interval(value: float, drawn: NDArray[np.float64]) -> str:
 
 
 def main() -> None:
-    """Prints a table of every set and model."""
+    """Print a table of every set and model."""
     # A training program that imports this module may be without onnxruntime.
     from gradewire_models.build.quality import embed_texts
 

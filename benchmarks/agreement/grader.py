@@ -1,4 +1,4 @@
-"""What `grader` is worth beside `lave` and `smile`, and what each costs; writes docs/research/grader.md.
+"""Measure what `grader` is worth beside `lave` and `smile`, and what each costs; write docs/research/grader.md.
 
 Only rows whose question is of the held-out split (half b) are read: the grader was trained on labels of the other one.
 The fit of `correctness` that ships was made on both halves, so its figures here would flatter: held-out ones are
@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from benchmarks.common.figures import write_block
+from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows
 from benchmarks.common.servers import run_gradewire
 from benchmarks.judges.agreement import judge_environment, score_rows, test_rows
@@ -45,7 +45,7 @@ COST_ROWS = {
 
 
 def main() -> None:
-    """Scores what is not scored yet, measures costs, and replaces the blocks of the document."""
+    """Score what is not scored yet, measure costs, and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "grader")
@@ -68,25 +68,25 @@ def main() -> None:
 
 
 def held_out(rows: Sequence[Row]) -> list[Row]:
-    """The rows whose question is of the held-out split."""
+    """Return the rows whose question is of the held-out split."""
     return [row for row in rows if half_of(row["question"]) == "b"]
 
 
 def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]], results: Path) -> str:
-    """Markdown of `gradewire agree` over all rows, with paired differences of all metrics."""
+    """Return Markdown of `gradewire agree` over all rows, with paired differences of all metrics."""
     data = write_rows(results / f"{name}.rows.jsonl", rows)
     scores = [score_rows(data, metrics, results / name) for metrics in groups]
-    figures = results / f"{name}.md"
+    report = results / f"{name}.md"
     run_gradewire(
         *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
         *("--compare-all", "--compare-statistics", "auc,pearson"),
-        *("--markdown", figures, "--json", figures.with_suffix(".json")),
+        *("--markdown", report, "--json", report.with_suffix(".json")),
     )
-    return f"{len(rows)} rows of half b.\n\n{figures.read_text('utf-8')}"
+    return f"{len(rows)} rows of half b.\n\n{report.read_text('utf-8')}"
 
 
 def cost_table(rows: Sequence[Row], results: Path) -> str:
-    """CPU seconds a row of each metric, cold: least of several rounds in which they take turns."""
+    """Return CPU seconds a row of each metric, cold: least of several rounds in which they take turns."""
     load = os.getloadavg()[0]
     least = dict.fromkeys(COST_ROWS, float("inf"))
     for number in range(COST_ROUNDS):
@@ -103,7 +103,7 @@ def cost_table(rows: Sequence[Row], results: Path) -> str:
 
 
 def cpu_seconds(data: Path, metric: str, results: Path) -> float:
-    """CPU seconds that scoring a file takes with an empty store, those of child processes included."""
+    """Return CPU seconds that scoring a file takes with an empty store, those of child processes included."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with TemporaryDirectory(dir=results) as empty:
         run_gradewire(
@@ -115,7 +115,7 @@ def cpu_seconds(data: Path, metric: str, results: Path) -> float:
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> Path:
-    """Writes rows as JSON lines; returns where."""
+    """Write rows as JSON lines and return where."""
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     return path
 

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.common.figures import write_block
+from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, note_sources, require_files, same_sources
 from benchmarks.common.servers import run_gradewire
 from deploy.local.apt_package import PackageMissingError, unpacked
@@ -60,7 +60,7 @@ ROW_SETS = (
 
 
 def main() -> int:
-    """Scores what is not scored yet, computes the figures and replaces the blocks of the document."""
+    """Score what is not scored yet, compute the tables and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "agreement")
@@ -78,11 +78,11 @@ def main() -> int:
     os.environ["GRADEWIRE_WORDNET_DIRECTORY"] = str(wordnet)
     options.results.mkdir(parents=True, exist_ok=True)
     for rows in ROW_SETS:
-        write_block(options.document, rows.name, _figures(rows, options))
+        write_block(options.document, rows.name, _tables(rows, options))
     return 0
 
 
-def _figures(rows: RowSet, options: argparse.Namespace) -> str:
+def _tables(rows: RowSet, options: argparse.Namespace) -> str:
     data = options.data / rows.file
     load, runs = os.getloadavg()[0], [_score(data, rows.name, group, options) for group in METRICS]
     base = options.results / rows.name
@@ -116,7 +116,7 @@ class Scored:
 
     @property
     def said(self) -> str:
-        """How the scores came about, for the block."""
+        """Return how the scores came about, for the block."""
         if self.stale:
             return "kept from an earlier run, since which the metrics' code has changed (--overwrite scores again)"
         return "kept from an earlier run of the same code" if self.kept else f"in {self.seconds:.0f} s"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def by_question(rows: Iterable[Row], questions: int) -> list[dict[str, Row]]:
-    """The first questions, each with its answers by model."""
+    """Return the first questions, each with its answers by model."""
     found: defaultdict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:
         found[row["dataset"], row["question"]][row["model"]] = row
@@ -34,7 +34,7 @@ def by_question(rows: Iterable[Row], questions: int) -> list[dict[str, Row]]:
 
 
 def write_files(asked: list[dict[str, Row]], answers: Path, votes: Path) -> None:
-    """Answers, and what people prefer of each two."""
+    """Write the answers, and what people prefer of each two."""
     with answers.open("w") as answer_lines, votes.open("w") as vote_lines:
         for number, models in enumerate(asked):
             for row in models.values():
@@ -48,7 +48,7 @@ def write_files(asked: list[dict[str, Row]], answers: Path, votes: Path) -> None
 
 
 def main() -> None:
-    """Writes the files and runs the command for each chooser."""
+    """Write the files and run the command for each chooser."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--questions", type=int, default=200)

@@ -1,4 +1,4 @@
-"""How often the intervals of ratings hold what they are intervals of, over tournaments of known strengths.
+"""Measure how often the intervals of ratings hold what they are intervals of, over tournaments of known strengths.
 
 Bradley and Terry's ratings are held against the strengths that the verdicts were drawn from (with `--spread`, where
 answers to one instruction share their quality, against the fit to 200 000 instructions). Elo has no such truth: it
@@ -43,6 +43,9 @@ from gradewire_stats.ratings.strengths import ELO_PER_NAT
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_FURTHER = 400
+_MANY_INSTRUCTIONS = 200_000
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -62,11 +65,11 @@ class Field:
 
     @property
     def names(self) -> list[str]:
-        """Of the models, the strongest first where strengths descend."""
+        """Return the names of the models, the strongest first where strengths descend."""
         return [f"model {number}" for number in range(len(self.strengths))]
 
     def answers(self, instructions: int, random: np.random.Generator) -> NDArray[np.float64]:
-        """Quality of each model's answer, float64[instructions, models]."""
+        """Return the quality of each model's answer, float64[instructions, models]."""
         noise = random.normal(0.0, 1.0, size=(instructions, len(self.strengths)))
         return np.asarray(self.strengths + self.spread * noise)
 
@@ -78,13 +81,13 @@ class Field:
         b: NDArray[np.intp],
         random: np.random.Generator,
     ) -> NDArray[np.float64]:
-        """Scores of the first answers; `of` numbers the instruction of each match."""
+        """Return the scores of the first answers; `of` numbers the instruction of each match."""
         chance = 1 / (1 + np.exp(answers[of, b] - answers[of, a]))
         first, second = (np.asarray(random.random(len(a)) < chance, dtype=np.float64) for _ in range(2))
         return np.where(random.random(len(a)) < self.twice, (first + second) / 2, first)
 
     def tournament(self, instructions: int, pairs: int | None, seed: int) -> Matches:
-        """So many drawn pairs of models on every instruction; None: all pairs."""
+        """Return so many drawn pairs of models on every instruction; None: all pairs."""
         random = np.random.default_rng(seed)
         every = np.array(np.triu_indices(len(self.strengths), 1)).T
         chosen = [
@@ -113,7 +116,7 @@ class World:
         self.answers = self.field.answers(self.instructions, self.random)
 
     def matches(self, pairs: list[ChosenPair]) -> Matches:
-        """Of these pairs, the new ones judged."""
+        """Judge the new ones of these pairs."""
         fresh = [pair for pair in pairs if pair not in self.verdicts]
         if fresh:
             of, a, b = np.array([(int(pair.instruction), pair.first, pair.second) for pair in fresh]).T
@@ -128,12 +131,8 @@ class World:
         )
 
 
-_FURTHER = 400
-_MANY_INSTRUCTIONS = 200_000
-
-
 def truth_of(field: Field) -> np.ndarray:
-    """The ratings that Bradley and Terry's model has for the whole population of instructions."""
+    """Return the ratings that Bradley and Terry's model has for the whole population of instructions."""
     if not field.spread:
         return np.asarray(1000 + ELO_PER_NAT * (field.strengths - field.strengths.mean()))
     matches = field.tournament(_MANY_INSTRUCTIONS, 4, seed=10**6)
@@ -141,7 +140,7 @@ def truth_of(field: Field) -> np.ndarray:
 
 
 def chosen(field: Field, instructions: int, target: float, resamples: int, seed: int) -> Matches:
-    """A tournament in which pairs are chosen until the intervals of all models are narrow enough."""
+    """Run a tournament in which pairs are chosen until the intervals of all models are narrow enough."""
     models = len(field.strengths)
     world = World(field, instructions, seed)
     pool = PairPool(models, {str(number): range(models) for number in range(instructions)})
@@ -167,7 +166,7 @@ def chosen(field: Field, instructions: int, target: float, resamples: int, seed:
 
 
 def main() -> None:
-    """Plays the tournaments."""
+    """Play the tournaments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tournaments", type=int, default=100)
     parser.add_argument("--models", type=int, default=12)

@@ -1,4 +1,4 @@
-"""What it costs to place a new model in a field of 12: pairs chosen one after the other, against all pairs.
+"""Measure what it costs to place a new model in a field of 12: pairs chosen one after the other, against all pairs.
 
 The 12 know each other from all their pairs on `--known` instructions. A thirteenth joins. Three ways to an interval of
 the same width for it: judge the new model against all 12 on one instruction after the other; judge a full round robin
@@ -25,14 +25,14 @@ _BATCH = 24
 
 
 def width(matches: Matches, resamples: int) -> float:
-    """Of the new model's interval, points."""
+    """Return the width of the new model's interval in points."""
     table = rate(matches, resamples=resamples, with_elo=False)
     (new,) = (line for line in table.models if line.model == matches.models[-1])
     return new.bradley_terry.high - new.bradley_terry.low if new.bradley_terry.resamples else np.inf
 
 
 def costs(field: Field, options: argparse.Namespace, seed: int, target: float) -> tuple[int, int]:
-    """Judgements until the interval is narrow enough: against all 12, and of chosen pairs."""
+    """Return the number of judgements until the interval is narrow enough: against all 12, and of chosen pairs."""
     new = len(field.strengths) - 1
     world = World(field, options.instructions, seed)
     pool = PairPool(new + 1, {str(number): range(new + 1) for number in range(options.instructions)})
@@ -55,7 +55,7 @@ def costs(field: Field, options: argparse.Namespace, seed: int, target: float) -
 
 
 def main() -> None:
-    """Prints a line for each spread and strength of the new model."""
+    """Print a line for each spread and strength of the new model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instructions", type=int, default=500)
     parser.add_argument("--known", type=int, default=100, help="instructions on which the 12 were compared")

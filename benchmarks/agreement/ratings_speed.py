@@ -1,4 +1,4 @@
-"""How long ratings take: 10 000 matches of 12 models, 1 000 draws of their instructions.
+"""Measure how long ratings take: 10 000 matches of 12 models, 1 000 draws of their instructions.
 
 Prints the time of each part and of the whole table, and the machine's load.
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def timed(what: str, call: Callable[[], object]) -> None:
-    """Prints how long a call takes."""
+    """Print how long a call takes."""
     began = time.perf_counter()
     call()
     print(f"{what:<28} {time.perf_counter() - began:6.2f} s")
 
 
 def main() -> None:
-    """Times each part once."""
+    """Time each part once."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--matches", type=int, default=10_000)
     parser.add_argument("--models", type=int, default=12)

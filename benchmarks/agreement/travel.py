@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.agreement.correctness import FILES, ROOT, row_options, scored, scored_sets
 from benchmarks.agreement.correctness_rows import DRAWN, Fitted, Recipe, ScoredRows, fitted, together, without_questions
-from benchmarks.common.figures import write_block
+from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import HEADLINE_MODELS, read_lines, require_files
 
 from gradewire_stats.agreement.statistics import auc
@@ -31,13 +31,7 @@ from gradewire_stats.calibration.fit_correctness import held_out_probabilities
 from gradewire_stats.calibration.quality import calibration_error, measured
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -57,10 +51,13 @@ HEAD = (
     "of the others",
     "wrong verdicts UNCERTAIN",
 )
+BEFORE = "version 1"
+CONFIDENCE = 0.9
+EVOUNA, NQ301 = (Path(file).stem for file in FILES.values())
 
 
 def pearson(found: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Pearson's correlation; NaN where either is all the same, as in some draws of few rows."""
+    """Return Pearson's correlation; NaN where either is all the same, as in some draws of few rows."""
     return float(np.corrcoef(found, right)[0, 1]) if np.ptp(found) and right.any() and not right.all() else np.nan
 
 
@@ -74,7 +71,7 @@ CHANGES: dict[str, Statistic] = {
 
 @dataclass(frozen=True)
 class Way:
-    """What one way says of the rows of a set.
+    """Output of one way for the rows of a set.
 
     Attributes:
         name: For readers.
@@ -89,7 +86,7 @@ class Way:
 
 @dataclass(frozen=True)
 class ReadSet:
-    """Rows, and what several ways say of them; the first is what the others are compared with.
+    """Rows, and the output of several ways for them; the first is what the others are compared with.
 
     Attributes:
         name: For readers.
@@ -104,8 +101,8 @@ class ReadSet:
     ways: Sequence[Way]
 
 
-def figures_table(sets: Sequence[ReadSet]) -> str:
-    """A line for each set and way, in Markdown."""
+def ways_table(sets: Sequence[ReadSet]) -> str:
+    """Return a line for each set and way, in Markdown."""
     lines = [f"| | | {' | '.join(HEAD)} |", f"|---|---|{'---:|' * len(HEAD)}"]
     for each in sets:
         for way in each.ways:
@@ -120,7 +117,7 @@ def figures_table(sets: Sequence[ReadSet]) -> str:
 
 
 def changes_table(sets: Sequence[ReadSet]) -> str:
-    """What each further way changes against the first, with 95 % intervals over questions, in Markdown."""
+    """Return what each further way changes against the first, with 95 % intervals over questions, in Markdown."""
     lines = [f"| | | {' | '.join(CHANGES)} |", f"|---|---|{'---:|' * len(CHANGES)}"]
     for each in sets:
         for way in each.ways[1:]:
@@ -138,7 +135,7 @@ def change(
     after: NDArray[np.float64],
     rows: ReadSet,
 ) -> tuple[float, float, float]:
-    """`statistic` after minus before: its value, and the ends of its 95 % interval by paired draws of questions."""
+    """Return `statistic` after minus before, with the ends of its 95 % interval by paired draws of questions."""
     _, clusters = np.unique(np.array(rows.keys, dtype=np.str_), return_inverse=True)
     order = np.argsort(clusters, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(clusters[order])) + 1)
@@ -152,13 +149,8 @@ def change(
     return statistic(after, rows.right) - statistic(before, rows.right), float(low), float(high)
 
 
-BEFORE = "version 1"
-CONFIDENCE = 0.9
-EVOUNA, NQ301 = (Path(file).stem for file in FILES.values())
-
-
 def main() -> None:
-    """Scores what is not scored yet, fits with each source left out, and replaces the blocks of the document."""
+    """Score what is not scored yet, fit with each source left out, and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True, help="directory with what the release before wrote")
     parser.add_argument("--drawn-evaluation", type=Path, required=True, help="drawn rows of the held-back vocabulary")
@@ -188,7 +180,7 @@ def main() -> None:
         told.append((name, cells_of(rows, _fit(rows.parts, ways))))
     read = list(sets.values())
     cells = cells_table(before[EVOUNA], rows.evouna, told)
-    write_block(options.document, "figures", f"{figures_table(read)}\n\n{changes_table(read)}")
+    write_block(options.document, "figures", f"{ways_table(read)}\n\n{changes_table(read)}")
     write_block(options.document, "cells", cells)
 
 
@@ -212,7 +204,7 @@ class Rows:
 
     @classmethod
     def scored(cls, options: Namespace) -> Rows:
-        """Scores what is not scored yet."""
+        """Score what is not scored yet."""
         evouna, nq301, drawn = scored_sets(options)
         if not options.grader:
             return cls(evouna, evouna, nq301, drawn, scored(options.drawn_evaluation, DRAWN, options))
@@ -223,7 +215,7 @@ class Rows:
 
     @property
     def parts(self) -> tuple[ScoredRows, ScoredRows, ScoredRows]:
-        """All but the held-out split and its questions, one of each source."""
+        """Return all but the held-out split and its questions, one of each source."""
         return self.evouna.half("a"), without_questions(self.nq301, self.evouna.half("b")), self.drawn
 
 
@@ -264,7 +256,7 @@ def _add(sets: dict[str, ReadSet], judged: _Judged, before: Mapping[str, tuple[f
 
 
 def read_before(file: Path) -> dict[str, tuple[float, bool]]:
-    """P(right) and whether it is UNCERTAIN, by id of the row, as a release wrote them.
+    """Return P(right) and whether it is UNCERTAIN, by id of the row, as a release wrote them.
 
     Raises:
         ValueError: A row has no probability.
@@ -280,7 +272,7 @@ def read_before(file: Path) -> dict[str, tuple[float, bool]]:
 
 
 def cells_of(rows: Rows, fit: Fitted) -> dict[str, NDArray[np.float64]]:
-    """P(right) on the held-out split by a fit on all else, and on the fit split, cross-validated over questions."""
+    """Return P(right) on the held-out split by a fit on all else, on the fit split cross-validated over questions."""
     crossed = held_out_probabilities(together(*rows.parts))
     return {
         "held-out split": fit.probabilities(rows.evouna.half("b")),
@@ -293,7 +285,7 @@ def cells_table(
     evouna: ScoredRows,
     told: Sequence[tuple[str, Mapping[str, NDArray[np.float64]]]],
 ) -> str:
-    """Pearson in the four cells of the GPT models; version 1 on its own fit split is left out."""
+    """Return Pearson in the four cells of the GPT models; version 1 on its own fit split is left out."""
     splits = {"held-out split": evouna.half("b"), "fit split, cross-validated": evouna.half("a")}
     names = [(dataset, model) for dataset in ("nq", "tq") for model in HEADLINE_MODELS]
     lines = [f"| | | {' | '.join(map(' '.join, names))} | mean |", f"|---|---|{'---:|' * (len(names) + 1)}"]

@@ -1,4 +1,4 @@
-"""How often answers have, contradict or lack the values of their references, and how often people call those right.
+"""Measure how often answers have, contradict or lack the values of references, and how often those are right.
 
 Writes the table into docs/research/values.md. The rows are not part of the project.
 """
@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.common.figures import write_block
+from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, read_lines
 
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
@@ -28,7 +28,7 @@ MIXED = "a reference has none, and "
 
 
 def outcome(matches: list[ValueMatch]) -> str:
-    """What the best reference's values say of an answer, as `value_match` takes the best."""
+    """Return the verdict of the best reference's values on an answer, as `value_match` takes the best."""
     with_values = [match for match in matches if match.wanted]
     if not with_values:
         return NO_VALUES
@@ -49,7 +49,7 @@ def _score(match: ValueMatch) -> float:
 
 
 def counted(rows: Iterable[Row]) -> dict[str, tuple[int, float]]:
-    """Rows and mean label by outcome."""
+    """Return rows and mean label by outcome."""
     labels: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         matcher = ValueMatcher(row["question"], row["prediction"])
@@ -58,7 +58,7 @@ def counted(rows: Iterable[Row]) -> dict[str, tuple[int, float]]:
 
 
 def main() -> None:
-    """Counts, and replaces the block of the page."""
+    """Count, and replace the block of the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--document", type=Path, default=DOCUMENT)

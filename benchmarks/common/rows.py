@@ -16,10 +16,13 @@ HEADLINE_MODELS = ("gpt35", "gpt4")
 
 Row = dict[str, Any]
 WARM_UP: Final[Row] = {"id": "0", "question": "?", "references": ["a warm up"], "prediction": "this is only to warm up"}
+ROOT = Path(__file__).resolve().parents[2]
+# What scores depend on; a metric's version need not change with every line of it.
+SOURCES = tuple(ROOT / "server" / "src" / "gradewire_server" / part for part in ("metrics", "scoring"))
 
 
 def require_files(*paths: Path) -> None:
-    """Ends the program with exit code 2 where one of the files is missing."""
+    """End the program with exit code 2 where one of the files is missing."""
     if missing := [str(path) for path in paths if not path.is_file()]:
         sys.stderr.write(
             f"{', '.join(missing)}: not there; get the labelled rows with {GET_COMMAND}, or name others (--data)\n"
@@ -28,34 +31,29 @@ def require_files(*paths: Path) -> None:
 
 
 def read_lines(path: Path) -> list[Row]:
-    """All rows of a file of JSON lines; ends the program with exit code 2 where it is missing."""
+    """Read all rows of a file of JSON lines; end the program with exit code 2 where it is missing."""
     require_files(path)
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def read_rows(path: Path, models: tuple[str, ...] = HEADLINE_MODELS) -> list[Row]:
-    """Rows of the given models; ends the program as `read_lines` does."""
+    """Read the rows of the given models; end the program as `read_lines` does."""
     return [row for row in read_lines(path) if row["model"] in models]
 
 
 def sample_rows(rows: list[Row], count: int, seed: int) -> list[Row]:
-    """`count` rows drawn without replacement, the same ones for the same seed."""
+    """Return `count` rows drawn without replacement, the same ones for the same seed."""
     return random.Random(seed).sample(rows, count)  # noqa: S311 - a sample, not a secret
 
 
 def items_of(rows: Iterable[Row]) -> list[Row]:
-    """What a client sends of the rows: neither their labels nor the models that answered."""
+    """Return what a client sends of the rows: neither their labels nor the models that answered."""
     return [{name: row[name] for name in ("id", "question", "references", "prediction")} for row in rows]
 
 
-ROOT = Path(__file__).resolve().parents[2]
-# What scores depend on; a metric's version need not change with every line of it.
-SOURCES = tuple(ROOT / "server" / "src" / "gradewire_server" / part for part in ("metrics", "scoring"))
-
-
 def sources_digest() -> str:
-    """16 hex digits over the code that scores."""
+    """Return 16 hex digits over the code that scores."""
     digest = hashlib.blake2b(digest_size=8)
     for file in sorted(file for folder in SOURCES for file in folder.rglob("*.py")):
         content = file.read_bytes()
@@ -64,18 +62,18 @@ def sources_digest() -> str:
 
 
 def note_sources(out: Path) -> None:
-    """Writes down beside a file of scores that the code as it is now begins it."""
+    """Note beside a file of scores that the code as it is now begins it."""
     _noted(out).write_text(sources_digest(), "utf-8")
 
 
 def same_sources(out: Path) -> bool:
-    """Whether a file of scores was begun with the code as it is now."""
+    """Return whether a file of scores was begun with the code as it is now."""
     noted = _noted(out)
     return noted.exists() and noted.read_text("utf-8") == sources_digest()
 
 
 def resume_or_overwrite(out: Path) -> str:
-    """The option of `gradewire score` for a file of scores: goes on with one of the same code, else begins again."""
+    """Return the option of `gradewire score` that goes on with a file of the same code, or else begins again."""
     goes_on = out.exists() and same_sources(out)
     note_sources(out)
     return "--resume" if goes_on else "--overwrite"

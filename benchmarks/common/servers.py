@@ -1,7 +1,6 @@
 """Servers for benchmarks: gradewire with either engine, in processes of their own, on free ports."""
 
 import contextlib
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import psutil
+from benchmarks.common.ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 
 from gradewire_models.catalog.loading import default_model
@@ -20,11 +20,13 @@ from gradewire_models.repository.built import default_repository
 from gradewire_triton import ServerOptions, TritonProcess, ensure_environment
 
 _STOP_S = 60
+GRADEWIRE: Final = str(Path(sys.executable).with_name("gradewire"))
+ENGINES = ("embedded", "triton")
 
 
 @contextmanager
 def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A process and the first line it printed; it is asked to stop at the end."""
+    """Start a process, yield it and the first line it printed, and ask it to stop at the end."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -37,21 +39,14 @@ def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str
         process.wait(timeout=_STOP_S)
 
 
-def free_port() -> int:
-    """A port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def cpu_s(pid: int) -> float:
-    """CPU seconds that a process has used so far, without its children's."""
+    """Return CPU seconds that a process has used so far, without its children's."""
     times = psutil.Process(pid).cpu_times()
     return times.user + times.system
 
 
 def whole_cpu_s(pid: int) -> float:
-    """The same of a process and of all that it has started and that still run: a server may be several."""
+    """Return CPU seconds of a process and its descendants that still run: a server may be several."""
     used_s = 0.0
     for process in (top := psutil.Process(pid), *top.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
@@ -60,16 +55,10 @@ def whole_cpu_s(pid: int) -> float:
     return used_s
 
 
-GRADEWIRE: Final = str(Path(sys.executable).with_name("gradewire"))
-
-
 def run_gradewire(*arguments: object) -> None:
-    """Runs the command, arguments as `str` writes them; where it fails, ends the program with its exit code."""
+    """Run the command, arguments as `str` writes them; where it fails, end the program with its exit code."""
     if code := subprocess.run([GRADEWIRE, *map(str, arguments)], check=False).returncode:
         raise SystemExit(code)
-
-
-ENGINES = ("embedded", "triton")
 
 
 @dataclass(frozen=True)
@@ -91,17 +80,17 @@ class Server:
     triton_metrics: str
 
     def metric(self, name: str, **labels: str) -> float:
-        """Sum of a metric's samples that carry `labels`."""
+        """Return the sum of a metric's samples that carry `labels`."""
         return _sum(f"{self.http}/metrics", name, labels)
 
     def triton_metric(self, name: str) -> float:
-        """Sum of a metric's samples of Triton."""
+        """Return the sum of a metric's samples of Triton."""
         return _sum(self.triton_metrics, name, {})
 
 
 @contextmanager
 def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
-    """Starts gradewire, and Triton before it where asked for; stops both.
+    """Start gradewire, and Triton before it where asked for; stop both.
 
     Args:
         engine: One of ENGINES.

@@ -23,7 +23,7 @@ def _sets(table: Path) -> dict[str, LabelledSet]:
 
 @click.group()
 def main() -> None:
-    """The human-labelled rows behind the figures of docs/research."""
+    """Get the human-labelled rows behind the tables of docs/research."""
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""Writes the antonyms of WordNet, `server/src/gradewire_server/metrics/text/antonyms.txt`, from WordNet 3.0's files.
+"""Write the antonyms of WordNet, `server/src/gradewire_server/metrics/text/antonyms.txt`, from WordNet 3.0's files.
 
 The notice that Princeton's licence asks for stands at the head of the file, as WordNet's own files have it.
 """
@@ -16,7 +16,7 @@ PARTS = ("adj", "adv", "noun", "verb")
 
 
 def main() -> None:
-    """Reads the files and writes the table."""
+    """Read the files and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wordnet", type=Path, default=usual_directory(), help="directory of WordNet's files")
     parser.add_argument("--out", type=Path, default=TABLE)
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def antonym_table(directory: Path) -> str:
-    """The licence behind "#", then a line for each pair of single words, in the order of the alphabet."""
+    """Return the licence behind "#", then a line for each pair of single words, in the order of the alphabet."""
     notice = [line for line in _lines(directory, "adj") if line.startswith("  ")]
     licence = "".join(f"# {line.split(maxsplit=1)[1].rstrip()}\n" for line in notice if len(line.split()) > 1)
     pairs = sorted(set().union(*(_pairs(directory, part) for part in PARTS)))

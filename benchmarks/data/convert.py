@@ -1,4 +1,4 @@
-"""Makes our rows of the public files; a row that cannot be read ends the conversion."""
+"""Make our rows of the public files; a row that cannot be read ends the conversion."""
 
 import csv
 import hashlib
@@ -11,7 +11,8 @@ Row = dict[str, Any]
 
 _MODELS: Final = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
 _DEVELOPMENT_BYTE: Final = 77
-"""Of 256: questions whose hash begins with less are the development part, 30 %. The rest stays unseen."""
+"""Limit of 256: questions whose hash begins with less are the development part, 30 %. The rest stays unseen."""
+_LABELS: Final[Mapping[str, int]] = {"Yes": 1, "No": 0}
 
 
 class ConversionError(Exception):
@@ -19,7 +20,7 @@ class ConversionError(Exception):
 
 
 def evouna(sources: Sequence[Path]) -> Iterator[Row]:
-    """Rows of EVOUNA's development part: NQ.json, then TQ.json; a question's answers in the order of their models."""
+    """Yield the rows of EVOUNA's development part: NQ.json, then TQ.json, a question's answers ordered by model."""
     for dataset, path in zip(("nq", "tq"), sources, strict=True):
         for number, question in enumerate(json.loads(path.read_text("utf-8"))):
             try:
@@ -49,7 +50,7 @@ def _answers_of(dataset: str, number: int, question: Mapping[str, Any]) -> Itera
 
 
 def nq301(sources: Sequence[Path]) -> Iterator[Row]:
-    """Rows of NQ301: one for each line of the annotators' table, with the references of the zero-shot answers' file."""
+    """Yield a row of NQ301 for each line of the annotators' table, with references of the zero-shot answers' file."""
     annotations, answered = sources
     references: dict[str, list[str]] = {}
     for number, line in enumerate(answered.read_text("utf-8").splitlines(), 1):
@@ -79,7 +80,5 @@ def _annotated(number: int, record: Mapping[str, str], references: Mapping[str, 
     }
 
 
-_LABELS: Final[Mapping[str, int]] = {"Yes": 1, "No": 0}
-
 CONVERSIONS: Final[Mapping[str, Callable[[Sequence[Path]], Iterator[Row]]]] = {"evouna": evouna, "nq301": nq301}
-"""By the name of the set; they take its sources in the order of the table."""
+"""Conversions by the name of the set; they take its sources in the order of the table."""

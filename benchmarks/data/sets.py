@@ -20,6 +20,7 @@ from gradewire_models.repository.digest import file_sha256
 TABLE: Final = Path(__file__).with_name("sets.toml")
 
 _SHA256: Final = r"^[0-9a-f]{64}$"
+_TIMEOUT_S: Final = 60.0
 
 
 class TableError(Exception):
@@ -70,7 +71,7 @@ class _Table(BaseModel):
 
 
 def read_table(path: Path = TABLE) -> dict[str, LabelledSet]:
-    """The sets of a table by name.
+    """Return the sets of a table by name.
 
     Raises:
         TableError: It is not there, or no such table.
@@ -81,11 +82,8 @@ def read_table(path: Path = TABLE) -> dict[str, LabelledSet]:
         raise TableError(f"{path}: {error}") from error
 
 
-_TIMEOUT_S: Final = 60.0
-
-
 def find_sources(labelled: LabelledSet, directory: Path) -> list[Path]:
-    """A set's sources in a folder that somebody filled, in the order of the table.
+    """Return a set's sources in a folder that somebody filled, in the order of the table.
 
     Raises:
         DownloadError: Some are not there; names them.
@@ -103,7 +101,7 @@ def find_sources(labelled: LabelledSet, directory: Path) -> list[Path]:
 
 
 def download_sources(sources: Sequence[Source], directory: Path) -> list[Path]:
-    """Downloads files that are not in the folder yet, in the order of the table.
+    """Download files that are not in the folder yet, in the order of the table.
 
     A file has its name there only when it came whole, so an interrupted download of several goes on where it stopped.
 
@@ -161,7 +159,7 @@ def _undone(source: Source, reason: str) -> DownloadError:
 def get_rows(
     name: str, labelled: LabelledSet, directory: Path, *, local: Path | None = None, other_rows: bool = False
 ) -> str:
-    """Writes a set's rows into `directory`, unless they are there; another program that does the same is waited for.
+    """Write a set's rows into `directory`, unless they are there; another program that does the same is waited for.
 
     Args:
         name: Of the set.

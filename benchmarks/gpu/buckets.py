@@ -1,4 +1,4 @@
-"""Which shapes runs on a GPU should have: how much each grid pads on real texts, and how many CUDA graphs it needs.
+"""Choose the shapes of runs on a GPU: how much each grid pads on real texts, and how many CUDA graphs it needs.
 
 `python -m benchmarks.gpu.buckets [--data FILE] [--model NAME]`. Texts are what SMILE embeds of EVOUNA's rows: answers,
 references, and every window of an answer that is as long as a reference. They come as calls of 64 rows, of one row
@@ -43,7 +43,7 @@ class Job:
 
 
 def windows(answer: str, references: Sequence[str]) -> set[str]:
-    """Every run of words of the answer that is as long as a reference."""
+    """Return every run of words of the answer that is as long as a reference."""
     words = answer.split()
     counts = {len(reference.split()) for reference in references}
     return {
@@ -52,7 +52,7 @@ def windows(answer: str, references: Sequence[str]) -> set[str]:
 
 
 def texts_of(rows: Sequence[Row]) -> list[str]:
-    """What SMILE embeds of the rows, each text once."""
+    """Return the texts that SMILE embeds of the rows, each once."""
     texts: set[str] = set()
     for row in rows:
         texts |= {row["prediction"], *row["references"], *windows(row["prediction"], row["references"])}
@@ -60,7 +60,7 @@ def texts_of(rows: Sequence[Row]) -> list[str]:
 
 
 def padded(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int]:
-    """Padded tokens, and runs, of one call."""
+    """Return padded tokens, and runs, of one call."""
     tokens = runs = 0
     for run in plan_runs(
         [Job(length) for length in lengths], max_tokens=BUDGET_TOKENS, overhead_tokens=OVERHEAD_TOKENS
@@ -72,7 +72,7 @@ def padded(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int]:
 
 
 def calls_of(rows: list[Row], model: BuiltModel) -> dict[str, list[list[int]]]:
-    """Lengths in tokens of the texts of each call, by kind of call."""
+    """Return lengths in tokens of the texts of each call, by kind of call."""
     tokenizer = Tokenizer.from_file(str(model.tokenizer_path))
 
     def lengths(texts: Sequence[str]) -> list[int]:
@@ -88,7 +88,7 @@ def calls_of(rows: list[Row], model: BuiltModel) -> dict[str, list[list[int]]]:
 
 
 def table(calls: dict[str, list[list[int]]], model: BuiltModel) -> Iterator[str]:
-    """Lines of Markdown."""
+    """Yield lines of Markdown."""
     real = {kind: sum(map(sum, each)) for kind, each in calls.items()}
     yield "| grid | shapes | " + " | ".join(f"{kind}: padded / real, runs a call" for kind in calls) + " |"
     yield "|---|---|" + "---|" * len(calls)
@@ -103,7 +103,7 @@ def table(calls: dict[str, list[list[int]]], model: BuiltModel) -> Iterator[str]
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--model", default="all-MiniLM-L6-v2")

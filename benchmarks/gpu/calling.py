@@ -19,11 +19,15 @@ from gradewire import AsyncClient
 
 START_S: Final = 120
 STOP_S: Final = 30
+ITEMS_A_CALL: Final = 256
+WORDS: Final = ("red", "dog", "house", "seven", "paris", "runs", "under", "blue", "river", "green", "walks", "stone")
+_MEET_S: Final = 60
+_barrier: Barrier | None = None
 
 
 @contextmanager
 def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = START_S) -> Iterator[str]:
-    """Starts a server and stops it.
+    """Start a server and stop it.
 
     Args:
         repository: Of built models.
@@ -72,15 +76,9 @@ def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = STAR
                     server.kill()
 
 
-ITEMS_A_CALL: Final = 256
-WORDS: Final = ("red", "dog", "house", "seven", "paris", "runs", "under", "blue", "river", "green", "walks", "stone")
-_MEET_S: Final = 60
-_barrier: Barrier | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What one process did.
+    """Result of one process.
 
     Attributes:
         scored: Items.
@@ -98,7 +96,7 @@ class Called:
 def call_for(
     address: str, seconds: float, *, callers: int, clients: int = 1, items: int = ITEMS_A_CALL
 ) -> dict[str, Any]:
-    """Has a server score answers that it has never seen; a row of the report.
+    """Have a server score answers that it has never seen, and return a row of the report.
 
     Args:
         address: HOST:PORT of the server.
@@ -128,7 +126,7 @@ def call_for(
 
 
 def items_of(seed: str, count: int) -> list[dict[str, Any]]:
-    """Items that nobody has seen; a seed gives the same ones again."""
+    """Return items that nobody has seen; a seed gives the same ones again."""
     rng = random.Random(seed)  # noqa: S311 - texts, no secrets
     return [
         {

@@ -5,7 +5,6 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
+from benchmarks.common.ports import free_port
 from benchmarks.gpu.calling import items_of, serving
 
 from gradewire import AsyncClient, GradewireError, JudgeParts
@@ -27,8 +27,23 @@ METRIC: Final = "lave"
 AT_A_TIME: Final = 64
 """Items, and so requests at the judge's server."""
 DEADLINE_S: Final = 60.0
-"""Of an item."""
+"""Deadline of an item."""
 NOT_TOLD: Final = "not told"
+START_S: Final = 240.0
+STOP_S: Final = 30.0
+NAME: Final = "judge"
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_OPTIONS: Final = {
+    "--host": "127.0.0.1",
+    "--served-model-name": NAME,
+    # A prompt of `lave` has less than 1 000 tokens; what a model could read would take memory from its batches.
+    "--max-model-len": "4096",
+    # The encoders of this very process have taken some.
+    "--gpu-memory-utilization": "0.6",
+}
+_POLL_S: Final = 0.25
+# A user with a proxy means other machines by it.
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +61,7 @@ class JudgeServer:
 
 @dataclass(frozen=True, slots=True)
 class JudgeChoice:
-    """Which judge the user has.
+    """Choice of the judge.
 
     Attributes:
         server: One that is up.
@@ -59,7 +74,7 @@ class JudgeChoice:
 
 @dataclass(slots=True)
 class _Rated:
-    """What became of the items so far."""
+    """Counts of the items so far."""
 
     items: int = 0
     read_tokens: int = 0
@@ -83,7 +98,7 @@ class _Rated:
 def judged_per_s(
     repository: Path, encoder: str, judge: JudgeServer, seconds: float, *, deadline_s: float = DEADLINE_S
 ) -> dict[str, Any]:
-    """Has items rated that nobody has seen, `AT_A_TIME` at a time; a row of the report.
+    """Have items rated that nobody has seen, `AT_A_TIME` at a time, and return a row of the report.
 
     Args:
         repository: Of built models; the server that asks the judge loads an encoder too.
@@ -151,25 +166,8 @@ def _said(failures: Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in failures.most_common())
 
 
-START_S: Final = 240.0
-STOP_S: Final = 30.0
-NAME: Final = "judge"
-_ROOT: Final = Path(__file__).resolve().parents[2]
-_OPTIONS: Final = {
-    "--host": "127.0.0.1",
-    "--served-model-name": NAME,
-    # A prompt of `lave` has less than 1 000 tokens; what a model could read would take memory from its batches.
-    "--max-model-len": "4096",
-    # The encoders of this very process have taken some.
-    "--gpu-memory-utilization": "0.6",
-}
-_POLL_S: Final = 0.25
-# A user with a proxy means other machines by it.
-_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
 def vllm_command() -> list[str]:
-    """The command that serves a model, less its arguments: `vllm`, or the module of this Python; empty: no vLLM."""
+    """Return the command that serves a model, without arguments: `vllm`, or this Python's module; empty: no vLLM."""
     command = shutil.which("vllm")
     if command is not None:
         return [command, "serve"]
@@ -179,7 +177,7 @@ def vllm_command() -> list[str]:
 
 @contextmanager
 def vllm_serving(command: Sequence[str], weights: Path, *, start_s: float = START_S) -> Iterator[JudgeServer]:
-    """Starts vLLM, waits until it is healthy, and ends it and all that it has started.
+    """Start vLLM, wait until it is healthy, and end it and all that it has started.
 
     Args:
         command: As `vllm_command` gives it.
@@ -189,7 +187,7 @@ def vllm_serving(command: Sequence[str], weights: Path, *, start_s: float = STAR
     Raises:
         RuntimeError: It ended, or was not healthy in time; the message has the end of what it said.
     """
-    port = _free_port()
+    port = free_port()
     options = [text for pair in _OPTIONS.items() for text in pair]
     arguments = [*command, str(weights), *options, "--port", str(port)]
     with (
@@ -241,10 +239,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
     with suppress(ProcessLookupError):  # usually it has ended its own
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def _free_port() -> int:
-    # As in benchmarks.common.servers, whose psutil is not in the pack.
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

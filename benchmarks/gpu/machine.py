@@ -1,4 +1,4 @@
-"""What the machine has: its GPU, that GPU's limits, and the libraries that ONNX Runtime needs for it."""
+"""Hardware of the machine: its GPU, that GPU's limits, and the libraries that ONNX Runtime needs for it."""
 
 import ctypes.util
 import os
@@ -19,7 +19,7 @@ _LIBRARIES: Final = ("cuda", "cudart", "cublas", "cublasLt", "cudnn", "cufft", "
 
 @dataclass(frozen=True)
 class Machine:
-    """What there is.
+    """Hardware and software at hand.
 
     Attributes:
         cores: That this process may use.
@@ -39,12 +39,12 @@ class Machine:
 
     @property
     def card(self) -> Card | None:
-        """What the GPU can do at most; None where the card is not known."""
+        """Return the limits of the GPU; None where the card is not known."""
         return card_named(self.gpu_name)
 
 
 def look() -> Machine:
-    """Finds out; takes a second where there is a GPU."""
+    """Return the machine as found; takes a second where there is a GPU."""
     return Machine(
         cores=len(os.sched_getaffinity(0)),
         python=platform.python_version(),

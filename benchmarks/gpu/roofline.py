@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+_FP16_BYTES: Final = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Card:
@@ -34,22 +36,19 @@ CARDS: Final = {
     "A10": Card(125e12, 600e9),
     "T4": Card(65e12, 320e9),
 }
-"""By a word of the name that nvidia-smi gives; the first that fits. Of NVIDIA's data sheet for each card (nvidia.com)
+"""Cards by a word of the name that nvidia-smi gives; the first fits. From NVIDIA's data sheet of each card (nvidia.com)
 and, for the A100 with 40 GB and the T4's memory, NVIDIA's white paper on Ampere and product brief of the T4."""
 
 
 def card_named(name: str) -> Card | None:
-    """The card of a name, whole words only (an A10G is no A10); None where it is not known."""
+    """Return the card of a name, whole words only (an A10G is no A10); None where it is not known."""
     fits = (card for word, card in CARDS.items() if re.search(rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])", name))
     return next(fits, None)
 
 
-_FP16_BYTES: Final = 2
-
-
 @dataclass(frozen=True)
 class Shape:
-    """Of an encoder: layers, length of a vector, and width of the feed-forward part."""
+    """Size of an encoder: layers, length of a vector, and width of the feed-forward part."""
 
     layers: int
     dims: int
@@ -57,7 +56,7 @@ class Shape:
 
     @property
     def layer_weights(self) -> int:
-        """Of one layer: four matrices of dims x dims (queries, keys, values, output), two of dims x feed-forward."""
+        """Return the weights of a layer: 4 of dims x dims (query, key, value, output), 2 of dims x feed-forward."""
         return 4 * self.dims**2 + 2 * self.dims * self.feed_forward_dims
 
 
@@ -75,12 +74,12 @@ class Least:
 
     @property
     def roofline_s(self) -> float:
-        """The longer of both: a run cannot be done sooner."""
+        """Return the longer of both: a run cannot be done sooner."""
         return max(self.compute_s, self.memory_s)
 
     @property
     def bound(self) -> str:
-        """What it is for."""
+        """Return the limit that decides."""
         return "compute" if self.compute_s >= self.memory_s else "memory"
 
 
@@ -88,7 +87,7 @@ MINILM = Shape(layers=6, dims=384, feed_forward_dims=1536)
 
 
 def token_flops(shape: Shape, tokens: int) -> int:
-    """Multiplications and additions for one token of a text of `tokens` tokens.
+    """Return multiplications and additions for one token of a text of `tokens` tokens.
 
     The products with all weights, and attention's two products over all tokens; two operations for each weight.
     Softmax, GELU and normalisation are left out, some per cent of it.
@@ -98,7 +97,7 @@ def token_flops(shape: Shape, tokens: int) -> int:
 
 
 def least_bytes(shape: Shape, all_tokens: int) -> int:
-    """Bytes of fp16 that a run reads from the card's memory: all weights once, and a row of the word table for a token.
+    """Return the bytes of fp16 that a run reads from the card: all weights once, a row of the word table for a token.
 
     What passes between layers is left out, for it may stay in the card's cache.
     """
@@ -106,6 +105,6 @@ def least_bytes(shape: Shape, all_tokens: int) -> int:
 
 
 def least(shape: Shape, texts: int, tokens: int, card: Card) -> Least:
-    """The least time for a run of `texts` texts of `tokens` tokens each."""
+    """Return the least time for a run of `texts` texts of `tokens` tokens each."""
     flops = texts * tokens * token_flops(shape, tokens)
     return Least(flops / card.flops, least_bytes(shape, texts * tokens) / card.memory_bytes_per_s)

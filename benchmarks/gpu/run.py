@@ -1,4 +1,4 @@
-"""Runs every step of `benchmarks/gpu.sh` and writes report.md and report.json: `benchmarks/gpu.sh [OPTIONS]`."""
+"""Run every step of `benchmarks/gpu.sh` and write report.md and report.json: `benchmarks/gpu.sh [OPTIONS]`."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ REAL: Final = ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2-fp16-cuda")
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    """Rows as Markdown; columns of the first one."""
+    """Return rows as Markdown; columns of the first one."""
     if not rows:
         return []
     names = list(rows[0])
@@ -34,7 +34,7 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def report(machine: Machine, results: dict[str, tuple[list[dict[str, Any]], str, float]]) -> str:
-    """The whole report as Markdown."""
+    """Return the whole report as Markdown."""
     lines = ["# gradewire on this machine", ""]
     lines += [f"- {name}: {value}" for name, value in _facts(machine).items()]
     for title, (rows, why, seconds) in results.items():
@@ -44,7 +44,7 @@ def report(machine: Machine, results: dict[str, tuple[list[dict[str, Any]], str,
 
 
 def judge_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> JudgeChoice:
-    """The judge that the options name; ends the program where they do not go together."""
+    """Return the judge that the options name; end the program where they do not go together."""
     url, model, weights = given.judge_url, given.judge_model, given.judge_weights
     if bool(url) != bool(model):
         parser.error("--judge-url and --judge-model belong together: where the judge is, and its name there")
@@ -56,12 +56,12 @@ def judge_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Judg
 
 
 def exit_on_sigterm() -> None:
-    """Where `timeout` ends this process, the servers that it has started are ended too."""
+    """End the servers that this process has started where `timeout` ends it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def main() -> None:
-    """Runs all steps; exit code 0 also where some could not run."""
+    """Run all steps; exit code 0 also where some could not run."""
     ends_s = time.monotonic() + BUDGET_S
     parser = argparse.ArgumentParser(description=__doc__)
     packed = PACK / "models"

@@ -31,11 +31,11 @@ CALLS_AT_A_TIME: Final = 8
 _CALLS_A_CLIENT: Final = 8
 _JUDGE_OPTIONS: Final = "--judge-url URL and --judge-model NAME (an OpenAI-compatible server, such as vLLM)"
 _JUDGE_TAIL_S: Final = 90.0
-"""Of the judge's step beside waiting for vLLM and measuring: gradewire's start, the last items, the end of both."""
+"""Time of the judge's step besides waiting for vLLM and measuring: gradewire's start, last items, both ends."""
 
 
 class NotRunError(Exception):
-    """Why a step cannot run on this machine."""
+    """Reason why a step cannot run on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Steps:
         self._judge = judge
 
     def all(self) -> dict[str, Callable[[], Iterator[Row]]]:
-        """By title, in the order in which they run."""
+        """Return all steps by title, in the order in which they run."""
         return {
             "Parity of the GPU with the CPU": self.parity,
             "Tokens a second on the CPU": self.cpu_tokens,
@@ -84,7 +84,7 @@ class Steps:
         }
 
     def parity(self) -> Iterator[Row]:
-        """Cosines between the GPU's vectors and the CPU's, the same texts in batches and alone."""
+        """Yield cosines between the GPU's vectors and the CPU's, the same texts in batches and alone."""
         on_gpu = self._on_gpu()
         on_cpu = EncoderSession(self._cpu, ComputeConfig())
         texts = _texts(np.random.default_rng(SEED).integers(3, self._cpu.max_tokens, PARITY_TEXTS))
@@ -100,18 +100,18 @@ class Steps:
         }
 
     def cpu_tokens(self) -> Iterator[Row]:
-        """Of one run on all cores."""
+        """Return the tokens of one run on all cores."""
         compute = replace(ComputeConfig(), workers=1, intra_op_threads=self._machine.cores)
         yield from self._tokens(EncoderSession(self._cpu, compute), CPU_SHAPES, None)
 
     def gpu_tokens(self) -> Iterator[Row]:
-        """Of one run at a time on the GPU, with and without CUDA graphs."""
+        """Return the tokens of one run at a time on the GPU, with and without CUDA graphs."""
         for graphs in (True, False):
             for row in self._tokens(self._on_gpu(cuda_graphs=graphs), GPU_SHAPES, self._machine.card):
                 yield {"CUDA graphs": graphs, **row}
 
     def cpu_serving(self) -> Iterator[Row]:
-        """Distinct answers, so that no cache helps, by workers."""
+        """Measure serving of distinct answers, so that no cache helps, by workers."""
         workers = 1
         while workers <= self._machine.cores:
             flags = {"workers": str(workers), "device": "cpu", "default-model": self._cpu.name}
@@ -119,14 +119,14 @@ class Steps:
             workers *= 2
 
     def gpu_serving(self) -> Iterator[Row]:
-        """As on the CPU, by what shares the GPU: server processes, and calls at a time."""
+        """Measure serving as on the CPU, by what shares the GPU: server processes, and calls at a time."""
         self._need_gpu()
         for processes, callers in GPU_SERVING:
             flags = {"processes": str(processes), "device": "cuda", "default-model": self._gpu.name}
             yield {"server processes": processes, **self._served(flags, callers)}
 
     def judge(self) -> Iterator[Row]:
-        """Items rated by the judge that the user has: on its own server, or by the vLLM of this machine."""
+        """Measure the items rated by the judge that the user has: on its own server, or by the vLLM of this machine."""
         chosen, command = self._judge, vllm_command()
         if chosen.server is None and chosen.weights is None:
             there = "is" if command else "is not"
@@ -198,7 +198,7 @@ def _texts(lengths: NDArray[np.int64]) -> list[NDArray[np.int32]]:
 
 
 def run_step(step: Callable[[], Iterator[Row]]) -> tuple[list[Row], str]:
-    """Rows of a step, and why there are no more; whatever goes wrong in it stays in it."""
+    """Return the rows of a step, and why there are no more; whatever goes wrong in it stays in it."""
     rows: list[Row] = []
     try:
         rows.extend(step())

@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.common.figures import write_block
+from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows, resume_or_overwrite
 from benchmarks.common.servers import GRADEWIRE, run_gradewire
 from benchmarks.judges.binary import binary_table
@@ -63,7 +63,7 @@ BINARY = tuple(
 
 
 def test_rows(rows: Sequence[Row]) -> list[Row]:
-    """The rows that figures are reported on: 100 of each cell, drawn without a look at their labels.
+    """Return the rows that results are reported on: 100 of each cell, drawn without a look at their labels.
 
     Args:
         rows: All of the file.
@@ -79,7 +79,7 @@ def test_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def development_rows(rows: Sequence[Row], each: int = 16) -> list[Row]:
-    """Rows to choose prompts and thresholds on: `each` right and wrong ones a cell, of questions not in `test_rows`."""
+    """Return rows to choose prompts and thresholds on: `each` right and wrong ones a cell, none from `test_rows`."""
     taken = {(row["dataset"], row["question"]) for row in test_rows(rows)}
     chosen: list[Row] = []
     for (dataset, model), cell in _cells(rows).items():
@@ -116,7 +116,7 @@ class Task:
 
 
 def main() -> None:
-    """Scores what is not scored yet, computes the figures and replaces the blocks of the document."""
+    """Score what is not scored yet, compute the tables and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
@@ -156,7 +156,7 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
 
 
 def judge_environment(judges: Path | None) -> None:
-    """Sets what the engine in the commands that are started reads: the judge's backend and where judges are built."""
+    """Set what the engine in the commands that are started reads: the judge's backend and where judges are built."""
     os.environ.setdefault("GRADEWIRE_JUDGE_BACKEND", "embedded")
     if judges is not None:
         os.environ["GRADEWIRE_JUDGE_REPOSITORY"] = str(judges)
@@ -167,17 +167,17 @@ def _agreement(task: Task, results: Path) -> str:
     _write_rows(data, task.rows)
     written = _written(data, results) if SYNTHETIC in task.groups else ()
     scores = [score_rows(data, metrics, results / task.name, *written) for metrics in task.groups]
-    figures = results / f"{task.name}.md"
+    report = results / f"{task.name}.md"
     run_gradewire(
         *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
         *("--compare-all", "--compare-statistics", "auc,pearson"),
-        *("--markdown", figures, "--json", figures.with_suffix(".json")),
+        *("--markdown", report, "--json", report.with_suffix(".json")),
     )
-    return f"{task.title}\n\n{figures.read_text('utf-8')}"
+    return f"{task.title}\n\n{report.read_text('utf-8')}"
 
 
 def _written(data: Path, results: Path) -> tuple[str, str]:
-    """Makes the judge write the synthetic answers, each once; returns the option that names their set."""
+    """Make the judge write the synthetic answers, each once, and return the option that names their set."""
     command = (GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--cache-dir", results / "store")
     done = subprocess.run(list(map(str, command)), check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
@@ -186,7 +186,7 @@ def _written(data: Path, results: Path) -> tuple[str, str]:
 
 
 def score_rows(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> Path:
-    """Scores of the rows; goes on with a run of the same code, and begins again after one of other code.
+    """Return the scores of the rows; go on with a run of the same code, and begin again after one of other code.
 
     What the judge said about the same prompts is in the store: reading it takes seconds.
     """

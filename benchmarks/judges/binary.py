@@ -1,4 +1,4 @@
-"""How often the judge, and the rule, are right about answers to yes/no questions."""
+"""Measure how often the judge, and the rule, are right about answers to yes/no questions."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -28,10 +28,11 @@ _QUESTIONS: Final = (
     ("What material is the bench?", "wood 8, wooden 2", "wood", "It is made of wood.", "planks", "metal"),
     ("What does the sign say?", "stop 10", "stop", "The sign says stop.", "a warning", "yield"),
 )
+_Z = 1.959963985
 
 
 def vqa_items() -> Iterator[Item]:
-    """The rows, the four answers to a question apart from each other."""
+    """Yield the rows, the four answers to a question apart from each other."""
     for answer in range(4):
         for question, said, *predictions in _QUESTIONS:
             counted = (each.rpartition(" ") for each in said.split(", "))
@@ -39,11 +40,8 @@ def vqa_items() -> Iterator[Item]:
             yield Item(f"{question} {answer + 1}", question, references, predictions[answer])
 
 
-_Z = 1.959963985
-
-
 def wilson(right: int, rows: int) -> tuple[float, float]:
-    """95 % interval of a share (Wilson 1927): rows here are few and shares near 1, where the normal one fails."""
+    """Return the 95 % interval of a share (Wilson 1927): with few rows and shares near 1 the normal one fails."""
     share, z2 = right / rows, _Z * _Z
     middle = (share + z2 / (2 * rows)) / (1 + z2 / rows)
     half = _Z / (1 + z2 / rows) * math.sqrt(share * (1 - share) / rows + z2 / (4 * rows * rows))
@@ -51,7 +49,7 @@ def wilson(right: int, rows: int) -> tuple[float, float]:
 
 
 def binary_table(rows: Path, scores: Path, metrics: Sequence[str]) -> str:
-    """Accuracy of each metric, overall and by kind of answer.
+    """Return the accuracy of each metric, overall and by kind of answer.
 
     Args:
         rows: JSON lines with id, label and, as `dataset`, the kind.

@@ -1,4 +1,4 @@
-"""What `auto` is worth; writes its tables into docs/research/cascade.md, and the fit that the catalog has.
+"""Measure what `auto` is worth; write its tables into docs/research/cascade.md, and the fit that the catalog has.
 
 The rows are those of agreement.py (600 of EVOUNA's development rows) and of visual.py (400 answers to questions about
 pictures). Bands are fitted on questions that they are not read on; probabilities are by trees that have not seen the
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from benchmarks.agreement.correctness import row_options, scored_sets
 from benchmarks.agreement.correctness_rows import ScoredRows, together
-from benchmarks.common.figures import write_block
+from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import read_lines, read_rows, require_files
 from benchmarks.judges.agreement import MODELS, ROOT, _write_rows, judge_environment, score_rows, test_rows
-from benchmarks.judges.cascade_figures import CHEAP, CheapRows, read_cheap, read_judge, with_drawn_judge
+from benchmarks.judges.cascade_statistics import CHEAP, CheapRows, read_cheap, read_judge, with_drawn_judge
 from benchmarks.judges.cascade_tables import (
     against_judges_table,
     budget_table,
@@ -53,7 +53,7 @@ LEAST_CERTAIN = 0.1
 
 
 def main() -> None:
-    """Scores what is not scored yet, computes the figures and replaces the blocks of the document."""
+    """Score what is not scored yet, compute the tables and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     row_options(parser)
     parser.add_argument("--judge-results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
@@ -107,7 +107,7 @@ def main() -> None:
 
 
 def _text_rows(data: Path, everything: CheapRows, names: list[str], results: Path) -> dict[str, CascadeRows]:
-    """The 600 rows with each judge."""
+    """Return the 600 rows with each judge."""
     chosen = test_rows(read_rows(data, MODELS))
     wanted = {row["id"] for row in chosen}
     mine = everything.where(np.array([row["id"] in wanted for row in everything.rows]))
@@ -117,7 +117,7 @@ def _text_rows(data: Path, everything: CheapRows, names: list[str], results: Pat
 
 
 def _held_out(sets: tuple[ScoredRows, ...], parts: int) -> dict[str, float]:
-    """P(right) of EVOUNA's rows by id, by fits on all sources that have not seen the row's question."""
+    """Return P(right) of EVOUNA's rows by id, by fits on all sources that have not seen the row's question."""
     found = held_out_probabilities(together(*sets), parts=parts)
     return dict(zip((row["id"] for row in sets[0].rows), found.tolist(), strict=False))
 
@@ -127,7 +127,7 @@ def _unjudged(rows: CheapRows) -> CascadeRows:
 
 
 def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Namespace) -> str:
-    """The catalog's fit: bands on the whole fit half, the judge on its least certain rows; read on the other half."""
+    """Return the block of the catalog's fit: bands by the fit half, the judge by its least certain rows."""
     fit_half, other = (everything.where((everything.halves == FIT_HALF) == own) for own in (True, False))
     alone = _unjudged(fit_half)
     edge = np.sort(alone.confidence)[int(LEAST_CERTAIN * len(alone))]
@@ -185,7 +185,7 @@ def _provenance(rows: CheapRows, judge_line: str, date: str) -> dict[str, Any]:
 
 
 def _visual_block(results: Path) -> str:
-    """Fitted on the development half of the visual items, read on the held-out one."""
+    """Return the block of fits on the development half of the visual items, read on the held-out one."""
     found: dict[str, dict[str, CascadeRows]] = {}
     for half in ("development", "held_out"):
         rows = [row for row in read_lines(VISUAL_ROWS) if row["half"] == half]

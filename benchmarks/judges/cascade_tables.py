@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from benchmarks.judges.cascade_figures import (
+from benchmarks.judges.cascade_statistics import (
     Graded,
     accuracy,
     asked_by_budget,
@@ -15,10 +15,10 @@ from benchmarks.judges.cascade_figures import (
     cheap,
     crossed,
     difference,
-    estimate_figures,
+    estimate_statistics,
     judge_alone,
     pearson,
-    split_figures,
+    split_statistics,
 )
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ SHARES = (0.1, 0.2, 0.4)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, all columns but the first to the right."""
+    """Return a Markdown table, all columns but the first to the right."""
     lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def ways_table(judges: Mapping[str, CascadeRows]) -> str:
-    """`auto`, `correctness` and every judge alone, with paired differences from `correctness`."""
+    """Return the table of `auto`, `correctness` and every judge alone, with paired differences from `correctness`."""
     first = next(iter(judges.values()))
     ways: list[tuple[Graded, CascadeRows]] = [(cheap(first), first)]
     for name, rows in judges.items():
@@ -70,7 +70,7 @@ def ways_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def against_judges_table(judges: Mapping[str, CascadeRows]) -> str:
-    """`auto` minus each judge alone."""
+    """Return the table of `auto` minus each judge alone."""
     lines = []
     for name, rows in judges.items():
         auto = cascade(rows, crossed(rows, asked_by_risk(RISK, refusing=True)), "auto")
@@ -82,7 +82,7 @@ def against_judges_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def budget_table(judges: Mapping[str, CascadeRows]) -> str:
-    """Accuracy and Pearson by budget, had no judge been refused."""
+    """Return the table of accuracy and Pearson by budget, had no judge been refused."""
     lines = []
     for budget in BUDGETS:
         cells = [f"{budget:g}"]
@@ -102,7 +102,7 @@ def budget_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def gains_table(gains: Sequence[JudgeGain]) -> str:
-    """The judge beside the cheap verdicts, on the least certain rows."""
+    """Return the table of the judge beside the cheap verdicts, on the least certain rows."""
     lines = []
     for each in gains:
         told = "too few rows"
@@ -114,7 +114,7 @@ def gains_table(gains: Sequence[JudgeGain]) -> str:
 
 
 def risks_table(fit: CascadeFit, held: Sequence[HeldRisk]) -> str:
-    """Bands and how they held on rows that were not fitted on."""
+    """Return the table of bands and how they held on rows that were not fitted on."""
     lines = [
         [
             f"{each.risk:g}",
@@ -129,10 +129,10 @@ def risks_table(fit: CascadeFit, held: Sequence[HeldRisk]) -> str:
 
 
 def splits_table(sets: Mapping[str, CascadeRows], risks: Sequence[float], splits: int) -> str:
-    """How bounds held over random splits."""
+    """Return the table of how bounds held over random splits."""
     lines = []
     for name, rows in sets.items():
-        for each in split_figures(rows, risks, splits):
+        for each in split_statistics(rows, risks, splits):
             wrong = "-" if math.isnan(each.wrong) else f"{each.wrong:.4f}"
             shares = [f"{each.held:.3f}", f"{each.accepted:.1%}", wrong, f"{each.nothing:.1%}"]
             lines.append([name, f"{each.risk:g}", *shares])
@@ -141,7 +141,7 @@ def splits_table(sets: Mapping[str, CascadeRows], risks: Sequence[float], splits
 
 
 def estimates_table(rows: CascadeRows, judge: str) -> str:
-    """Bias, coverage and width of the aggregate over random samples."""
+    """Return the table of bias, coverage and width of the aggregate over random samples."""
     lines = []
     nobody = np.zeros(len(rows), np.bool_)
     band = rows.confidence < np.sort(rows.confidence)[len(rows) // 10]
@@ -158,7 +158,7 @@ def estimates_table(rows: CascadeRows, judge: str) -> str:
     for name, (scores, judged, known) in gold.items():
         naive = float(scores.mean() - judged.mean())
         for share in SHARES:
-            found = estimate_figures(scores, judged, known, share, SAMPLES)
+            found = estimate_statistics(scores, judged, known, share, SAMPLES)
             lines.append(
                 [
                     name,
@@ -177,11 +177,11 @@ def estimates_table(rows: CascadeRows, judge: str) -> str:
 
 
 def between(value: tuple[float, float, float], sign: str = "") -> str:
-    """A value with its interval."""
+    """Return a value with its interval."""
     middle, low, high = (f"{each:{sign}.3f}" for each in value)
     return f"{middle} [{low}, {high}]"
 
 
 def paragraphs(*parts: str) -> str:
-    """Parts with an empty line between."""
+    """Return parts with an empty line between."""
     return "\n\n".join(parts)

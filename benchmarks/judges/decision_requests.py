@@ -1,4 +1,4 @@
-"""What requests of a decision model take: one question a request against shared ones, in turns."""
+"""Durations of requests of a decision model: one question a request against shared ones, in turns."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Requests(JudgeTelemetry):
 
 
 def item_of(row: Row) -> Item:
-    """A row as metrics take it."""
+    """Return a row as metrics take it."""
     return Item(row["id"], row["question"], tuple(row["references"]), row["prediction"])
 
 
 def needs_of(row: Row, metrics: Sequence[Any] = _ASKERS) -> list[Choose]:
-    """The first question of each metric about a row."""
+    """Return the first question of each metric about a row."""
     return [next(metric.score(item_of(row), parameters, NO_MODEL))[0] for metric, parameters in metrics]
 
 
@@ -86,7 +86,7 @@ class Way:
     scores: list[float] = field(default_factory=list)
 
     async def score(self, rows: Sequence[Row], rows_at_a_time: int) -> None:
-        """Scores rows by the metrics that show an item in the same words; nothing is cached."""
+        """Score rows by the metrics that show an item in the same words; nothing is cached."""
         permits = asyncio.Semaphore(rows_at_a_time)
         begin_s = time.perf_counter()
         scores = await asyncio.gather(*(self._row(row, permits) for row in rows))
@@ -112,7 +112,7 @@ class Way:
 
 
 async def in_turns(config: RemoteJudgeConfig, rows: Sequence[Row], rows_at_a_time: int) -> tuple[Way, Way]:
-    """The same rows with one question a request and with shared requests, which take turns in blocks of rows."""
+    """Score the same rows with one question a request and with shared requests, which take turns in blocks of rows."""
     ways = []
     for most in (1, SHARED):
         seen = Requests()
@@ -128,7 +128,7 @@ async def in_turns(config: RemoteJudgeConfig, rows: Sequence[Row], rows_at_a_tim
 
 
 async def put_together(config: RemoteJudgeConfig, rows: Sequence[Row]) -> tuple[float, float, float]:
-    """Questions about one state in a request each, and all in one request, row by row in turns.
+    """Ask questions about one state in a request each, and all in one request, row by row in turns.
 
     Returns:
         Seconds a question of both ways, and the largest difference between their probabilities.
@@ -167,7 +167,7 @@ def _milliseconds(seconds: Sequence[float]) -> str:
 
 
 def timed(url: str, model: str, rows: Sequence[Row]) -> str:
-    """Tables of calls, requests and latencies, with requests that are shared and without."""
+    """Return tables of calls, requests and latencies, with requests that are shared and without."""
     base, forms = endpoint_of(url)
     config = RemoteJudgeConfig(base, model, max_in_flight=IN_FLIGHT)
     lines = [

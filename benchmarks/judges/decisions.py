@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.common.figures import write_block
+from benchmarks.common.measurements import write_block
+from benchmarks.common.ports import free_port
 from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows
-from benchmarks.common.servers import free_port, run_gradewire
+from benchmarks.common.servers import run_gradewire
 from benchmarks.judges.agreement import MODELS, ROOT, test_rows
 from benchmarks.judges.decision_requests import timed
 
@@ -35,7 +36,7 @@ METRICS = ("lave", "judge_verdict")
 
 @contextmanager
 def sparrow() -> Iterator[str]:
-    """A sparrow-decider on a free port; gives its base address."""
+    """Run a sparrow-decider on a free port and yield its base address."""
     port = free_port()
     command = (sys.executable, "-m", "sparrow_decider.cli", "--model", SPARROW, "serve", "--port", str(port))
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -51,7 +52,7 @@ def sparrow() -> Iterator[str]:
 
 
 def scored(rows: Sequence[Row], results: Path, url: str, model: str, *, default_too: bool) -> str:
-    """Figures of the metrics by each judge, as `gradewire agree` writes them."""
+    """Return the values of the metrics by each judge, as `gradewire agree` writes them."""
     data = results / "rows.jsonl"
     data.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     ways: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [(EMBEDDING, ("smile:v1", "exact_match"), ())]
@@ -76,7 +77,7 @@ def scored(rows: Sequence[Row], results: Path, url: str, model: str, *, default_
 
 
 def _first_tables(tables: Sequence[tuple[str, str]]) -> str:
-    """The rows of all tables' first part, each with the judge's name."""
+    """Return the rows of all tables' first part, each with the judge's name."""
     lines: list[str] = []
     for name, text in tables:
         table = [line for line in text.split("\n\n")[1].splitlines() if line.startswith("|")]
@@ -87,7 +88,7 @@ def _first_tables(tables: Sequence[tuple[str, str]]) -> str:
 
 
 def main() -> None:
-    """Scores, measures, writes the block."""
+    """Score, measure, write the block."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "decisions")
@@ -101,17 +102,17 @@ def main() -> None:
     load = os.getloadavg()[0]
     with server_at(options.url) as url:
         times = timed(url, options.model, rows)
-        figures = scored(rows, options.results, url, options.model, default_too=not options.server_only)
+        tables = scored(rows, options.results, url, options.model, default_too=not options.server_only)
     write_block(
         options.document,
         BLOCK,
-        f"{len(rows)} rows, {options.model}; {os.cpu_count()} cores, load {load:.1f} before.\n\n{figures}\n\n{times}",
+        f"{len(rows)} rows, {options.model}; {os.cpu_count()} cores, load {load:.1f} before.\n\n{tables}\n\n{times}",
     )
 
 
 @contextmanager
 def server_at(url: str | None) -> Iterator[str]:
-    """The given server, or one that is started."""
+    """Yield the address of the given server, or of one that is started."""
     if url is not None:
         yield url
         return

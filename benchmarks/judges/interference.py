@@ -1,4 +1,4 @@
-"""What a busy judge costs callers of embedding metrics: their latency while it works, and while it is idle.
+"""Measure what a busy judge costs callers of embedding metrics: their latency while it works, and while it is idle.
 
 The judge's worker has one core; the server and this program share the other. Blocks of both states alternate, so that a
 change of the machine's load affects both. In every block the same kinds of requests leave on a schedule (open loop):
@@ -31,7 +31,7 @@ _SETTLE_S = 1.0
 
 
 def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
-    """A short item for `lave` that was not sent before: its question carries `number`."""
+    """Return a short item for `lave` that was not sent before: its question carries `number`."""
     item = types_pb2.Item(
         question=f"{row['question']} ({number})", references=row["references"][:3], prediction=row["prediction"][:200]
     )
@@ -58,7 +58,7 @@ class Load:
         self.verdicts = 0
 
     async def block(self, state: str, requests: int) -> None:
-        """One block: `requests` warm and as many cold ones, with the judge idle or busy."""
+        """Measure one block: `requests` warm and as many cold ones, with the judge idle or busy."""
         judging = [asyncio.create_task(self._judge()) for _ in range(_JUDGED_AT_ONCE * (state == "busy"))]
         await asyncio.sleep(_SETTLE_S)
         pending, due_s = [], time.perf_counter()
@@ -84,7 +84,7 @@ class Load:
             self.verdicts += reply.items[0].results[0].status == types_pb2.STATUS_OK
 
     async def wake(self) -> None:
-        """Loads encoder and judge, and puts the warm item's vectors into the cache."""
+        """Load encoder and judge, and put the warm item's vectors into the cache."""
         reply = await self._score(judge_request(self._warm, next(self._numbers)), timeout=300)
         result = reply.items[0].results[0]
         if result.status != types_pb2.STATUS_OK:
@@ -93,7 +93,7 @@ class Load:
 
 
 async def measure(address: str, rows: list[Row], arguments: argparse.Namespace, server: psutil.Process) -> Load:
-    """Loads everything, pins the judge's worker to its core, then runs the blocks in turn."""
+    """Load everything, pin the judge's worker to its core, then run the blocks in turn."""
     async with grpc.aio.insecure_channel(address) as channel:
         load = Load(scoring_pb2_grpc.ScoringStub(channel).Score, rows, arguments.interval_ms / 1000)
         await load.wake()
@@ -108,7 +108,7 @@ async def measure(address: str, rows: list[Row], arguments: argparse.Namespace, 
 
 
 def report(load: Load, load_before: float) -> None:
-    """Prints percentiles of both states and their ratios."""
+    """Print percentiles of both states and their ratios."""
     print(
         f"load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}; {load.verdicts} verdicts meanwhile\n"
     )
@@ -123,7 +123,7 @@ def report(load: Load, load_before: float) -> None:
 
 
 def main() -> None:
-    """Starts the server, measures, prints, stops it."""
+    """Start the server, measure, print, stop it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--judge", default="", help="judge; empty: the default one")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from benchmarks.common.figures import write_block
+from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, Row, read_lines
 
 from gradewire import Comparison, Pair, Scorer, Status
@@ -44,7 +44,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a chooser said of one pair.
+    """Verdict of a chooser on one pair.
 
     Attributes:
         winner: "a", "b" or "tie"; None where its orders contradict each other, or nothing could be read.
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def drawn_pairs(rows: Iterable[Row], count: int) -> list[Drawn]:
-    """Draws pairs, as many of each data set, and of each as many with the right answer in front as behind.
+    """Draw pairs, as many of each data set, and of each as many with the right answer in front as behind.
 
     Args:
         rows: With `dataset`, `question`, `references`, `prediction` and `label`.
@@ -85,7 +85,7 @@ def drawn_pairs(rows: Iterable[Row], count: int) -> list[Drawn]:
 
 
 def judged(found: Comparison) -> Outcome:
-    """The outcome of a comparison by a judge."""
+    """Return the outcome of a comparison by a judge."""
     winners = [order.winner for order in found.orders]
     first = tuple(
         0.5 if order.winner in {"tie", None} else float(order.winner == order.first) for order in found.orders
@@ -96,14 +96,14 @@ def judged(found: Comparison) -> Outcome:
 
 
 def preferred(a: float | None, b: float | None) -> Outcome:
-    """The outcome of a score for each answer; an answer without a score has less than any other."""
+    """Return the outcome of a score for each answer; an answer without a score has less than any other."""
     mine, other = (-1.0 if score is None else score for score in (a, b))
     winner = "tie" if mine == other else "a" if mine > other else "b"
     return Outcome(winner, winner)
 
 
 def main() -> None:
-    """Judges what is not judged yet, and replaces the block of the document."""
+    """Judge what is not judged yet, and replace the block of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "pairs")
@@ -159,7 +159,7 @@ def _by(pair: Pair, value: Callable[[str], float]) -> Outcome:
 
 
 def table(drawn: Sequence[Drawn], outcomes: dict[str, list[Outcome]]) -> str:
-    """A line for each chooser: how its pairs ended, accuracies, consistency and position bias with their intervals."""
+    """Return a line a chooser: how its pairs ended, accuracies, consistency and position bias with intervals."""
     head = (
         "| chooser | right | wrong | tie | no winner | accuracy (half for ties) | accuracy (more probable) | "
         "orders agree | prefers the first |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"
@@ -193,7 +193,7 @@ def _points(winner: str | None, right: str) -> float:
 
 
 def _estimate(values: NDArray[np.float64]) -> str:
-    """The mean with the 95 % percentile interval of 5 000 bootstrap draws over the pairs."""
+    """Return the mean with the 95 % percentile interval of 5 000 bootstrap draws over the pairs."""
     draw = np.random.default_rng(0)
     means = values[draw.integers(0, len(values), (_DRAWS, len(values)))].mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))

@@ -1,4 +1,4 @@
-"""What it costs to ask a judge in another process: CPU time of a question, both ends together.
+"""Measure what it costs to ask a judge in another process: CPU time of a question, both ends together.
 
 A judge that answers at once is asked directly, and through the judge host over its socket, in turn; both ends are in
 this process, so its CPU time is that of server process and host. Prints a table; needs no model.
@@ -25,11 +25,11 @@ from gradewire_server.judges.shared import SharedJudges
 
 _STATUS: Final = ModelStatus("at-once", "0" * 64, "loaded", kind="judge")
 _AT_A_TIME: Final = 64
-"""As many as a request has open."""
+"""Questions in flight: as many as a request has open."""
 
 
 class _AtOnce(Judge):
-    """Gives every option the same probability, without looking."""
+    """Judge that gives every option the same probability, without looking."""
 
     @property
     @override
@@ -73,7 +73,7 @@ def _question(number: int, characters: int) -> Choose:
 
 
 async def _cpu_us(judge: Judge, questions: int, characters: int) -> float:
-    """Microseconds of CPU for each question, 64 of them at a time."""
+    """Return the microseconds of CPU for each question, 64 of them at a time."""
     began_s = time.process_time()
     for first in range(0, questions, _AT_A_TIME):
         asked = (_question(number, characters) for number in range(first, first + _AT_A_TIME))
@@ -82,7 +82,7 @@ async def _cpu_us(judge: Judge, questions: int, characters: int) -> float:
 
 
 async def measure(questions: int, rounds: int, characters: int) -> tuple[float, float]:
-    """CPU microseconds of a question, directly and through the host; the least of all rounds."""
+    """Return CPU microseconds of a question, directly and through the host; the least of all rounds."""
     with tempfile.TemporaryDirectory() as directory:
         address = f"unix:{Path(directory) / 'judges'}"
         host = JudgeHost(_Judges(), max_queue_items=4096)
@@ -100,7 +100,7 @@ async def measure(questions: int, rounds: int, characters: int) -> tuple[float, 
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=2048, help="of each round (default: 2048)")
     parser.add_argument("--rounds", type=int, default=5, help="the least of them counts (default: 5)")

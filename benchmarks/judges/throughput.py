@@ -1,4 +1,4 @@
-"""What a rating costs: items per CPU-second of the worker, this project's way and three others, in one interleaved run.
+"""Measure what a rating costs: items per CPU-second of the worker, by this project's way and three others interleaved.
 
     rating       fixed turns computed once and kept, items batched, the rating read from label probabilities
     own tokens   the items' own tokens alone, batched likewise, behind nothing: no rating can be cheaper
@@ -54,7 +54,7 @@ class Prompt:
 
 @dataclass(slots=True)
 class Spent:
-    """What one way has taken so far."""
+    """Time that one way has taken so far."""
 
     items: int = 0
     cpu_s: float = 0.0
@@ -62,13 +62,13 @@ class Spent:
 
     @property
     def items_per_cpu_s(self) -> float:
-        """Rows per CPU second."""
+        """Return rows per CPU second."""
         return self.items / self.cpu_s
 
 
 @dataclass(slots=True)
 class Way:
-    """How a row is rated, and how many rows go in one turn."""
+    """Way in which a row is rated, and how many rows go in one turn."""
 
     run: Callable[[Sequence[Prompt]], Awaitable[None]]
     items: int
@@ -87,7 +87,7 @@ class Bench:
         self._queue = EmbeddedQueue(limits, worker.limits, config.max_context_tokens)
 
     def ways(self, each: int, slow: int) -> dict[str, Way]:
-        """All four ways, each with the number of rows that it is given in one turn."""
+        """Return all four ways, each with the number of rows that it is given in one turn."""
         return {
             "rating": Way(self.rating, each),
             "own tokens": Way(self.own_tokens, each),
@@ -96,20 +96,20 @@ class Bench:
         }
 
     async def rating(self, prompts: Sequence[Prompt]) -> None:
-        """This project's way."""
+        """Rate in this project's way."""
         await self._batched([(prompt.fixed, prompt.item, prompt.labels) for prompt in prompts])
 
     async def own_tokens(self, prompts: Sequence[Prompt]) -> None:
-        """The items' own tokens alone, batched."""
+        """Evaluate the items' own tokens alone, batched."""
         await self._batched([((), prompt.item, prompt.labels) for prompt in prompts])
 
     async def full_prefill(self, prompts: Sequence[Prompt]) -> None:
-        """Whole prompts, one by one, each with one token."""
+        """Evaluate whole prompts, one by one, each with one token."""
         for prompt in prompts:
             await self._whole(prompt.fixed + prompt.item, labels=prompt.labels)
 
     async def naive(self, prompts: Sequence[Prompt]) -> None:
-        """Whole prompts, one by one, each with a rationale."""
+        """Evaluate whole prompts, one by one, each with a rationale."""
         for prompt in prompts:
             await self._whole(prompt.rationale, tokens=RATIONALE_TOKENS)
 
@@ -143,7 +143,7 @@ class Bench:
 
 
 def prompts_of(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> list[Prompt]:
-    """The rows as the metric `lave` shows them to the judge."""
+    """Return the rows as the metric `lave` shows them to the judge."""
     context = min(judge.context_tokens, config.max_context_tokens)
     limits = PromptLimits(config.max_item_tokens, context)
     tokenizer = ChatTokenizer(judge.tokenizer_path, template=judge.chat_template, eos_ids=judge.eos_ids, limits=limits)
@@ -163,7 +163,7 @@ def prompts_of(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> list[Prompt]:
 
 
 async def turn(bench: Bench, way: Way, prompts: Sequence[Prompt]) -> None:
-    """Times one turn of one way."""
+    """Time one turn of one way."""
     before_s, begin_s = cpu_s(bench.worker.pid), time.monotonic()
     await way.run(prompts)
     way.spent.items += len(prompts)
@@ -172,7 +172,7 @@ async def turn(bench: Bench, way: Way, prompts: Sequence[Prompt]) -> None:
 
 
 async def open_bench(judge: BuiltJudge, form: Form, config: EmbeddedJudgeConfig) -> Bench:
-    """Starts a form's worker."""
+    """Start a form's worker."""
     path = judge.onnx_path if form == "int8" else judge.gguf_path
     assert path is not None, f"{judge.name} has no form {form}: gradewire models build {judge.name} --form {form}"
     model = OpenModel(form, str(path), config.threads, config.max_context_tokens, 2, 0)
@@ -180,7 +180,7 @@ async def open_bench(judge: BuiltJudge, form: Form, config: EmbeddedJudgeConfig)
 
 
 def show(bench: Bench, ways: dict[str, Way], prompts: Sequence[Prompt]) -> None:
-    """Prints a form's table."""
+    """Print a form's table."""
     rating = ways["rating"].spent.items_per_cpu_s
     print(f"\n{bench.form}: {ways['rating'].spent.wall_s / ways['rating'].spent.items:.2f} s of wall time a rating")
     print("| way | rows timed | CPU s a row | rows per CPU s | rating is so many times faster |\n|---|---|---|---|---|")
@@ -193,7 +193,7 @@ def show(bench: Bench, ways: dict[str, Way], prompts: Sequence[Prompt]) -> None:
 
 
 async def main() -> None:
-    """Runs all turns, then prints."""
+    """Run all turns, then print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", default=default_judge().name)
     parser.add_argument("--repository", type=Path, default=default_judge_repository())

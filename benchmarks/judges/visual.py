@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.common.figures import write_block
+from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import Row, read_lines
 from benchmarks.common.servers import run_gradewire
 from benchmarks.judges.agreement import ROOT, judge_environment, score_rows
@@ -43,7 +43,7 @@ COMPARED: Final = ("auc", "accuracy")
 
 
 def main() -> None:
-    """Scores what is not scored yet, computes the figures and replaces the blocks of the document."""
+    """Score what is not scored yet, compute the tables and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "visual")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "visual-questions.md")
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _with_votes(rows: Sequence[Row], judged: Sequence[str], base: Path) -> Iterable[str]:
-    """All metrics on the annotators' votes, the judge's compared with `lave`; then accuracy by failure mode."""
+    """Compare all metrics on the annotators' votes, the judge's compared with `lave`; then accuracy by failure mode."""
     data = _written(rows, base.with_name(f"{base.name}.rows.jsonl"))
     scores = [score_rows(data, metrics, base) for metrics in (PLAIN, *((metric,) for metric in judged))]
     pairs = [(metric, judged[0]) for metric in (*judged[1:], "smile")]
@@ -72,7 +72,7 @@ def _with_votes(rows: Sequence[Row], judged: Sequence[str], base: Path) -> Itera
 
 
 def _with_aliases(rows: Sequence[Row], base: Path) -> Iterable[str]:
-    """Which aliases are shown, on every distinct answer once."""
+    """Compare which aliases are shown, on every distinct answer once."""
     base = base.with_name(f"{base.name}-aliases")
     data = _written([{**row, "references": distinct(row["references"])} for row in rows], base.with_suffix(".jsonl"))
     pairs = [(metric, ALIASES[place - place % 3]) for place, metric in enumerate(ALIASES) if place % 3]
@@ -81,7 +81,7 @@ def _with_aliases(rows: Sequence[Row], base: Path) -> Iterable[str]:
 
 
 def distinct(references: Iterable[str]) -> list[str]:
-    """Each text once, as it is first written; case and white space make no difference."""
+    """Return each text once, as it is first written; case and white space make no difference."""
     first: dict[str, str] = {}
     for text in references:
         first.setdefault(" ".join(text.casefold().split()), text)
@@ -91,16 +91,16 @@ def distinct(references: Iterable[str]) -> list[str]:
 def _agreement(
     data: Path, scores: Sequence[Path], pairs: Iterable[tuple[str, str]], base: Path
 ) -> tuple[dict[str, Any], str]:
-    """Figures of `gradewire agree` as JSON, and its tables over all rows as Markdown."""
-    figures = base.with_name(f"{base.name}.agree.json")
-    markdown = figures.with_suffix(".md")
+    """Return the result of `gradewire agree` as JSON, and its tables over all rows as Markdown."""
+    result = base.with_name(f"{base.name}.agree.json")
+    markdown = result.with_suffix(".md")
     compared = [word for pair in pairs for word in ("--compare", *pair)]
     run_gradewire(
         *("agree", data, *(f"--scores={path}" for path in scores), "--statistics", "auc,pearson,accuracy"),
         *(*compared, "--compare-statistics", ",".join(COMPARED), "--by", "group"),
-        *("--json", figures, "--markdown", markdown),
+        *("--json", result, "--markdown", markdown),
     )
-    found: dict[str, Any] = json.loads(figures.read_text("utf-8"))
+    found: dict[str, Any] = json.loads(result.read_text("utf-8"))
     sections = markdown.read_text("utf-8").split("**")
     # Titles and bodies take turns behind the empty beginning.
     told = dict(zip(sections[1::2], sections[2::2], strict=True))

@@ -14,11 +14,11 @@ class _Answers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Lists the one model."""
+        """List the one model."""
         self._reply({"object": "list", "data": [{"id": "judge", "object": "model", "owned_by": "none"}]})
 
     def do_POST(self) -> None:
-        """Says "2", and how probable other labels are."""
+        """Say "2", and how probable other labels are."""
         self.rfile.read(int(self.headers["content-length"]))
         tops = [{"token": label, "logprob": -1.4, "bytes": list(label.encode())} for label in _LABELS]
         said = {"role": "assistant", "content": "2"}
@@ -27,7 +27,7 @@ class _Answers(BaseHTTPRequestHandler):
         self._reply({"object": "chat.completion", "model": "judge", "choices": [choice]})
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: it is called thousands of times."""
+        """Log nothing: it is called thousands of times."""
 
     def _reply(self, body: dict[str, Any]) -> None:
         data = json.dumps(body).encode()
@@ -40,7 +40,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 @contextmanager
 def answering_judge() -> Iterator[str]:
-    """Its base URL."""
+    """Yield its base URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

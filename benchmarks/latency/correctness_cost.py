@@ -42,7 +42,7 @@ class Way:
         scorer.score([WARM_UP], metrics)
 
     def run(self, rows: list[Row]) -> None:
-        """Scores one block, cold and then warm, and adds up what that took."""
+        """Score one block, cold and then warm, and add up what that took."""
         items = items_of(rows)
         wall, cpu = time.perf_counter(), time.process_time()
         report = self.scorer.score(items, self.metrics)
@@ -61,7 +61,7 @@ class Way:
 
 
 def main() -> None:
-    """Runs all ways over the sampled rows and prints what they took."""
+    """Run all ways over the sampled rows and print what they took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--rows", type=int, default=500)
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def report(ways: dict[str, Way], rows: int, load_before: tuple[float, float, float]) -> None:
-    """Prints the table, relative to `smile`."""
+    """Print the table, relative to `smile`."""
     base = ways["smile"]
     print(f"{rows} rows; load average before {load_before[0]:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| way | texts | cold, wall s | cold, CPU s | to smile | warm, CPU s | to smile | rows failed |")

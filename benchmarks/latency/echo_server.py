@@ -11,12 +11,12 @@ import grpc
 
 
 async def echo(request: bytes, _context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
-    """Hands the request back."""
+    """Hand the request back."""
     return request
 
 
 async def main() -> None:
-    """Serves on a free loopback port until standard input ends."""
+    """Serve on a free loopback port until standard input ends."""
     server = grpc.aio.server()
     method: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(echo)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bench.Echo", {"Echo": method}),))

@@ -1,4 +1,4 @@
-"""How long one call holds the event loops of a server and of its HTTP gateway, whatever it brings.
+"""Measure how long one call holds the event loops of a server and of its HTTP gateway, whatever it brings.
 
 `python -m benchmarks.latency.event_loops` starts `gradewire serve` with the HTTP API, in which `watching/`
 watches the loops, and sends it one call at a time: hostile items by every metric over gRPC, and the rest over HTTP,
@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import grpc
-from benchmarks.common.servers import free_port, start_engine
+from benchmarks.common.ports import free_port
+from benchmarks.common.servers import start_engine
 from benchmarks.latency.answering_judge import answering_judge
 from google.protobuf import json_format
 
@@ -33,10 +34,18 @@ from gradewire.metrics import METRIC_TYPES
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc
 
 Item = dict[str, Any]
+_FIGURES: Final = struct.Struct("ddd")
+_WATCHING: Final = Path(__file__).with_name("watching")
+_PRESETS: Final = ("v1", "fast", "one_pass", "whole")
+_JUDGED: Final = ("lave", "judgeGrade", "judgeSimilarity", "judgeVerdict", "auto")
+_SETTLE_S: Final = 0.02
+
+Case = tuple[str, Callable[[str], None]]
+"""Name of a case and its sender, which gets a mark that no other call has."""
 
 
 def hostile_items(mark: str = "") -> dict[str, Item]:
-    """By name; `mark` stands in every text, so that nothing of it is known from a call before."""
+    """Return hostile items by name; `mark` stands in every text, so that nothing of it is known from a call before."""
     asked = {"question": f"What is it, {mark}?"}
     many = [f"reference {mark} {number} of many words" for number in range(1_000)]
     lengths = [f"{mark} " + " ".join(f"v{number}" for number in range(1, count)) for count in range(1, 200)]
@@ -74,12 +83,12 @@ def hostile_items(mark: str = "") -> dict[str, Item]:
 
 
 def numbered(mark: str, count: int) -> str:
-    """So many words, each of which stands there once."""
+    """Return so many words, each of which stands there once."""
     return " ".join(f"{mark}w{number}" for number in range(count))
 
 
 def pictured(mark: int, width: int = 2_000, count: int = 4) -> list[dict[str, Any]]:
-    """So many PNG files of noise, about 3 MB each at a width of 1 000; needs Pillow and numpy."""
+    """Return so many PNG files of noise, about 3 MB each at a width of 1 000; needs Pillow and numpy."""
     import numpy as np
     from PIL import Image
 
@@ -92,12 +101,8 @@ def pictured(mark: int, width: int = 2_000, count: int = 4) -> list[dict[str, An
     return found
 
 
-_FIGURES: Final = struct.Struct("ddd")
-_WATCHING: Final = Path(__file__).with_name("watching")
-
-
 class Hold(NamedTuple):
-    """The longest, the most that the loop's thread computed in one, and the most that all of the process did in one."""
+    """Holds of a loop: the longest, and the most that its thread and that its process computed in one."""
 
     ms: float
     cpu_ms: float
@@ -115,13 +120,13 @@ class Watched:
         self._directory = directory
 
     def reset(self) -> None:
-        """Forgets what was seen so far."""
+        """Forget what was seen so far."""
         for path in self._directory.iterdir():
             with path.open("r+b") as file:
                 file.write(bytes(_FIGURES.size))
 
     def longest(self) -> dict[str, Hold]:
-        """By role, since `reset`; of several processes of a role the most that any of them had, figure by figure."""
+        """Return the holds by role since `reset`: of several processes of a role the greatest, value by value."""
         found: dict[str, Hold] = {}
         for path in self._directory.iterdir():
             role = path.name.partition("-")[0]
@@ -132,7 +137,7 @@ class Watched:
 
 @contextmanager
 def watched_environment() -> Iterator[Watched]:
-    """Processes that are started within it are watched."""
+    """Watch the processes that are started within it."""
     with tempfile.TemporaryDirectory() as directory:
         before = dict(os.environ)
         os.environ["HOLDS_DIRECTORY"] = directory
@@ -144,16 +149,8 @@ def watched_environment() -> Iterator[Watched]:
             os.environ.update(before)
 
 
-_PRESETS: Final = ("v1", "fast", "one_pass", "whole")
-_JUDGED: Final = ("lave", "judgeGrade", "judgeSimilarity", "judgeVerdict", "auto")
-_SETTLE_S: Final = 0.02
-
-Case = tuple[str, Callable[[str], None]]
-"""What it is, and what sends it; told a mark that no other call has."""
-
-
 def spec_of(metric: str) -> dict[str, Any]:
-    """A metric as JSON writes it."""
+    """Return a metric as JSON writes it."""
     name, _, preset = metric.partition(":")
     words = name.split("_")
     field = words[0] + "".join(word.title() for word in words[1:])
@@ -161,7 +158,7 @@ def spec_of(metric: str) -> dict[str, Any]:
 
 
 class Calls:
-    """Sends calls to a server.
+    """Sender of calls to a server.
 
     Args:
         address: Of gRPC.
@@ -174,12 +171,12 @@ class Calls:
         self._http_port = http_port
 
     def grpc(self, items: list[Item], *metrics: str) -> None:
-        """Scores over gRPC; what is wrong with an item stands in its result."""
+        """Score over gRPC; what is wrong with an item stands in its result."""
         request = {"items": items, "metrics": [spec_of(metric) for metric in metrics]}
         self._score(json_format.ParseDict(request, scoring_pb2.ScoreRequest()), timeout=300)
 
     def http(self, path: str, body: dict[str, Any] | list[dict[str, Any]]) -> None:
-        """Posts JSON, or lines of it, and reads the reply; a refusal is printed."""
+        """Post JSON, or lines of it, and read the reply; a refusal is printed."""
         lines = isinstance(body, list)
         text = "\n".join(map(json.dumps, body)) if isinstance(body, list) else json.dumps(body)
         connection = http.client.HTTPConnection("127.0.0.1", self._http_port, timeout=300)
@@ -193,7 +190,7 @@ class Calls:
 
 
 def text_cases(calls: Calls) -> Iterator[Case]:
-    """Hostile items by each metric that asks no judge, over gRPC."""
+    """Yield hostile items by each metric that asks no judge, over gRPC."""
     names = [name for name, kind in METRIC_TYPES.items() if not (kind.asks_judge() or kind.needs_grader)]
     embedding = [*(f"smile:{preset}" for preset in _PRESETS), "sbert", "sfve", "bertscore", "correctness"]
     metrics = [*embedding, *(name for name in names if name not in {*embedding, "smile"})]
@@ -208,7 +205,7 @@ def text_cases(calls: Calls) -> Iterator[Case]:
 
 
 def http_cases(calls: Calls) -> Iterator[Case]:
-    """Over HTTP, so that both processes read them."""
+    """Return the cases over HTTP, so that both processes read them."""
     score, prepare = "/gradewire.v1.Scoring/Score", "/gradewire.v1.References/Prepare"
     exact: list[dict[str, Any]] = [{"exactMatch": {}}]
     for name in hostile_items():
@@ -270,7 +267,7 @@ def http_cases(calls: Calls) -> Iterator[Case]:
 
 
 def judged_cases(calls: Calls) -> Iterator[Case]:
-    """What a judge is asked, over HTTP."""
+    """Return the cases that a judge is asked, over HTTP."""
     score, compare = "/gradewire.v1.Scoring/Score", "/gradewire.v1.Judging/Compare"
 
     def compared(mark: str, name: str) -> None:
@@ -339,7 +336,7 @@ def judged_cases(calls: Calls) -> Iterator[Case]:
 
 
 def measure(cases: Iterator[Case], watched: Watched, rounds: int, show_ms: float) -> None:
-    """Prints a row for every case that holds a loop for longer."""
+    """Print a row for every case that holds a loop for longer."""
     count = shown = 0
     print("| call | server, ms | own | cpu | gateway, ms | own | cpu |\n|---|---:|---:|---:|---:|---:|---:|")
     for name, send in cases:
@@ -369,7 +366,7 @@ def measure(cases: Iterator[Case], watched: Watched, rounds: int, show_ms: float
 
 
 def main() -> None:
-    """Starts a server and prints the tables."""
+    """Start a server and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--show", type=float, default=25, help="milliseconds from which on a row is printed (25)")

@@ -1,4 +1,4 @@
-"""What the HTTP gateway costs callers of gRPC, and what a call over HTTP takes; all take turns in one run.
+"""Measure what the HTTP gateway costs callers of gRPC, and what a call over HTTP takes; all take turns in one run.
 
 Two servers run on this machine, one with the HTTP API and one without, each with its own cache. A warm request goes to
 each in turn, in a new order each time, so that a change of the machine's load affects all alike. The gateway idles but
@@ -18,7 +18,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import grpc
-from benchmarks.common.servers import free_port, start_engine
+from benchmarks.common.ports import free_port
+from benchmarks.common.servers import start_engine
 from google.protobuf import json_format
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
@@ -30,7 +31,7 @@ _GOAL = 1.1
 
 
 def request_of(items: int) -> scoring_pb2.ScoreRequest:
-    """Short answers by SMILE, the same each time."""
+    """Return a request for short answers by SMILE, the same each time."""
     return scoring_pb2.ScoreRequest(
         items=[
             types_pb2.Item(references=["a cat"], prediction=f"There is a small cat on sill number {number}.")
@@ -42,7 +43,7 @@ def request_of(items: int) -> scoring_pb2.ScoreRequest:
 
 
 def over_grpc(address: str, stack: ExitStack) -> Callable[[int], None]:
-    """Sends requests of so many items by gRPC."""
+    """Send requests of so many items by gRPC."""
     score = scoring_pb2_grpc.ScoringStub(stack.enter_context(grpc.insecure_channel(address))).Score
     requests = {items: request_of(items) for items in SIZES}
 
@@ -53,7 +54,7 @@ def over_grpc(address: str, stack: ExitStack) -> Callable[[int], None]:
 
 
 def over_http(port: int, stack: ExitStack) -> Callable[[int], None]:
-    """Sends the same requests as JSON over one connection that stays open."""
+    """Send the same requests as JSON over one connection that stays open."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     stack.callback(connection.close)
     bodies = {items: json_format.MessageToJson(request_of(items)) for items in SIZES}
@@ -68,7 +69,7 @@ def over_http(port: int, stack: ExitStack) -> Callable[[int], None]:
 
 
 def keep_calling(port: int, ended: threading.Event) -> None:
-    """Calls without a pause until `ended`."""
+    """Call without a pause until `ended`."""
     with ExitStack() as stack:
         send = over_http(port, stack)
         while not ended.is_set():
@@ -76,7 +77,7 @@ def keep_calling(port: int, ended: threading.Event) -> None:
 
 
 def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[str, int], list[float]]:
-    """Seconds of every call by way and items; each round asks every way once for each size, in a new order."""
+    """Return seconds of every call by way and items; a round asks every way once for each size, in a new order."""
     taken: dict[tuple[str, int], list[float]] = defaultdict(list)
     source = random.Random(1)  # noqa: S311 - an order, not a secret
     for number in range(rounds + _WARM_UP):
@@ -92,7 +93,7 @@ def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[s
 
 
 def report(taken: dict[tuple[str, int], list[float]]) -> None:
-    """Prints medians and the ratio that the project promises."""
+    """Print medians and the ratio that the project promises."""
     print("| items | gRPC, no gateway | gRPC, gateway on | ratio | HTTP |\n|---:|---:|---:|---:|---:|")
     for items in SIZES:
         off, on, web = (statistics.median(taken[name, items]) * 1e3 for name in ("off", "on", "http"))
@@ -101,7 +102,7 @@ def report(taken: dict[tuple[str, int], list[float]]) -> None:
 
 
 def main() -> None:
-    """Starts both servers, measures and prints."""
+    """Start both servers, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=400, help="calls of each kind and way (default: 400)")
     parser.add_argument("--load", type=int, default=0, help="callers of HTTP that never pause (default: none)")

@@ -1,4 +1,4 @@
-"""What one long answer costs, cold, and how long it holds the event loop.
+"""Measure what one long answer costs, cold, and how long it holds the event loop.
 
 `python -m benchmarks.latency.long_answers --data DIR` scores answers of 40, 88, 400 and 2 000 words one at a time,
 nothing of them cached, in a process of its own: words x metric -> milliseconds, CPU milliseconds and the longest hold
@@ -7,8 +7,8 @@ another; no text is used twice.
 
 A task that sleeps for a millisecond at a time on the same loop measures the hold, in time and in CPU time of the loop's
 thread: the former counts other programs and threads that keep the loop waiting too, so the load is printed.
-`--hostile` scores items as large as the server takes them, by every metric that needs no judge; `holds.py` does so with
-a server and its gateway, and with judges.
+`--hostile` scores items as large as the server takes them, by every metric that needs no judge; `event_loops.py` does
+so with a server and its gateway, and with judges.
 """
 
 import argparse
@@ -42,7 +42,7 @@ class LoopLag:
         self.longest_s = self.longest_cpu_s = 0.0
 
     async def watch(self) -> None:
-        """Measures until it is cancelled."""
+        """Measure until it is cancelled."""
         while True:
             began_s, cpu_s = time.perf_counter(), time.thread_time()
             await asyncio.sleep(TICK_S)
@@ -52,7 +52,7 @@ class LoopLag:
 
 @contextmanager
 def loop_lag() -> Iterator[LoopLag]:
-    """Watches the running loop."""
+    """Watch the running loop."""
     lag = LoopLag()
     task = asyncio.get_running_loop().create_task(lag.watch())
     try:
@@ -68,7 +68,7 @@ class LongAnswers:
         self._rows = iter(read_lines(data / "evouna_dev.jsonl"))
 
     def next(self, words: int, *, says_none: bool = False) -> dict[str, Any]:
-        """An item; its references are those of a row that is not in its answer, `says_none`: nor said in it."""
+        """Return an item; its references are those of a row that is not in its answer, `says_none`: nor said in it."""
         while True:
             item = self._next(words)
             said = item["prediction"].casefold()
@@ -89,7 +89,7 @@ class LongAnswers:
 
 
 class Measured(NamedTuple):
-    """What one item cost, in milliseconds, and its status."""
+    """Cost of one item, in milliseconds, and its status."""
 
     wall_ms: float
     cpu_ms: float
@@ -99,7 +99,7 @@ class Measured(NamedTuple):
 
 
 async def measure(scorer: AsyncScorer, item: dict[str, Any], metric: str) -> Measured:
-    """Scores one item, cold."""
+    """Score one item, cold."""
     with loop_lag() as lag:
         await asyncio.sleep(5 * TICK_S)
         lag.longest_s = lag.longest_cpu_s = 0.0
@@ -113,7 +113,7 @@ async def measure(scorer: AsyncScorer, item: dict[str, Any], metric: str) -> Mea
 
 
 async def lengths(options: argparse.Namespace, answers: LongAnswers) -> None:
-    """Prints words x metric."""
+    """Print words x metric."""
     rows: dict[tuple[int, str], list[Measured]] = {}
     async with AsyncScorer.embedded(**settings_of(options)) as scorer:
         for metric in METRICS:
@@ -132,7 +132,7 @@ async def lengths(options: argparse.Namespace, answers: LongAnswers) -> None:
 
 
 async def hostile(options: argparse.Namespace) -> None:
-    """Prints hostile item x metric."""
+    """Print hostile item x metric."""
     print("| item | metric | ms | CPU ms | longest hold, ms | its CPU ms | status |")
     print("|---|---|---:|---:|---:|---:|---|")
     async with AsyncScorer.embedded(**settings_of(options)) as scorer:
@@ -152,7 +152,7 @@ async def hostile(options: argparse.Namespace) -> None:
 
 
 async def ratios(options: argparse.Namespace, answers: LongAnswers) -> None:
-    """Prints CPU of `fast` over `v1` at 40 words, and of 400 words over 40: the same answers, references known."""
+    """Print CPU of `fast` over `v1` at 40 words, and of 400 words over 40: the same answers, references known."""
     used_s: dict[tuple[str, int], float] = {}
     async with (
         AsyncScorer.embedded(**settings_of(options)) as one,
@@ -175,12 +175,12 @@ async def ratios(options: argparse.Namespace, answers: LongAnswers) -> None:
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Settings of the scorer."""
+    """Return the settings of the scorer."""
     return {"disk_directory": "", "window_choice": options.window_choice}
 
 
 def main() -> None:
-    """Prints one of the two tables."""
+    """Print one of the two tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="folder with evouna_dev.jsonl")

@@ -41,7 +41,7 @@ Call = Callable[[], Awaitable[Any]]
 
 @dataclass
 class Samples:
-    """What was measured of one kind; seconds."""
+    """Latencies of one kind, in seconds."""
 
     latency: list[float] = field(default_factory=list)
     server: list[float] = field(default_factory=list)
@@ -49,14 +49,14 @@ class Samples:
 
 
 class OpenLoop:
-    """Sends calls on a schedule and keeps what they took, counted from when they were due."""
+    """Sender of calls on a schedule, which keeps what they took, counted from when they were due."""
 
     def __init__(self, interval_s: float) -> None:
         self.interval_s = interval_s
         self.samples: dict[str, Samples] = defaultdict(Samples)
 
     async def timed(self, kind: str, due: float, call: Call) -> None:
-        """One call; latency counts from `due`, late departures included."""
+        """Make one call; latency counts from `due`, late departures included."""
         reply = await call()
         mine = self.samples[kind]
         mine.latency.append(asyncio.get_running_loop().time() - due)
@@ -66,7 +66,7 @@ class OpenLoop:
                 mine.stages[stage].append(getattr(reply.items[0].results[0].timing, stage))
 
     async def run(self, calls: list[tuple[str, Call]]) -> None:
-        """Sends all calls, one per interval."""
+        """Send all calls, one per interval."""
         following, begin_s = iter(calls), asyncio.get_running_loop().time() + 0.1
 
         async def send(due_s: float) -> None:
@@ -85,7 +85,7 @@ class Targets:
     bare: BareForward
 
     def fixed(self, rows: Rows) -> list[tuple[str, Call]]:
-        """Calls that can be repeated: an echo, an empty request, and one item that is always cached."""
+        """Make calls that can be repeated: an echo, an empty request, and one item that is always cached."""
         return [
             ("echo", lambda: self.echo(b"")),
             ("empty", lambda: self.score(scoring_pb2.ScoreRequest())),
@@ -93,7 +93,7 @@ class Targets:
         ]
 
     def cold(self, rows: Rows, number: int) -> list[tuple[str, Call]]:
-        """Calls of one rotation: every pool with both presets, each followed by the bare forward of the same texts."""
+        """Make one rotation: every pool with both presets, each followed by the bare forward of the same texts."""
         calls: list[tuple[str, Call]] = []
         for name, pool in rows.cold.items():
             for offset, preset in enumerate(PRESETS):
@@ -103,16 +103,16 @@ class Targets:
         return calls
 
     def scoring(self, row: dict[str, Any], preset: str) -> Call:
-        """A Score call of one row."""
+        """Make a Score call of one row."""
         return lambda: self.score(score_request(row, preset))
 
     def forward(self, texts: list[str]) -> Call:
-        """The bare forward, off this event loop."""
+        """Run the bare forward, off this event loop."""
         return lambda: asyncio.to_thread(self.bare.run, texts)
 
 
 async def measure(arguments: argparse.Namespace, gradewire: str, echo: str) -> dict[str, Samples]:
-    """Prepares references, warms up, then sends everything on schedule."""
+    """Prepare references, warm up, then send everything on schedule."""
     rows = pick_rows(arguments.data, arguments.samples)
     loop = OpenLoop(arguments.interval_ms / 1000)
     async with grpc.aio.insecure_channel(gradewire) as channel, grpc.aio.insecure_channel(echo) as echo_channel:
@@ -135,7 +135,7 @@ async def measure(arguments: argparse.Namespace, gradewire: str, echo: str) -> d
 
 
 def report(samples: dict[str, Samples], load_before: float) -> None:
-    """Prints p50 and p99, the share of each stage, and the ratios that the project promises."""
+    """Print p50 and p99, the share of each stage, and the ratios that the project promises."""
     p50 = {kind: statistics.median(mine.latency) for kind, mine in samples.items()}
     print(f"load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| kind | n | p50 ms | p99 ms | in the server ms | queue | cache | tokenize | inference |")
@@ -166,7 +166,7 @@ def report(samples: dict[str, Samples], load_before: float) -> None:
 
 
 def main() -> None:
-    """Starts both servers, measures, prints, stops them."""
+    """Start both servers, measure, print, stop them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--samples", type=int, default=90, help="requests of each kind")

@@ -33,7 +33,7 @@ class _Logs(logs_service_pb2_grpc.LogsServiceServicer, _Counted):
 
 
 def main() -> None:
-    """Serves on a free loopback port until standard input ends."""
+    """Serve on a free loopback port until standard input ends."""
     server = grpc.server(ThreadPoolExecutor(1))
     traces, logs = _Traces(), _Logs()
     trace_service_pb2_grpc.add_TraceServiceServicer_to_server(traces, server)  # type: ignore[no-untyped-call]

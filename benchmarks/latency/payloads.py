@@ -1,4 +1,4 @@
-"""What `open_loop` sends: rows picked from the data, requests, and the texts that a cold request has to encode."""
+"""Payloads of `open_loop`: rows picked from the data, requests, and the texts that a cold request has to encode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +15,16 @@ from gradewire_models.runtime import cpu_session_options, onnxruntime
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2
 from gradewire_server.metrics.smile.texts import smile_texts
 
+PRESETS = {"v1": types_pb2.SMILE_PRESET_V1, "fast": types_pb2.SMILE_PRESET_FAST}
+
 
 def open_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
-    """Opens a graph that runs on `threads` threads."""
+    """Open a graph that runs on `threads` threads."""
     return onnxruntime.InferenceSession(path, cpu_session_options(threads), providers=["CPUExecutionProvider"])
 
 
 def padded(texts: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]:
-    """Token ids as an encoder's inputs, both int64 [texts, longest], with zeros behind shorter texts."""
+    """Return token ids as an encoder's inputs, both int64 [texts, longest], with zeros behind shorter texts."""
     ids = np.zeros((len(texts), max(map(len, texts))), np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(texts):
@@ -30,16 +32,13 @@ def padded(texts: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]:
     return {"input_ids": ids, "attention_mask": mask}
 
 
-PRESETS = {"v1": types_pb2.SMILE_PRESET_V1, "fast": types_pb2.SMILE_PRESET_FAST}
-
-
 def metric(preset: str) -> types_pb2.MetricSpec:
-    """SMILE with a preset."""
+    """Return SMILE with a preset."""
     return types_pb2.MetricSpec(smile=types_pb2.SmileParameters(preset=PRESETS[preset]))
 
 
 def score_request(row: Row, preset: str) -> scoring_pb2.ScoreRequest:
-    """One row as a request."""
+    """Return one row as a request."""
     item = types_pb2.Item(
         id=row["id"], question=row["question"], references=row["references"], prediction=row["prediction"]
     )
@@ -47,13 +46,13 @@ def score_request(row: Row, preset: str) -> scoring_pb2.ScoreRequest:
 
 
 def prepare_request(rows: list[Row]) -> references_pb2.PrepareRequest:
-    """Gets the rows' references ready for both presets."""
+    """Get the rows' references ready for both presets."""
     entries = [references_pb2.ReferenceEntry(question=row["question"], references=row["references"]) for row in rows]
     return references_pb2.PrepareRequest(entries=entries, metrics=[metric(preset) for preset in PRESETS])
 
 
 def cold_texts(row: Row, preset: str) -> list[str]:
-    """What has to go through the encoder once the references are prepared (fast: as many windows as it shortlists)."""
+    """Return the texts to encode once the references are prepared (fast: as many windows as it shortlists)."""
     texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
     prepared = {*texts.sentences, *(keyword.text for keyword in texts.keywords)}
     windows: list[str] = []
@@ -63,7 +62,7 @@ def cold_texts(row: Row, preset: str) -> list[str]:
 
 
 def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> list[Row]:
-    """Rows with distinct predictions of so many words, longer ones cut.
+    """Return rows with distinct predictions of so many words, longer ones cut.
 
     Args:
         rows: To pick from, in their order.
@@ -94,7 +93,7 @@ class Rows:
 
 
 def pick_rows(data: Path, samples: int) -> Rows:
-    """Answers of at most 6 words, and of exactly 40, the latter by whether they say a reference word for word.
+    """Return answers of at most 6 words, and of exactly 40, the latter by whether they say a reference word for word.
 
     For those that do, no window is embedded (docs/adr/0007) and both presets do the same. Ends the program where the
     data is missing.
@@ -121,7 +120,7 @@ class BareForward:
         self.tokenizer.enable_padding()
 
     def run(self, texts: Sequence[str]) -> None:
-        """Tokenizes and embeds all texts in one batch."""
+        """Tokenize and embed all texts in one batch."""
         encodings = self.tokenizer.encode_batch(texts)
         ids = np.array([encoding.ids for encoding in encodings], np.int64)
         mask = np.array([encoding.attention_mask for encoding in encodings], np.int64)

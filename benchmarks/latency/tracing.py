@@ -1,4 +1,4 @@
-"""What callers of gRPC pay for the HTTP API, the page and tracing together; all ways take turns in one run.
+"""Measure what callers of gRPC pay for the HTTP API, the page and tracing together; all ways take turns in one run.
 
 Four servers run on this machine, each with its own cache: one with everything off; one with the HTTP API and its page,
 whose live view is open: it is asked for figures as often as that asks; two that trace as well, to a receiver of OTLP in
@@ -17,7 +17,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from benchmarks.common.servers import free_port, start_engine, started
+from benchmarks.common.ports import free_port
+from benchmarks.common.servers import start_engine, started
 from benchmarks.latency.gateway import SIZES, measure, over_grpc
 
 _GOAL = 1.1
@@ -30,7 +31,7 @@ _LIVE_EVERY_S = 2.0
 
 @contextmanager
 def live_view(port: int) -> Iterator[None]:
-    """Asks for figures as a page does whose live view is in sight; raises RuntimeError where they did not come."""
+    """Ask for counts as a page does whose live view is in sight; raise RuntimeError where they did not come."""
     ended = threading.Event()
     answered: list[int] = []
 
@@ -58,7 +59,7 @@ def live_view(port: int) -> Iterator[None]:
 
 
 def report(taken: dict[tuple[str, int], list[float]]) -> None:
-    """Prints medians, ratios and how far a ratio of two halves of the run differs from another."""
+    """Print medians, ratios and how far a ratio of two halves of the run differs from another."""
     print(
         "| items | way | median | ratio to off | of the run's halves | 95th percentile |\n|---:|---|---:|---:|---|---:|"
     )
@@ -78,7 +79,7 @@ def report(taken: dict[tuple[str, int], list[float]]) -> None:
 
 
 def main() -> None:
-    """Starts the servers and the receiver, measures and prints."""
+    """Start the servers and the receiver, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=400, help="calls of each size and way (default: 400)")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What Triton costs over the embedded engine: cold items, one and 64 at a time, ways taking turns in one run.
+"""Measure what Triton costs over the embedded engine: cold items, one and 64 at a time, ways taking turns in one run.
 
 Three ways answer the same texts, one after another, so that a change of the machine's load affects all of them: the
 bare forward in this process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and one
@@ -45,17 +45,17 @@ class Way:
         self._prepare = references_pb2_grpc.ReferencesStub(channel).Prepare
 
     def prepare(self) -> None:
-        """Gets the shared reference ready."""
+        """Get the shared reference ready."""
         entry = references_pb2.ReferenceEntry(references=[_REFERENCE])
         for _ in self._prepare(references_pb2.PrepareRequest(entries=[entry], metrics=[_SBERT])):
             pass
 
     def send(self, texts: Sequence[str]) -> None:
-        """Scores cold predictions in one request; raises where one has no score."""
+        """Score cold predictions in one request; raise where one has no score."""
         self.scores([(text, [_REFERENCE]) for text in texts], _SBERT)
 
     def scores(self, answers: Sequence[tuple[str, Sequence[str]]], metric: types_pb2.MetricSpec) -> list[float]:
-        """Scores of (prediction, references) pairs."""
+        """Return the scores of (prediction, references) pairs."""
         items = [
             types_pb2.Item(id=str(number), references=references, prediction=prediction)
             for number, (prediction, references) in enumerate(answers)
@@ -69,7 +69,7 @@ class Way:
 
 
 def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
-    """Scores the same rows with both engines, whose caches are empty, and prints the largest difference."""
+    """Score the same rows with both engines, whose caches are empty, and print the largest difference."""
     answers = [(row["prediction"], row["references"]) for row in rows]
     found: dict[str, np.ndarray] = {}
     counted = ways["triton"].server.triton_metric(_COUNT)
@@ -87,7 +87,7 @@ def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
 
 
 def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
-    """Distinct texts of 4 to 40 words, cut from real predictions and numbered: they are in no cache."""
+    """Yield distinct texts of 4 to 40 words, cut from real predictions and numbered: they are in no cache."""
     source = random.Random(seed)  # noqa: S311 - a sample, not a secret
     for number in range(1 << 30):
         words = source.choice(rows)["prediction"].split()
@@ -95,7 +95,7 @@ def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
 
 
 def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[str, list[float]]:
-    """Seconds of every call, by kind; each round asks every way, in a new order, for the same new texts."""
+    """Return the seconds of every call, by kind; each round asks every way, in a new order, for the same new texts."""
     taken: dict[str, list[float]] = defaultdict(list)
     source = random.Random(1)  # noqa: S311 - an order, not a secret
     for number in range(rounds):
@@ -116,7 +116,7 @@ def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[s
 
 
 def report(taken: dict[str, list[float]]) -> None:
-    """Prints medians and the ratios that the project promises."""
+    """Print medians and the ratios that the project promises."""
     p50 = {kind: statistics.median(times) for kind, times in taken.items()}
     print("| kind | n | p50 ms | p90 ms |\n|---|---|---|---|")
     for kind, times in sorted(taken.items()):
@@ -132,7 +132,7 @@ def report(taken: dict[str, list[float]]) -> None:
 
 
 def main() -> None:
-    """Starts the servers, compares, measures, prints."""
+    """Start the servers, compare, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--rounds", type=int, default=60, help="of 8 single items and one request of 64, per way")

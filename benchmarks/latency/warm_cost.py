@@ -1,4 +1,4 @@
-"""What a warm item costs the server in CPU time: short and verbose answers, in batches and alone, by metric.
+"""Measure what a warm item costs the server in CPU time: short and verbose answers, in batches and alone, by metric.
 
 Two servers run on this machine: one answers from remembered results, one has none (`remembered_results_max_bytes 0`)
 and computes every score again from cached vectors. Blocks of calls go to each in turn, so that a change of the
@@ -47,7 +47,7 @@ class Kind:
 
 
 def request_of(kind: Kind, rows: Mapping[str, Sequence[Row]]) -> scoring_pb2.ScoreRequest:
-    """The request that is sent again and again."""
+    """Return the request that is sent again and again."""
     items = [
         types_pb2.Item(
             id=row["id"], question=row["question"], references=row["references"], prediction=row["prediction"]
@@ -69,7 +69,7 @@ class Target:
         self.calls: dict[Kind, int] = defaultdict(int)
 
     def send(self, kind: Kind, request: scoring_pb2.ScoreRequest, calls: int, *, counted: bool) -> None:
-        """Sends a request so many times, one after the other; ends the program where a result is not OK."""
+        """Send a request so many times, one after the other; end the program where a result is not OK."""
         before_s = cpu_s(self._pid)
         for _ in range(calls):
             reply = self._score(request, timeout=60)
@@ -81,12 +81,12 @@ class Target:
             raise SystemExit(f"{kind}: {failed[:1] or 'items are missing'}")
 
     def cost_us(self, kind: Kind) -> float:
-        """CPU microseconds of an item; of a call where it has none."""
+        """Return the CPU microseconds of an item; of a call where it has none."""
         return self.used_s[kind] / self.calls[kind] / max(1, kind.items) * 1e6
 
 
 def main() -> None:
-    """Starts both servers, measures and prints."""
+    """Start both servers, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--metrics", default=";".join(METRICS), help="metrics of a call, by ';' (default: %(default)s)")
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def report(targets: Mapping[str, Target], metrics: Sequence[str], load_before: float) -> None:
-    """Prints CPU microseconds: of an item in a batch, of a call with one, of an empty call."""
+    """Print CPU microseconds: of an item in a batch, of a call with one, of an empty call."""
     print(f"server CPU, µs; load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| metrics | server | short, of 64 | verbose, of 64 | short alone | verbose alone | empty call |")
     print("|---|---|---:|---:|---:|---:|---:|")

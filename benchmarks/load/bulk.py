@@ -1,4 +1,4 @@
-"""What a row costs on Ray, against the plain engine: `gradewire bulk` and `gradewire score`, interleaved in one run.
+"""Measure what a row costs on Ray, against the plain engine: `gradewire bulk` and `score`, interleaved in one run.
 
     .venv-ray/bin/python -m benchmarks.load.bulk --data .data/evouna_dev.jsonl --json throughput.json
 
@@ -31,13 +31,22 @@ if TYPE_CHECKING:
 
 
 MODEL = "fid"
-"""Its answers are short, so that a run of many rows measures what is done for each row and not windows alone."""
+"""Model with short answers, so that a run of many rows measures what is done for each row and not windows alone."""
 
 METRICS = "smile:fast,exact_match"
+GRADEWIRE: Final = (str(Path(sys.executable).with_name("gradewire")),)
+_INTERVAL_S: Final = 0.5
+_GONE_S: Final = 60.0
+ACTOR: Final = "actors"
+DRIVER: Final = "driver"
+READER: Final = "reader"
+RAY: Final = "Ray itself"
+PART_ROWS = 256
+"""Size of a part: even few rows are several parts a worker, so that all have started when the rest is measured."""
 
 
 def write_rows(path: Path, data: Path, count: int, *, first: int = 0) -> None:
-    """Writes `count` rows as JSON lines; `first` is the number of the first, and other numbers give other rows."""
+    """Write `count` rows as JSON lines; `first` is the number of the first, and other numbers give other rows."""
     rows = read_rows(data, (MODEL,))
     with path.open("w", encoding="utf-8") as stream:
         for number, row in zip(range(first, first + count), itertools.cycle(rows), strict=False):
@@ -50,17 +59,8 @@ def write_rows(path: Path, data: Path, count: int, *, first: int = 0) -> None:
             stream.write(json.dumps(varied, ensure_ascii=False) + "\n")
 
 
-GRADEWIRE: Final = (str(Path(sys.executable).with_name("gradewire")),)
-_INTERVAL_S: Final = 0.5
-_GONE_S: Final = 60.0
-ACTOR: Final = "actors"
-DRIVER: Final = "driver"
-READER: Final = "reader"
-RAY: Final = "Ray itself"
-
-
 def kind_of(command: str, *, is_root: bool) -> str:
-    """Which part of a run a process is, by its command line."""
+    """Return the part of a run that a process is, by its command line."""
     if is_root:
         return DRIVER
     if command.startswith("ray::MapWorker"):
@@ -88,7 +88,7 @@ class Watched:
     actors: list[int] = field(default_factory=list)
 
     def sample(self) -> None:
-        """Looks at all processes once."""
+        """Look at all processes once."""
         with contextlib.suppress(psutil.NoSuchProcess):
             root = psutil.Process(self.process.pid)
             together, actors = 0, []
@@ -109,7 +109,7 @@ class Watched:
             self.rss_bytes.append((time.monotonic() - self.began_s, together))
 
     def cpu_by_kind(self) -> dict[str, float]:
-        """CPU seconds of all processes of a kind."""
+        """Return CPU seconds of all processes of a kind."""
         found: dict[str, float] = {}
         for pid, seconds in self.cpu_s.items():
             found[self.kinds[pid]] = found.get(self.kinds[pid], 0.0) + seconds
@@ -118,7 +118,7 @@ class Watched:
 
 @contextlib.contextmanager
 def watched(command: Sequence[str | Path], log: Path) -> Iterator[Watched]:
-    """Runs a command in the background, its output in `log`; at the end it is waited for, and on errors killed."""
+    """Run a command in the background, its output in `log`; wait for it at the end, kill it on errors."""
     with log.open("ab") as stream:
         process = subprocess.Popen(list(map(str, command)), stdout=stream, stderr=stream)
         found, stop = Watched(process), threading.Event()
@@ -143,7 +143,7 @@ def watched(command: Sequence[str | Path], log: Path) -> Iterator[Watched]:
 
 
 def run(command: Sequence[str | Path], log: Path) -> Watched:
-    """Runs a command to its end; one that fails ends the program with the last lines of its log."""
+    """Run a command to its end; one that fails ends the program with the last lines of its log."""
     with watched(command, log) as found:
         pass
     if found.process.returncode:
@@ -153,7 +153,7 @@ def run(command: Sequence[str | Path], log: Path) -> Watched:
 
 
 def wait_until_gone(pids: Sequence[int]) -> float:
-    """Seconds until none of the processes is there; ends the program where one stays."""
+    """Return seconds until none of the processes is there; end the program where one stays."""
     began = time.monotonic()
     while any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in pids):
         if time.monotonic() - began > _GONE_S:
@@ -162,13 +162,9 @@ def wait_until_gone(pids: Sequence[int]) -> float:
     return time.monotonic() - began
 
 
-PART_ROWS = 256
-"""Few rows are some parts for each worker too, so that all of them have started when the rest is measured."""
-
-
 @dataclass(frozen=True)
 class Cost:
-    """What a command took.
+    """Cost of a command.
 
     Attributes:
         wall_s: Seconds.
@@ -182,7 +178,7 @@ class Cost:
 
 
 def measured(command: str, folder: Path, rows: int, first: int, given: argparse.Namespace) -> Cost:
-    """Runs `score` or `bulk` over so many rows that nobody scored before."""
+    """Run `score` or `bulk` over so many rows that nobody scored before."""
     source, output = folder / f"{command}-{first}.jsonl", folder / f"{command}-{first}.out.jsonl"
     write_rows(source, given.data, rows, first=first)
     options: list[str | Path] = ["--metrics", METRICS, "--cache-dir", folder / f"cache-{command}-{first}", "--quiet"]
@@ -195,7 +191,7 @@ def measured(command: str, folder: Path, rows: int, first: int, given: argparse.
 
 
 def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """Both commands over few and many rows; every second round begins with bulk."""
+    """Measure both commands over few and many rows; every second round begins with bulk."""
     found: dict[str, dict[str, Cost]] = {"score": {}, "bulk": {}}
     commands = ("score", "bulk") if number % 2 == 0 else ("bulk", "score")
     for name, rows in (("few", given.few), ("many", given.many)):
@@ -214,7 +210,7 @@ def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict
 
 
 def ratios(rounds: list[dict[str, Any]]) -> dict[str, float]:
-    """The plain engine's cost over bulk's, the median of the rounds: 1 is the same throughput, less is slower."""
+    """Return the plain engine's cost over bulk's, the median of the rounds: below 1, bulk is slower."""
     names: dict[str, Callable[[dict[str, Any]], float]] = {
         "clock, once started": lambda each: each["row_wall_ms"],
         "CPU, once started": lambda each: each["row_cpu_ms"],
@@ -228,7 +224,7 @@ def ratios(rounds: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Runs it and prints the figures."""
+    """Run it and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--few", type=int, default=2_000)
@@ -242,8 +238,8 @@ def main() -> None:
             rounds.append(measured_round(number, Path(folder), given))
             loads.append(round(os.getloadavg()[0], 1))
             sys.stderr.write(f"round {number + 1}: {json.dumps(rounds[-1])}; load {loads[-1]}\n")
-    figures = {"rows": [given.few, given.many], "plain over bulk": ratios(rounds), "rounds": rounds, "load": loads}
-    text = json.dumps(figures, indent=2)
+    result = {"rows": [given.few, given.many], "plain over bulk": ratios(rounds), "rounds": rounds, "load": loads}
+    text = json.dumps(result, indent=2)
     sys.stdout.write(text + "\n")
     if given.json is not None:
         given.json.write_text(text + "\n", encoding="utf-8")

@@ -24,12 +24,12 @@ _POLL_S = 0.2
 
 
 def parts_in(folder: Path) -> int:
-    """Parts that are written."""
+    """Return the number of parts that are written."""
     return len(list(folder.glob("part-*.done.jsonl")))
 
 
 def kill_when(found: Watched, folder: Path, parts: int, *, actor: bool) -> list[int]:
-    """Kills the driver, or an actor, once so many parts are written; gives the processes that score and read."""
+    """Kill the driver, or an actor, once so many parts are written, and return the processes that score and read."""
     while parts_in(folder) < parts:
         if found.process.poll() is not None:
             raise SystemExit("the run ended before it was killed: give more rows")
@@ -41,7 +41,7 @@ def kill_when(found: Watched, folder: Path, parts: int, *, actor: bool) -> list[
 
 
 def compared(straight: Path, resumed: Path) -> dict[str, Any]:
-    """Counts of results, and the largest difference of scores."""
+    """Return the counts of results, and the largest difference of scores."""
     expected, found = ([json.loads(line) for line in path.open(encoding="utf-8")] for path in (straight, resumed))
     difference, verdicts = 0.0, 0
     for one, other in zip(expected, found, strict=False):
@@ -59,7 +59,7 @@ def compared(straight: Path, resumed: Path) -> dict[str, Any]:
 
 
 def memory_over_time(found: Watched) -> list[int]:
-    """Mean resident MiB of driver, reader and actors in the four quarters of the time behind the first."""
+    """Return mean resident MiB of driver, reader and actors in the four quarters of the time behind the first."""
     samples = [rss / (1 << 20) for _, rss in found.rss_bytes]
     begin = len(samples) // 5
     quarter = max(1, (len(samples) - begin) // 4)
@@ -67,7 +67,7 @@ def memory_over_time(found: Watched) -> list[int]:
 
 
 def main() -> None:
-    """Runs it, prints the figures, and ends with 1 where one is not as it has to be."""
+    """Run it, print the results, and end with 1 where one is not as it has to be."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--rows", type=int, default=20_000)
@@ -98,7 +98,7 @@ def main() -> None:
         sys.stderr.write((folder / "c.log").read_text(errors="replace")[-3000:])
         if second.process.returncode:
             raise SystemExit(f"the resumed run ended with {second.process.returncode}")
-        figures = {
+        result = {
             **compared(straight, output),
             "parts": parts,
             "parts_after_the_first_kill": left,
@@ -112,12 +112,12 @@ def main() -> None:
             },
             "load": [round(load, 1), round(os.getloadavg()[0], 1)],
         }
-    text = json.dumps(figures, indent=2)
+    text = json.dumps(result, indent=2)
     sys.stdout.write(text + "\n")
     if given.json is not None:
         given.json.write_text(text + "\n", encoding="utf-8")
-    whole = figures["results"] == figures["rows"] == figures["distinct_ids"] and figures["same_order"]
-    sys.exit(0 if whole and figures["largest_difference"] <= TOLERANCE else 1)
+    whole = result["results"] == result["rows"] == result["distinct_ids"] and result["same_order"]
+    sys.exit(0 if whole and result["largest_difference"] <= TOLERANCE else 1)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What one caller's calls take beside the bulk streams of others, and what the streams get through beside them.
+"""Measure what one caller's calls take beside the bulk streams of others, and what the streams get through beside them.
 
 Single cold items leave on a schedule, alone and beside 1, 8 and 33 streams of cold items, which another process sends.
 """
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import grpc
 import numpy as np
-from benchmarks.common.figures import Figure
+from benchmarks.common.measurements import Measurement
 from benchmarks.common.servers import Server, whole_cpu_s
-from benchmarks.load.attack import attack_a_server
+from benchmarks.load.command import run_with_server
 from benchmarks.load.generator import Generator, Tally, Texts, percentiles_ms
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc
@@ -29,7 +29,7 @@ _ITEMS = 128
 
 @contextmanager
 def streaming(address: str, count: int) -> "Iterator[Synchronized[int]]":
-    """Streams that never end, each as fast as it is read, in a process of their own; gives the items scored so far."""
+    """Run endless streams, read as fast as they come, in their own process; yield the items scored so far."""
     context = multiprocessing.get_context("spawn")
     scored: Synchronized[int] = context.Value("q", 0)
     process = context.Process(target=_send_streams, args=(address, count, scored), daemon=True)
@@ -66,8 +66,8 @@ async def _send(address: str, number: int, scored: "Synchronized[int]") -> None:
                 scored.value += sum(item.complete for item in reply.items)
 
 
-def figures_of(count: int, tally: Tally, alone_s: float, throughput: float) -> list[Figure]:
-    """What is promised of calls beside `count` streams and of the streams, and what was measured of it.
+def measurements_of(count: int, tally: Tally, alone_s: float, throughput: float) -> list[Measurement]:
+    """Return what was measured of the promises for calls beside `count` streams and for the streams.
 
     Args:
         count: Streams.
@@ -76,9 +76,9 @@ def figures_of(count: int, tally: Tally, alone_s: float, throughput: float) -> l
         throughput: Of the streams beside the calls, over that without.
     """
 
-    def figure(name: str, value: float, unit: str, bound: str) -> Figure:
+    def figure(name: str, value: float, unit: str, bound: str) -> Measurement:
         name = f"{count} stream{'s' * (count > 1)}: {name}"
-        return Figure("fairness", name, value, unit, bound, "python -m benchmarks.load.fairness")
+        return Measurement("fairness", name, value, unit, bound, "python -m benchmarks.load.fairness")
 
     found = [
         figure("calls that were not scored", tally.sent - tally.ends["STATUS_OK"], f"of {tally.sent}", "== 0"),
@@ -91,9 +91,9 @@ def figures_of(count: int, tally: Tally, alone_s: float, throughput: float) -> l
     return found
 
 
-async def measure(server: Server, options: argparse.Namespace) -> list[Figure]:
-    """All counts of streams, each with calls beside it and without; returns what was measured of what is promised."""
-    figures: list[Figure] = []
+async def measure(server: Server, options: argparse.Namespace) -> list[Measurement]:
+    """Measure all counts of streams, each with calls beside it and without; return the promised values."""
+    measurements: list[Measurement] = []
     alone_s = float("nan")
     generator = await Generator.open(server.address, 1, options.deadline_s)
     await generator.closed_loop(3.0, 8)
@@ -115,13 +115,13 @@ async def measure(server: Server, options: argparse.Namespace) -> list[Figure]:
             flush=True,
         )
         if count:
-            figures += figures_of(count, tally, alone_s, beside / alone)
+            measurements += measurements_of(count, tally, alone_s, beside / alone)
         else:
             alone_s = float(np.percentile(tally.scored_s, 99))
             source = "python -m benchmarks.load.fairness"
-            figures.append(Figure("fairness", "no stream: p99 of calls", alone_s * 1e3, "ms", "", source))
+            measurements.append(Measurement("fairness", "no stream: p99 of calls", alone_s * 1e3, "ms", "", source))
     generator.close()
-    return figures
+    return measurements
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -132,4 +132,4 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    attack_a_server(__doc__, _options, measure)
+    run_with_server(__doc__, _options, measure)

@@ -26,7 +26,7 @@ _CODES: Final = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 class Ended(NamedTuple):
-    """How a call ended.
+    """End of a call.
 
     Attributes:
         code: Name of its gRPC status.
@@ -74,7 +74,7 @@ class FramedConnection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, path: str, address: str, deadline_s: float, source: str = "") -> "FramedConnection":
-        """Connects to `address`, HOST:PORT, from `source`, a host of this machine; empty: any."""
+        """Connect to `address`, HOST:PORT, from `source`, a host of this machine; empty: any."""
         host, _, port = address.rpartition(":")
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(
@@ -83,14 +83,14 @@ class FramedConnection(asyncio.Protocol):
         return connection
 
     def call(self, message: bytes) -> asyncio.Future[Ended]:
-        """Makes a call, or keeps it until the server allows one more to be open; its deadline begins now."""
+        """Make a call, or keep it until the server allows one more to be open; its deadline begins now."""
         answer: asyncio.Future[Ended] = self._loop.create_future()
         self._waiting.append((message, answer))
         self._send_waiting()
         return answer
 
     def close(self) -> None:
-        """Ends the connection, and all calls as CANCELLED."""
+        """End the connection, and all calls as CANCELLED."""
         self._transport.close()
 
     @override
@@ -179,7 +179,7 @@ def _ended(trailers: bytes, data: bytes) -> Ended:
 
 
 def _value(headers: bytes, name: bytes) -> bytes:
-    """A header's value, where neither it nor its name is compressed; else nothing."""
+    """Return a header's value, where neither it nor its name is compressed; else nothing."""
     at = headers.find(bytes([len(name)]) + name)
     if at < 0:
         return b""
@@ -188,7 +188,7 @@ def _value(headers: bytes, name: bytes) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    """A string of a header; all of ours are short."""
+    """Return a string of a header; all of ours are short."""
     return bytes([len(text)]) + text.encode()
 
 

@@ -1,4 +1,4 @@
-"""Sends calls of one cold item each, as fast as they are answered or on a schedule, and tells how they ended."""
+"""Send calls of one cold item each, as fast as they are answered or on a schedule, and record how they ended."""
 
 import asyncio
 import ctypes
@@ -19,18 +19,19 @@ from benchmarks.load.memory import WORDS
 from gradewire_cli.bench.load.calls import open_loop
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
+_SET_ATTRIBUTES: Final = {"x86_64": 314, "aarch64": 274}
+"""Number of `sched_setattr` by machine; the C library has no function for it before glibc 2.41."""
+_SLICE_NS: Final = 100_000
+"""The shortest that Linux takes."""
+SCORE: Final = "/gradewire.v1.Scoring/Score"
+_OK: Final = types_pb2.STATUS_OK
+
 
 def even_times(calls_per_s: float, duration_s: float) -> Iterator[float]:
     """Yield times at equal intervals on the clock of the running event loop, the first one now, and one at least."""
     began_s = asyncio.get_running_loop().time()
     calls = max(1, round(calls_per_s * duration_s))
     return (began_s + call / calls_per_s for call in range(calls))
-
-
-_SET_ATTRIBUTES: Final = {"x86_64": 314, "aarch64": 274}
-"""Number of `sched_setattr` by machine; the C library has no function for it before glibc 2.41."""
-_SLICE_NS: Final = 100_000
-"""The shortest that Linux takes."""
 
 
 class _Attributes(ctypes.Structure):
@@ -49,7 +50,7 @@ class _Attributes(ctypes.Structure):
 
 
 def ask_for_short_slices() -> bool:
-    """Asks for this thread and those it starts from now on; returns whether the system took it.
+    """Ask for this thread and those it starts from now on; return whether the system took it.
 
     An older Linux takes it and changes nothing.
     """
@@ -67,10 +68,6 @@ def ask_for_short_slices() -> bool:
     return taken == 0
 
 
-SCORE: Final = "/gradewire.v1.Scoring/Score"
-_OK: Final = types_pb2.STATUS_OK
-
-
 class Texts:
     """Requests of one item whose answer was never sent before, ready for the wire."""
 
@@ -79,7 +76,7 @@ class Texts:
         self._made = 0
 
     def next(self) -> bytes:
-        """The next request."""
+        """Return the next request."""
         self._made += 1
         words = self._source.choices(WORDS, k=4)
         item = types_pb2.Item(
@@ -93,7 +90,7 @@ class Texts:
 
 @dataclass
 class Tally:
-    """How the calls of one phase ended; seconds.
+    """Ends of the calls of one phase; seconds.
 
     Attributes:
         scored_s: Latency of those that were scored, from when they were due.
@@ -110,7 +107,7 @@ class Tally:
     sent: int = 0
 
     def count(self, ended: Ended, due_s: float, left_s: float) -> None:
-        """Counts one that was due and left at these times."""
+        """Count one that was due and left at these times."""
         if ended.code != "OK":
             self.ends[ended.code] += 1
             if ended.code == "RESOURCE_EXHAUSTED":
@@ -124,7 +121,7 @@ class Tally:
 
 
 class Generator:
-    """Sends calls over a few connections, without retries."""
+    """Sender of calls over a few connections, without retries."""
 
     def __init__(self, connections: Sequence[FramedConnection]) -> None:
         self._connections = connections
@@ -132,16 +129,16 @@ class Generator:
 
     @classmethod
     async def open(cls, address: str, connections: int, deadline_s: float) -> Self:
-        """Connects."""
+        """Connect."""
         return cls([await FramedConnection.open(SCORE, address, deadline_s) for _ in range(connections)])
 
     def close(self) -> None:
-        """Ends the connections."""
+        """End the connections."""
         for connection in self._connections:
             connection.close()
 
     def send(self, tally: Tally, due_s: float) -> asyncio.Future[Ended]:
-        """One call; done when it is counted."""
+        """Make one call; done when it is counted."""
         tally.sent += 1
         left_s = time.monotonic()
         answer = self._connections[tally.sent % len(self._connections)].call(self._texts.next())
@@ -149,7 +146,7 @@ class Generator:
         return answer
 
     async def closed_loop(self, duration_s: float, in_flight: int) -> Tally:
-        """`in_flight` calls at any time."""
+        """Keep `in_flight` calls open at any time."""
         tally, end_s = Tally(), time.monotonic() + duration_s
 
         async def one_after_another() -> None:
@@ -160,7 +157,7 @@ class Generator:
         return tally
 
     async def open_loop(self, duration_s: float, calls_per_s: float) -> Tally:
-        """Calls on a schedule, however many are open."""
+        """Make calls on a schedule, however many are open."""
         tally = Tally()
 
         async def send(due_s: float) -> None:
@@ -171,7 +168,7 @@ class Generator:
         return tally
 
     async def recovery_s(self, usual_s: float) -> float:
-        """Seconds from the end of a flood until one call alone is scored within three times its usual time."""
+        """Return seconds from the end of a flood until one call alone is scored within three times its usual time."""
         while True:
             tally, began_s = Tally(), time.monotonic()
             await self.send(tally, began_s)
@@ -182,5 +179,5 @@ class Generator:
 
 
 def percentiles_ms(seconds: Sequence[float]) -> str:
-    """p50 / p99 in ms."""
+    """Return p50 / p99 in ms."""
     return " / ".join(f"{np.percentile(seconds, q) * 1e3:.0f}" for q in (50, 99)) if seconds else "-"

@@ -1,4 +1,4 @@
-"""How much a server keeps up with, for every mix and engine, and what it does at twice as much.
+"""Measure how much a server keeps up with, for every mix and engine, and what it does at twice as much.
 
 Starts a server, runs `gradewire bench load` against it for each mix, and prints a table; with --write it goes into
 docs/research/load.md. Server and client share the machine's cores. JSON, page and manifest of each run lie in --out.
@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.common.figures import machine, write_block
+from benchmarks.common.measurements import machine, write_block
 from benchmarks.common.servers import ENGINES, start_engine
-from benchmarks.load.attack import bench_load
+from benchmarks.load.command import bench_load
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs/research/load.md"
 BLOCK: Final = "knees"
@@ -28,7 +28,7 @@ _HEADS: Final = (
 
 
 def measure(engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The JSON of one run; with more client processes where the client was late."""
+    """Return the JSON of one run; with more client processes where the client was late."""
     processes: int = options.client_processes
     while True:
         document = measure_with(processes, engine, mix, options)
@@ -39,7 +39,7 @@ def measure(engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any
 
 
 def measure_with(processes: int, engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The JSON of a run with so many client processes, on a server of its own: what it has cached makes it faster."""
+    """Return the JSON of a run with so many client processes, on a fresh server: a full cache makes it faster."""
     stem = options.out / f"{engine}-{mix}"
     sys.stderr.write(f"{engine}, {mix}\n")
     duration = ("--duration", options.duration_s) if options.duration_s else ()
@@ -55,13 +55,13 @@ def measure_with(processes: int, engine: str, mix: str, options: argparse.Namesp
 
 
 def is_client_late(document: dict[str, Any]) -> bool:
-    """Whether the client was the bottleneck, at the knee or at twice as much."""
+    """Return whether the client was the bottleneck, at the knee or at twice as much."""
     over = (step for step in document["steps"] if step["over_knee"])
     return bool(document["knee"]["client_limited"]) or any(step["outcome"] == "void" for step in over)
 
 
 def row(engine: str, mix: str, document: dict[str, Any]) -> list[str]:
-    """The line of one run."""
+    """Return the line of one run."""
     rate = document["knee"]["calls_per_s"]
     held = [step for step in document["steps"] if step["rate_per_s"] == rate and step["outcome"] == "holds"]
     if document["knee"]["lost"]:
@@ -82,7 +82,7 @@ def row(engine: str, mix: str, document: dict[str, Any]) -> list[str]:
 
 
 def table(rows: Sequence[Sequence[str]], options: argparse.Namespace) -> str:
-    """Markdown: when, where and how, then a line for each run."""
+    """Return Markdown: when, where and how, then a line for each run."""
     steps = f"{options.duration_s:g} s" if options.duration_s else "10 s or 500 calls"
     said = (
         f"{datetime.now(UTC).date().isoformat()}, {machine()}, server and client on the same cores, "
@@ -96,7 +96,7 @@ def table(rows: Sequence[Sequence[str]], options: argparse.Namespace) -> str:
 
 
 def main() -> None:
-    """Starts the servers one after the other, measures, prints."""
+    """Start the servers one after the other, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engines", choices=ENGINES, nargs="+", default=list(ENGINES))
     parser.add_argument("--mixes", nargs="+", default=list(MIXES), help="of gradewire bench load")

@@ -40,13 +40,13 @@ WORDS = [
 
 
 def texts(count: int, seed: int) -> list[str]:
-    """Distinct texts of 1 to 12 words; the running number makes each unique."""
+    """Return distinct texts of 1 to 12 words; the running number makes each unique."""
     source = random.Random(seed)  # noqa: S311 - test data, not a secret
     return [" ".join([*source.choices(WORDS, k=source.randint(0, 11)), str(number)]) for number in range(count)]
 
 
 def main() -> None:
-    """Starts a server, feeds it, prints its resident size."""
+    """Start a server, feed it, print its resident size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=200_000)
     parser.add_argument("--memory-mib", type=int, default=64, help="size of the in-process cache")
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def feed(address: str, process: psutil.Process, count: int) -> list[int]:
-    """Sends all texts; returns the server's resident size in bytes after each twentieth of them."""
+    """Send all texts; return the server's resident size in bytes after each twentieth of them."""
     sizes, started, made = [], time.monotonic(), texts(count, seed=0)
     step = max(1, count // 20)
     with Client(address, deadline_s=600) as client:

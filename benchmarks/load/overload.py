@@ -13,19 +13,21 @@ import time
 from typing import Final
 
 import numpy as np
-from benchmarks.common.figures import Figure
+from benchmarks.common.measurements import Measurement
 from benchmarks.common.servers import Server, whole_cpu_s
-from benchmarks.load.attack import attack_a_server
+from benchmarks.load.command import run_with_server
 from benchmarks.load.generator import Generator, Tally, percentiles_ms
 
 _IN_FLIGHT: Final = 24
 
 
-def figures_of(multiple: float, tally: Tally, share: float, recovery_s: float) -> list[Figure]:
-    """What is promised of overload, and what was measured of it."""
+def measurements_of(multiple: float, tally: Tally, share: float, recovery_s: float) -> list[Measurement]:
+    """Return what is promised of overload, and what was measured of it."""
 
-    def figure(name: str, value: float, unit: str, bound: str) -> Figure:
-        return Figure("overload", f"{multiple:g}x: {name}", value, unit, bound, "python -m benchmarks.load.overload")
+    def figure(name: str, value: float, unit: str, bound: str) -> Measurement:
+        return Measurement(
+            "overload", f"{multiple:g}x: {name}", value, unit, bound, "python -m benchmarks.load.overload"
+        )
 
     otherwise = tally.sent - tally.ends["STATUS_OK"] - len(tally.refused_s)
     found = [
@@ -41,9 +43,9 @@ def figures_of(multiple: float, tally: Tally, share: float, recovery_s: float) -
     return found
 
 
-async def measure(server: Server, options: argparse.Namespace) -> list[Figure]:
-    """All phases; returns what was measured of what is promised."""
-    figures: list[Figure] = []
+async def measure(server: Server, options: argparse.Namespace) -> list[Measurement]:
+    """Run all phases and return what was measured of what is promised."""
+    measurements: list[Measurement] = []
     generator = await Generator.open(server.address, options.connections, options.deadline_s)
     await generator.closed_loop(3.0, _IN_FLIGHT)
     alone = await generator.closed_loop(1.0, 1)
@@ -69,9 +71,9 @@ async def measure(server: Server, options: argparse.Namespace) -> list[Figure]:
             f"| {used_s / took_s:.0%} | {os.getloadavg()[0]:.1f} |",
             flush=True,
         )
-        figures += figures_of(multiple, tally, share, recovery_s)
+        measurements += measurements_of(multiple, tally, share, recovery_s)
     generator.close()
-    return figures
+    return measurements
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -83,4 +85,4 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    attack_a_server(__doc__, _options, measure)
+    run_with_server(__doc__, _options, measure)

@@ -1,4 +1,4 @@
-"""Calls a second and CPU of a server with one process and with several, on a machine whose cores may be few.
+"""Call a second and CPU of a server with one process and with several, on a machine whose cores may be few.
 
 A client in C sends one recorded request over eight connections, to servers that are up side by side, in turn. Every
 text is in the memory cache of every process. For a call of one item and for one of many is measured:
@@ -35,11 +35,15 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 _LIBRARIES: Final = ("libnghttp2-14", "libev4", "libjansson4", "libjemalloc2", "libxml2")
 _DONE: Final = re.compile(r"requests: \d+ total, \d+ started, (\d+) done, (\d+) succeeded")
+_METHOD: Final = "gradewire.v1.Scoring/Score"
+_WARM_UP_S: Final = 3
+_WARM_CALLS: Final = 200
+"""Calls in so many seconds after which every process has all texts in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What h2load did.
+    """Result of h2load.
 
     Attributes:
         calls: That were answered.
@@ -51,7 +55,7 @@ class Sent:
 
 
 class H2Load:
-    """Sends one message to one server; fetches the program when it is made.
+    """Sender of one message to one server, which fetches h2load when it is made.
 
     Args:
         url: http://HOST:PORT/SERVICE/METHOD.
@@ -70,7 +74,7 @@ class H2Load:
         self._in_flight = in_flight
 
     def send(self, duration_s: int, calls_per_s: float = 0) -> Sent:
-        """Sends for so long, at a steady rate, or as fast as answers come (0).
+        """Send for so long, at a steady rate, or as fast as answers come (0).
 
         Raises:
             RuntimeError: A request failed, or the program did.
@@ -91,12 +95,6 @@ class H2Load:
             raise RuntimeError(f"h2load ended with {done.returncode}: {done.stdout} {done.stderr}")
         cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         return Sent(int(found[2]), cpu_s)
-
-
-_METHOD: Final = "gradewire.v1.Scoring/Score"
-_WARM_UP_S: Final = 3
-_WARM_CALLS: Final = 200
-"""Calls in so many seconds after which every process has all texts in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +131,20 @@ class Subject:
         self._idle_cores = 0.0
 
     def rest(self, duration_s: float) -> float:
-        """Notes the cores that it takes while nobody calls, and returns them."""
+        """Note the cores that it takes while nobody calls, and return them."""
         before_s = self._cpu_s()
         time.sleep(duration_s)
         self._idle_cores = (self._cpu_s() - before_s) / duration_s
         return self._idle_cores
 
     def warm_up(self, items: int) -> None:
-        """Has it encode the texts; calls that it refuses meanwhile count as answered here."""
+        """Have it encode the texts; calls that it refuses meanwhile count as answered here."""
         client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
         while client.send(_WARM_UP_S).calls < _WARM_CALLS:
             pass
 
     def measure(self, items: int, duration_s: int, calls_per_s: float = 0) -> Measured:
-        """Measures it under load: at a rate, for which idle time is taken off, or full (0)."""
+        """Measure it under load: at a rate, for which idle time is taken off, or full (0)."""
         client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
         cpu_s, loops_s, went_well, began_s = self._cpu_s(), self._loops_s(), self._went_well(), time.monotonic()
         sent = client.send(duration_s, calls_per_s)
@@ -167,7 +165,7 @@ class Subject:
         return sum(sum(each.cpu_times()[:2]) for each in self._family())
 
     def _loops_s(self) -> dict[int, float]:
-        """CPU seconds of the first thread of each process, which runs the event loop."""
+        """Return CPU seconds of the first thread of each process, which runs the event loop."""
         return {
             each.pid: thread.user_time + thread.system_time
             for each in self._family()
@@ -180,7 +178,7 @@ class Subject:
 
 
 def request(items: int) -> bytes:
-    """A call with so many short items."""
+    """Return a call with so many short items."""
     texts = [
         types_pb2.Item(references=["a cat", f"{row} cats"], prediction=f"{row} small cats") for row in range(items)
     ]
@@ -189,12 +187,12 @@ def request(items: int) -> bytes:
 
 
 def median(rounds: Sequence[Measured]) -> Measured:
-    """Of each figure by itself."""
+    """Return the median of each value by itself."""
     return Measured(*(statistics.median(getattr(each, field.name) for each in rounds) for field in fields(Measured)))
 
 
 def main() -> None:
-    """Prints a row for each measurement, then what follows from the medians."""
+    """Print a row for each measurement, then what follows from the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--items", type=int, nargs="+", default=[1, 64], help="of a call")
@@ -213,7 +211,7 @@ def main() -> None:
 
 
 def compare(subjects: dict[int, Subject], items: int, options: argparse.Namespace) -> None:
-    """All servers with calls of so many items."""
+    """Compare all servers with calls of so many items."""
     for subject in subjects.values():
         subject.warm_up(items)
     rates = [subject.measure(items, options.duration_s).calls_per_s for subject in subjects.values()]

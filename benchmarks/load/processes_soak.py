@@ -37,9 +37,21 @@ from gradewire.results import ItemScores
 from gradewire.transport import SCORE, SCORE_STREAM, Endpoint, Q, R, RpcMethod
 from gradewire_cli.bench.load.calls import open_loop
 
+METRICS: Final = "smile:fast,exact_match"
+_TOLERANCE: Final = 2e-4
+_OFTEN: Final = 256
+_MAX_OPEN: Final = 64
+_STREAMS: Final = 0.2
+_DEADLINE_S: Final = 60.0
+_READY_WITHIN_S: Final = 120.0
+_GROWTH_GOAL: Final = 0.05
+
+Row = dict[str, Any]
+Scores = tuple[float | None, ...]
+
 
 class CountedTransport(GrpcTransport):
-    """Counts attempts of `score` and `score_stream`.
+    """Transport that counts attempts of `score` and `score_stream`.
 
     Args:
         address: HOST:PORT of the server.
@@ -88,21 +100,8 @@ class CountedTransport(GrpcTransport):
         self.said.setdefault(code, str(error))
 
 
-METRICS: Final = "smile:fast,exact_match"
-_TOLERANCE: Final = 2e-4
-_OFTEN: Final = 256
-_MAX_OPEN: Final = 64
-_STREAMS: Final = 0.2
-_DEADLINE_S: Final = 60.0
-_READY_WITHIN_S: Final = 120.0
-_GROWTH_GOAL: Final = 0.05
-
-Row = dict[str, Any]
-Scores = tuple[float | None, ...]
-
-
 def make_rows(count: int, seed: int = 0) -> list[Row]:
-    """Rows that differ: a question, two references, an answer of 3 to 12 words."""
+    """Return distinct rows: a question, two references, an answer of 3 to 12 words."""
     source = random.Random(seed)  # noqa: S311 - test data, not a secret
     rows = []
     for number in range(count):
@@ -115,13 +114,13 @@ def make_rows(count: int, seed: int = 0) -> list[Row]:
 
 
 def scores_of(item: ItemScores) -> Scores:
-    """Of all metrics; None where there is none."""
+    """Return the scores of all metrics; None where there is none."""
     return tuple(each.score for each in item.scores.values())
 
 
 @dataclass
 class Tally:
-    """What became of calls.
+    """Counts of the ends of calls.
 
     Attributes:
         right: Items with the score they should have.
@@ -164,12 +163,12 @@ class Soak:
         self.killed_cpu_s = 0.0
 
     async def warm_up(self) -> None:
-        """Has all rows scored once, so that what follows is load and no overload: then their texts are in the store."""
+        """Have all rows scored once: with their texts in the store what follows is load and no overload."""
         async with AsyncClient(self._server.address, deadline_s=600) as client:
             await client.score(self._rows, METRICS)
 
     async def run(self, duration_s: float, calls_per_s: float, items: int, kill_every_s: float) -> None:
-        """Sends calls for so long, and kills a process every `kill_every_s`."""
+        """Send calls for so long, and kill a process every `kill_every_s`."""
         loop = asyncio.get_running_loop()
         room = asyncio.Semaphore(_MAX_OPEN)
         async with AsyncClient(transport=self.transport, deadline_s=_DEADLINE_S) as client:
@@ -273,7 +272,7 @@ class Soak:
 
 
 def anonymous_mib(pid: int) -> float:
-    """Memory of a process that no file stands behind (the store's map is the page cache's), MiB."""
+    """Return the memory of a process that no file stands behind (the store's map is the page cache's), MiB."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(status.partition("RssAnon:")[2].split()[0]) / 1024
 
@@ -285,7 +284,7 @@ def _agree(got: float | None, wanted: float | None) -> bool:
 
 
 def report(soak: Soak, restarts: float) -> bool:
-    """Prints the summary; says whether all goals were met."""
+    """Print the summary and return whether all goals were met."""
     tally, failed = soak.tally, soak.transport.failed
     print(f"{tally.calls:,} calls and streams, {tally.right:,} right scores, {len(tally.wrong)} wrong (goal: 0)")
     print(
@@ -312,7 +311,7 @@ def report(soak: Soak, restarts: float) -> bool:
 
 
 async def truths(rows: Sequence[Row]) -> list[Scores]:
-    """Scores of the rows by one process that nothing happens to."""
+    """Return the scores of the rows by one process that nothing happens to."""
     with TemporaryDirectory() as store, start_engine("embedded", _flags(store, 1)) as server:
         async with AsyncClient(server.address, deadline_s=600) as client:
             return [scores_of(item) for item in await client.score(rows, METRICS)]
@@ -330,7 +329,7 @@ def _flags(store: str, processes: int) -> dict[str, str]:
 
 
 def main() -> int:
-    """Runs it; exit code 1 where a goal was missed."""
+    """Run it; exit code 1 where a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=30)

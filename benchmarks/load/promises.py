@@ -1,4 +1,4 @@
-"""Writes what was measured of each promise into docs/operate/promises.md.
+"""Write what was measured of each promise into docs/operate/promises.md.
 
 Reads the JSON lines that `make test-hostile` leaves. Of a figure that was taken several times the last one stands; one
 without a bound only informs, and is left out.
@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.common.figures import Figure, read, write_block
+from benchmarks.common.measurements import Measurement, read, write_block
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs/operate/promises.md"
 BLOCK: Final = "figures"
 _HEADS: Final = ("promise", "figure", "measured", "promised", "load", "held by")
 
 
-def table(figures: Sequence[Figure]) -> str:
-    """Markdown: when and where, then a row for each figure that has a bound, promise by promise as in the file."""
-    figures = [each for each in figures if each.bound]
-    if not figures:
+def table(measurements: Sequence[Measurement]) -> str:
+    """Return Markdown: when and where, then a row for each value that has a bound, promise by promise."""
+    measurements = [each for each in measurements if each.bound]
+    if not measurements:
         raise ValueError("there are no figures: run `make test-hostile`")
-    order = list(dict.fromkeys(each.promise for each in figures))
+    order = list(dict.fromkeys(each.promise for each in measurements))
     rows = [
         (
             each.promise,
@@ -31,14 +31,14 @@ def table(figures: Sequence[Figure]) -> str:
             f"{each.load:g}",
             f"`{each.source}`",
         )
-        for each in sorted(figures, key=lambda figure: order.index(figure.promise))
+        for each in sorted(measurements, key=lambda figure: order.index(figure.promise))
     ]
-    dates = sorted({each.date for each in figures})
+    dates = sorted({each.date for each in measurements})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    missed = sum(not each.holds for each in figures)
-    said = f"Measured {when} on {', '.join(sorted({each.machine for each in figures}))}."
+    missed = sum(not each.holds for each in measurements)
+    said = f"Measured {when} on {', '.join(sorted({each.machine for each in measurements}))}."
     said += (
-        f" **{missed}** of {len(figures)} figures miss what is promised."
+        f" **{missed}** of {len(measurements)} figures miss what is promised."
         if missed
         else " All keep to what is promised."
     )
@@ -47,7 +47,7 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def main() -> None:
-    """Reads the figures and writes the page."""
+    """Read the measurements and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("figures", type=Path, help="JSON lines")
     parser.add_argument("--page", type=Path, default=PAGE)

@@ -1,4 +1,4 @@
-"""What a training loop pays for scoring while its server is up, and while it is dead; and what restarts lose.
+"""Measure what a training loop pays for scoring while its server is up, and while it is dead; and what restarts lose.
 
 A step hashes a fixed number of bytes, on one core and without Python's lock, as a step of a training on an accelerator
 leaves that lock alone. Blocks of steps take turns within each round: without scoring, with one submission a step to a
@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.common.servers import GRADEWIRE, free_port
+from benchmarks.common.ports import free_port
+from benchmarks.common.servers import GRADEWIRE
 
 from gradewire import Client, ScoreReport, TransportError
 
@@ -45,7 +46,7 @@ class Loop:
     futures: list[Future[ScoreReport]] = field(default_factory=list)
 
     def run(self, way: str, steps: int) -> None:
-        """One block of steps."""
+        """Run one block of steps."""
         for _ in range(steps):
             began = time.perf_counter()
             hashlib.blake2b(self.step_bytes)
@@ -64,7 +65,7 @@ class Loop:
 
 
 def main() -> None:
-    """Runs the rounds and prints steps, ratios, and what became of every future."""
+    """Run the rounds and print steps, ratios, and what became of every future."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--steps", type=int, default=60, help="of each block")
@@ -100,7 +101,7 @@ def main() -> None:
 
 @contextmanager
 def _server(address: str, directory: Path) -> Iterator[None]:
-    """A server at the address; killed at the end."""
+    """Run a server at the address; kill it at the end."""
     port = address.rpartition(":")[2]
     flags = ["--port", port, "--http-port", "0", "--disk-directory", str(directory / "store"), "--drain-s", "0"]
     with (directory / "log").open("wb") as log:

@@ -35,6 +35,9 @@ MAX_OPEN = 32
 DEADLINE_S = 60.0
 _RECENT = 2_000
 _METRICS = (types_pb2.MetricSpec(sbert=types_pb2.SbertParameters()),)
+_IN_FLIGHT = 8
+_PROBE_S = 5.0
+_GROWTH_GOAL = 0.02
 
 
 class Requests:
@@ -50,7 +53,7 @@ class Requests:
         self._made = 0
 
     def next(self) -> scoring_pb2.ScoreRequest:
-        """Half of the items are new, the other half was sent not long ago (none at the very beginning)."""
+        """Return the next request: half of the items are new, the others were sent not long ago (none at first)."""
         new = [self._text() for _ in range(ITEMS // 2)]
         seen = self._source.sample(self._recent, ITEMS // 2) if len(self._recent) == _RECENT else []
         self._recent.extend(new)
@@ -80,19 +83,19 @@ class Tally:
     latency_s: list[float] = field(default_factory=list)
 
     def error(self, what: str) -> None:
-        """Counts one error."""
+        """Count one error."""
         self.errors[what] = self.errors.get(what, 0) + 1
 
 
 class Sender:
-    """Sends requests over one channel, without retries: an error is an error."""
+    """Sender of requests over one channel, without retries: an error is an error."""
 
     def __init__(self, channel: grpc.aio.Channel, requests: Requests) -> None:
         self._score = scoring_pb2_grpc.ScoringStub(channel).Score
         self._requests = requests
 
     async def closed_loop(self, duration_s: float, in_flight: int) -> Tally:
-        """`in_flight` calls at any time: what comes back per second is the capacity."""
+        """Keep `in_flight` calls open at any time: what comes back per second is the capacity."""
         tally, end_s = Tally(), time.monotonic() + duration_s
 
         async def one_after_another() -> None:
@@ -103,7 +106,7 @@ class Sender:
         return tally
 
     async def open_loop(self, duration_s: float, requests_per_s: float) -> Tally:
-        """One request per interval, whether or not earlier ones are back, and MAX_OPEN calls at most.
+        """Send one request per interval, whether or not earlier ones are back, and MAX_OPEN calls at most.
 
         Where a busy machine falls behind, what is late waits here, as at a sensible caller, and latency says so.
         """
@@ -131,13 +134,8 @@ class Sender:
                 tally.error(f"{types_pb2.Status.Name(result.status)}: {result.message}")
 
 
-_IN_FLIGHT = 8
-_PROBE_S = 5.0
-_GROWTH_GOAL = 0.02
-
-
 def resident_bytes(roots: Sequence[psutil.Process]) -> int:
-    """Resident size of processes with all their children."""
+    """Return resident size of processes with all their children."""
     family = [member for root in roots for member in (root, *root.children(recursive=True))]
     return sum(member.memory_info().rss for member in family)
 
@@ -153,7 +151,7 @@ class Soak:
         self.lines: list[dict[str, Any]] = []
 
     async def fill(self, deadline_s: float) -> None:
-        """Sends new texts until the in-process cache has to push entries out, then as many again."""
+        """Send new texts until the in-process cache has to push entries out, then as many again."""
         end_s = time.monotonic() + deadline_s
         while not self._server.metric("gradewire_engine_memory_evictions_total"):
             if time.monotonic() > end_s:
@@ -162,13 +160,13 @@ class Soak:
         self._note("fill", await self._sender.closed_loop(time.monotonic() - self._started_s, _IN_FLIGHT))
 
     async def capacity(self) -> float:
-        """Items per second that a closed loop gets through now."""
+        """Return items per second that a closed loop gets through now."""
         tally = await self._sender.closed_loop(_PROBE_S, _IN_FLIGHT)
         self._note("capacity", tally)
         return tally.items / _PROBE_S
 
     async def soak(self, minutes: float, share: float, renew_s: float) -> None:
-        """Sends `share` of capacity for `minutes`; probes of capacity are noted as a phase of their own."""
+        """Send `share` of capacity for `minutes`; probes of capacity are noted as a phase of their own."""
         end_s = time.monotonic() + 60 * minutes
         while (left_s := end_s - time.monotonic()) > 1:
             rate = share * await self.capacity() / ITEMS
@@ -201,7 +199,7 @@ class Soak:
 
 
 def report(lines: list[dict[str, Any]]) -> bool:
-    """Prints the summary; says whether both goals were met."""
+    """Print the summary and return whether both goals were met."""
     first = next(number for number, line in enumerate(lines) if line["phase"] == "soak")
     after = lines[first - 1 :]  # the capacity probe before the first stretch is the baseline
     soaked = [line for line in after if line["phase"] == "soak"]
@@ -232,7 +230,7 @@ def report(lines: list[dict[str, Any]]) -> bool:
 
 
 async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> list[dict[str, Any]]:
-    """Fills the cache, then soaks the server; returns the lines that were written."""
+    """Fill the cache, then soak the server; return the lines that were written."""
     async with grpc.aio.insecure_channel(server.address) as channel:
         soak = Soak(server, Sender(channel, Requests()), out)
         await soak.fill(arguments.fill_s)
@@ -241,7 +239,7 @@ async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> lis
 
 
 def main() -> int:
-    """Starts the servers, soaks them, prints the summary; exit code 1 where a goal was missed."""
+    """Start the servers, soak them, print the summary; exit code 1 where a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=ENGINES, default="embedded")
     parser.add_argument("--minutes", type=float, default=30)

@@ -1,4 +1,4 @@
-"""What validation costs a training, and what a dead server costs it: the step, and steps that are lost.
+"""Measure what validation costs a training, and what a dead server costs it: the step, and steps that are lost.
 
 Run it where torch is: `.venv-frameworks/bin/python -m benchmarks.load.validation`. A small model trains on one core
 and a server scores on another one. Blocks of steps take turns, in an order that is drawn for each round. Every block
@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.common.figures import machine
-from benchmarks.common.servers import GRADEWIRE, free_port
+from benchmarks.common.measurements import machine
+from benchmarks.common.ports import free_port
+from benchmarks.common.servers import GRADEWIRE
 
 from gradewire.integrations import StepState, ValidationScorer
 from gradewire.integrations.training.sinks import CsvSink
@@ -40,7 +41,7 @@ class Server:
     process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
-        """Starts it on its core, and does not wait."""
+        """Start it on its core, and do not wait."""
         flags = ["--port", str(self.port), "--http-port", "0", "--drain-s", "0"]
         mine = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {_SERVER_CORE})  # of this thread, whose children inherit it
@@ -50,7 +51,7 @@ class Server:
         os.sched_setaffinity(0, mine)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Kill it with SIGKILL."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -73,7 +74,7 @@ class Training:
     late: int = 0
 
     def block(self, steps: int, validation: ValidationScorer | None) -> tuple[float, float]:
-        """Seconds of a block, and CPU seconds of all threads of this process until its scores were there."""
+        """Return the seconds of a block, and CPU seconds of all threads of this process until its scores were there."""
         began, cpu_began = time.perf_counter(), time.process_time()
         items = self.answer(self.steps)
         if validation is not None:
@@ -89,7 +90,7 @@ class Training:
 
 
 def make_training(items: int, width: int) -> Training:
-    """A model of two layers of `width`, a batch of 256, on one thread."""
+    """Make a model of two layers of `width`, a batch of 256, on one thread."""
     import torch
     from examples.training.questions import ROWS, Adder, all_numbers, answers
     from torch.nn import functional
@@ -116,7 +117,7 @@ def make_training(items: int, width: int) -> Training:
 
 
 def main() -> None:
-    """Runs the rounds, then the outage, and prints both."""
+    """Run the rounds, then the outage, and print both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20, help="each has a block with and one without validation")
     parser.add_argument("--steps", type=int, default=300, help="of each block")
@@ -148,7 +149,7 @@ def main() -> None:
 
 
 def rounds(training: Training, validation: ValidationScorer, count: int, steps: int) -> None:
-    """Blocks with and without validation take turns."""
+    """Run blocks with and without validation in turn."""
     for warm in (validation, None):
         training.block(steps, warm)
     training.late = 0
@@ -169,7 +170,7 @@ def rounds(training: Training, validation: ValidationScorer, count: int, steps: 
 
 
 def outage(training: Training, validation: ValidationScorer, server: Server, dead_s: float) -> None:
-    """Hands over twice a second while the server is killed and started again, and counts what became of it."""
+    """Hand over twice a second while the server is killed and started again, and count what became of it."""
     already = validation.counts()[StepState.SCORED]
 
     def restart() -> None:

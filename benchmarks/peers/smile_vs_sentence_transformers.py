@@ -1,4 +1,4 @@
-"""Compares SMILE by gradewire with a script around sentence-transformers: same rows, encoder and threads, one run.
+"""Compare SMILE by gradewire with a script around sentence-transformers: same rows, encoder and threads, one run.
 
 Every way has a process of its own, and blocks of rows go to them in turn, so that a change of the machine's load
 affects all of them. Needs the peers' environment: `make bench-peers` installs it and runs this. Prints a table and the
@@ -31,7 +31,7 @@ class Worker:
         self.run([WARM_UP], count=False)
 
     def run(self, rows: list[Row], *, count: bool = True) -> None:
-        """Sends one block and adds the answer up."""
+        """Send one block and add the answer up."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(rows) + "\n")
@@ -47,14 +47,14 @@ class Worker:
                     self.total[name] = self.total.get(name, 0) + value
 
     def stop(self) -> None:
-        """Ends the process by closing its input."""
+        """End the process by closing its input."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(timeout=60)
 
 
 def main() -> None:
-    """Runs all ways over the sampled rows and prints what they took."""
+    """Run all ways over the sampled rows and print what they took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--checkpoint", type=Path, required=True, help="the encoder's folder in Hugging Face's form")
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def report(workers: dict[str, Worker], rows: int, load_before: tuple[float, float, float]) -> None:
-    """Prints the table, the ratios that the project promises, and whether all ways agree."""
+    """Print the table, the ratios that the project promises, and whether all ways agree."""
     seconds = {kind: worker.total["seconds"] for kind, worker in workers.items()}
     print(f"{rows} rows; load average before {load_before[0]:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| way | seconds | rows/s | texts embedded | tokens | encoder calls |\n|---|---|---|---|---|---|")

@@ -31,7 +31,7 @@ Answer = dict[str, Any]
 
 
 def window_texts(prediction: Normalised, reference: Normalised) -> list[str]:
-    """All windows of the prediction that have as many words as the reference (SMILE's keyword term)."""
+    """Return all windows of the prediction that have as many words as the reference (SMILE's keyword term)."""
     words, n = prediction.words, len(reference.words)
     if len(words) <= n:
         return [" ".join(words)]
@@ -39,7 +39,7 @@ def window_texts(prediction: Normalised, reference: Normalised) -> list[str]:
 
 
 def row_texts(row: Row) -> list[str]:
-    """Every text that the definition of SMILE embeds for a row, repeats included."""
+    """Return every text that the definition of SMILE embeds for a row, repeats included."""
     prediction = normalise(row["prediction"])
     texts = [row["prediction"]]
     for raw in row["references"]:
@@ -49,7 +49,7 @@ def row_texts(row: Row) -> list[str]:
 
 
 def texts_that_matter(row: Row) -> list[str]:
-    """The texts that `v1` embeds: no window where a reference is said word for word (docs/adr/0007)."""
+    """Return the texts that `v1` embeds: no window where a reference is said word for word (docs/adr/0007)."""
     texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
     if texts.held:
         return [texts.prediction, *texts.sentences]
@@ -58,7 +58,7 @@ def texts_that_matter(row: Row) -> list[str]:
 
 
 def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
-    """SMILE `v1` from the vectors of `row_texts(row)`, straight from the definition."""
+    """Return SMILE `v1` from the vectors of `row_texts(row)`, straight from the definition."""
     prediction = normalise(row["prediction"])
     present, best, position = set(prediction.words), 0.0, 1
     for raw in row["references"]:
@@ -74,7 +74,7 @@ def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
 
 
 def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -> Callable[[list[Row]], Answer]:
-    """Everything in one `encode()` per block, as a script around sentence-transformers would."""
+    """Embed everything in one `encode()` per block, as a script around sentence-transformers would."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -114,7 +114,7 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
 
 def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]], Answer]:
-    """`session.run` alone over the unique texts that `v1` embeds, length-sorted; tokenization is not timed."""
+    """Run `session.run` alone over the unique texts that `v1` embeds, length-sorted; tokenization is not timed."""
     from benchmarks.latency.payloads import open_session, padded
     from tokenizers import Tokenizer
 
@@ -144,7 +144,7 @@ def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]]
 
 
 def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: int) -> Callable[[list[Row]], Answer]:
-    """A server of its own and the Python client: a block cold (references prepared untimed if asked for), then warm.
+    """Use a server of its own and the Python client: a block cold, its references prepared if asked for, then warm.
 
     Args:
         stack: Stops the server.
@@ -162,7 +162,7 @@ def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: 
     client = stack.enter_context(Client(server.address, deadline_s=600))
 
     def counters() -> dict[str, float]:
-        """What the encoder has done so far: texts, tokens (padding included) and runs."""
+        """Return what the encoder has done so far: texts, tokens (padding included) and runs."""
         return {
             "texts": server.metric("gradewire_engine_batch_texts_sum"),
             "tokens": server.metric("gradewire_engine_batch_tokens_sum"),
@@ -193,7 +193,7 @@ def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: 
 
 
 def main() -> None:
-    """Answers blocks until standard input ends."""
+    """Answer blocks until standard input ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=["torch", "onnx", "bare", "v1", "fast", "fast-prepared"])
     parser.add_argument("--checkpoint", type=Path, help="folder of the encoder in Hugging Face's form (torch, onnx)")

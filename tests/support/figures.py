@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from benchmarks.common.figures import Figure, append
+from benchmarks.common.measurements import Measurement, append
 
 HOSTILE: Final = "tests/hostile/"
 """Where the files are named by promise."""
 _PROPERTY: Final = "figure"
-TakeFigure = Callable[..., Figure]
+TakeFigure = Callable[..., Measurement]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,10 +33,10 @@ def figure(request: pytest.FixtureRequest, record_property: Callable[[str, objec
     """
     promise = _promise(request.path)
 
-    def take(name: str, value: float, unit: str = "", *, bound: str = "") -> Figure:
+    def take(name: str, value: float, unit: str = "", *, bound: str = "") -> Measurement:
         # The file and the function: that is what the page names, and which parameters it had stands in `name`.
         source = request.node.nodeid.partition("[")[0]
-        taken = Figure(promise, name, value, unit, bound, source)
+        taken = Measurement(promise, name, value, unit, bound, source)
         record_property(_PROPERTY, dataclasses.asdict(taken))  # a process of xdist sends it along with its report
         return taken
 
@@ -47,13 +47,13 @@ def _promise(path: Path) -> str:
     return path.stem.split("_")[1]
 
 
-def _held(reports: Iterable[pytest.TestReport]) -> list[Figure]:
+def _held(reports: Iterable[pytest.TestReport]) -> list[Measurement]:
     """For each file the tests that passed, of all that ran."""
     by_file: defaultdict[str, list[bool]] = defaultdict(list)
     for report in reports:
         by_file[report.nodeid.partition("::")[0]].append(report.passed)
     return [
-        Figure(
+        Measurement(
             _promise(Path(file)),
             f"{Path(file).name}, tests that held",
             sum(passed),
@@ -69,7 +69,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     reports = [
         each for stats in terminalreporter.stats.values() for each in stats if getattr(each, "when", "") == "call"
     ]
-    figures = [Figure(**value) for report in reports for name, value in report.user_properties if name == _PROPERTY]
+    figures = [
+        Measurement(**value) for report in reports for name, value in report.user_properties if name == _PROPERTY
+    ]
     figures += _held(report for report in reports if report.nodeid.startswith(HOSTILE))
     if not figures:
         return

@@ -1,4 +1,4 @@
-"""Makes a stand-in for the AVE benchmark, which `gradewire bench ave` reads, from labelled short answers.
+"""Make a stand-in for the AVE benchmark, which `gradewire bench ave` reads, from labelled short answers.
 
 Needs gradewire[server] and WordNet's files:
 
@@ -86,7 +86,7 @@ def _open_wordnet(directory: Path) -> WordNet:
 
 
 def _answers(rows: Iterator[Row], unlabelled: list[str]) -> Iterator[LabelledAnswer]:
-    """The rows with a label and readable texts; notes the places of the others."""
+    """Return the rows with a label and readable texts; note the places of the others."""
     for row in rows:
         item = row.item or {}
         given = item.get("references", [])

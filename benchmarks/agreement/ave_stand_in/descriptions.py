@@ -42,57 +42,6 @@ _DATED = frozenset({"year", "years", "date", "day", "month", "decade", "century"
 _MOST_NOUN_WORDS = 5
 # Questions are sentences; of a longer text only the beginning is looked at.
 _LOOKED_AT_CHARACTERS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question taken apart.
-
-    Attributes:
-        text: Its words without the mark at the end, blanks made one.
-        kind: What it asks for; "named" for one that names it: "what genre", "which two countries".
-        noun: These words, for instance "genre"; "" where it names nothing.
-        rest: Words after the question word and, where there is one, the noun.
-        opens: Whether the question word comes first.
-    """
-
-    text: str
-    kind: QuestionKind
-    noun: str
-    rest: tuple[str, ...]
-    opens: bool
-
-
-def asked(question: str) -> Question:
-    """Takes a question apart."""
-    text = " ".join(question[:_LOOKED_AT_CHARACTERS].split()).strip(' "?.!')
-    words = text.split()
-    if words and words[0].lower() in AUXILIARIES:
-        return Question(text, "yes_no", "", tuple(words), opens=True)
-    if (found := _WH.search(text)) is None:
-        return Question(text, "other", "", (), opens=False)
-    word = " ".join(found[0].lower().split())
-    rest = tuple(text[found.end() :].split())
-    opens = found.start() == 0
-    if word not in {"what", "which"}:
-        return Question(text, _KINDS.get(word, "measure"), "", rest, opens)
-    noun = _noun_words(rest)
-    if not noun:
-        return Question(text, "other", "", rest, opens)
-    kind: QuestionKind = "date" if noun[-1].lower() in _DATED else "named"
-    return Question(text, kind, " ".join(noun), rest[len(noun) :], opens)
-
-
-def _noun_words(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words between "what" and the verb: those that name what is asked for; empty where that cannot be told."""
-    for place, word in enumerate(words[: _MOST_NOUN_WORDS + 1]):
-        if word.lower() in AUXILIARIES:
-            return words[:place]
-        if not word.replace("-", "").replace("'", "").isalpha():
-            return ()
-    return words if len(words) <= _MOST_NOUN_WORDS and words else ()
-
-
 PLAIN: Mapping[QuestionKind, tuple[str, ...]] = {
     "person": ("It was {p}.", "That would be {p}.", "{p} is the one.", "The person is {p}."),
     "date": ("That was {when}.", "It happened {when}.", "The date is {p}.", "It took place {when}."),
@@ -173,8 +122,6 @@ QUOTED: tuple[str, ...] = (
     'When asked "{q}", I would name {p}.',
     'Asked "{q}", one should say {p}.',
 )
-
-
 _DAY_OF_MONTH = re.compile(rf"\b(?:(?:{MONTH})\.?\s+{DAY}|{DAY}\s+(?:of\s+)?(?:{MONTH}))\b", re.IGNORECASE)
 _PERIOD = re.compile(rf"(?:the\s+)?(?:(?:{MONTH})\.?,?\s+)?(?:1[0-9]|20)[0-9]{{2}}s?|(?:{MONTH})", re.IGNORECASE)
 _LED_IN = re.compile(r"(?:in|on|at|by|during|since|from|around|after|before|between)\b", re.IGNORECASE)
@@ -182,6 +129,55 @@ _COPULAS = frozenset({"is", "was", "are", "were"})
 # Their subject follows: "who did she marry".
 _OF_OTHERS = frozenset({"did", "do", "does"})
 _LONGEST_QUOTED_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question taken apart.
+
+    Attributes:
+        text: Its words without the mark at the end, blanks made one.
+        kind: What it asks for; "named" for one that names it: "what genre", "which two countries".
+        noun: These words, for instance "genre"; "" where it names nothing.
+        rest: Words after the question word and, where there is one, the noun.
+        opens: Whether the question word comes first.
+    """
+
+    text: str
+    kind: QuestionKind
+    noun: str
+    rest: tuple[str, ...]
+    opens: bool
+
+
+def asked(question: str) -> Question:
+    """Take a question apart."""
+    text = " ".join(question[:_LOOKED_AT_CHARACTERS].split()).strip(' "?.!')
+    words = text.split()
+    if words and words[0].lower() in AUXILIARIES:
+        return Question(text, "yes_no", "", tuple(words), opens=True)
+    if (found := _WH.search(text)) is None:
+        return Question(text, "other", "", (), opens=False)
+    word = " ".join(found[0].lower().split())
+    rest = tuple(text[found.end() :].split())
+    opens = found.start() == 0
+    if word not in {"what", "which"}:
+        return Question(text, _KINDS.get(word, "measure"), "", rest, opens)
+    noun = _noun_words(rest)
+    if not noun:
+        return Question(text, "other", "", rest, opens)
+    kind: QuestionKind = "date" if noun[-1].lower() in _DATED else "named"
+    return Question(text, kind, " ".join(noun), rest[len(noun) :], opens)
+
+
+def _noun_words(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words between "what" and the verb, which name what is asked for; empty where that is unclear."""
+    for place, word in enumerate(words[: _MOST_NOUN_WORDS + 1]):
+        if word.lower() in AUXILIARIES:
+            return words[:place]
+        if not word.replace("-", "").replace("'", "").isalpha():
+            return ()
+    return words if len(words) <= _MOST_NOUN_WORDS and words else ()
 
 
 class Description(NamedTuple):
@@ -197,7 +193,7 @@ class Description(NamedTuple):
 
 
 def described(question: str, answer: str, *, key: str, words: WordForms) -> tuple[Description, ...]:
-    """Three descriptions of an answer.
+    """Return three descriptions of an answer.
 
     Args:
         question: May be empty.
@@ -221,7 +217,7 @@ def described(question: str, answer: str, *, key: str, words: WordForms) -> tupl
 
 
 def _restated(question: Question, answer: str, words: WordForms) -> str | None:
-    """The question as a statement with the answer in its place; None where its grammar is not plain enough."""
+    """Return the question as a statement with the answer in its place; None where its grammar is not plain enough."""
     rest = question.rest
     if not question.opens or not rest:
         return None
@@ -240,7 +236,7 @@ def _restated(question: Question, answer: str, words: WordForms) -> str | None:
 
 
 def _says_of_it(rest: Sequence[str], words: WordForms) -> bool:
-    """Whether the verb has what is asked for as its subject: "has the most lakes", "is known as", not "is it in"."""
+    """Return whether the subject of the verb is asked for: "has the most lakes", "is known as", not "is it in"."""
     if rest[0].lower() in _COPULAS:
         return len(rest) > 1 and words.is_participle(rest[1])
     return rest[0].lower() in AUXILIARIES - _OF_OTHERS
@@ -251,7 +247,7 @@ def _is(question: Question, words: WordForms) -> str:
 
 
 def _when(answer: str) -> str:
-    """The time with the preposition that it takes; unchanged where it has one or the right one is unknown."""
+    """Return the time with the preposition that it takes; unchanged where it has one or the right one is unknown."""
     if _LED_IN.match(answer):
         return answer
     if _DAY_OF_MONTH.search(answer):
@@ -265,5 +261,5 @@ def _chosen(templates: Sequence[str], key: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """The text with a capital letter first and one mark at its end."""
+    """Return the text with a capital letter first and one mark at its end."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

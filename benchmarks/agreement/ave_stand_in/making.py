@@ -109,7 +109,7 @@ def stand_in(
     seed: int = 0,
     max_words: int = MAX_WORDS,
 ) -> StandIn:
-    """Makes the stand-in from short answers that are no exact match of a reference, as AVE leaves out those that are.
+    """Make the stand-in from short answers that are no exact match of a reference, as AVE leaves out those that are.
 
     Args:
         answers: Labelled rows.
@@ -165,7 +165,7 @@ def _unfit(answer: LabelledAnswer, max_words: int) -> str:
 
 
 def exact_match(prediction: str, references: Sequence[str]) -> bool:
-    """Whether a prediction equals a reference as SQuAD normalises (case, ASCII punctuation, articles, blanks)."""
+    """Return whether a prediction equals a reference as SQuAD normalises: case, ASCII punctuation, articles, blanks."""
     return _normalised(prediction) in {_normalised(reference) for reference in references}
 
 

@@ -16,84 +16,6 @@ if TYPE_CHECKING:
 # A longer word stands in no lexicon.
 _LONGEST_WORD = 40
 _REMEMBERED = 4096
-
-
-class Thesaurus(Protocol):
-    """Senses of nouns."""
-
-    def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
-        """Members of each sense of a noun or name, most frequent sense first, written as a dictionary writes them.
-
-        Args:
-            phrase: In lower case, words separated by blanks; a base form.
-
-        Returns:
-            Empty where the phrase is not known.
-        """
-        ...
-
-
-class WordForms:
-    """Inflections of words, from lemminflect's lexicon alone: a word that is not in it has none.
-
-    Raises:
-        ImportError: lemminflect is not installed.
-    """
-
-    def __init__(self) -> None:
-        self._lexicon = _lexicon()
-        self._lemmas = lru_cache(maxsize=_REMEMBERED)(self._looked_up)
-
-    def lemma(self, word: str, part: str) -> str | None:
-        """The first lemma of a word as NOUN or VERB, in lower case; None where the lexicon has none."""
-        lemmas = self._lemmas(word.lower(), part)
-        return lemmas[0] if lemmas else None
-
-    def is_plural(self, word: str) -> bool:
-        """Whether the word is a noun in the plural; "sheep" is not said to be one."""
-        lemma = self.lemma(word, "NOUN")
-        return lemma is not None and lemma != word.lower()
-
-    def other_number(self, word: str) -> tuple[str, str] | None:
-        """The noun in its other number, with the name of that number; None where there is no other form."""
-        lowered = word.lower()
-        if (lemma := self.lemma(lowered, "NOUN")) is None:
-            return None
-        if lemma != lowered:
-            return lemma, "singular"
-        plurals = [form for form in self._inflected(lemma, "NNS") if form != lowered]
-        return (plurals[0], "plural") if plurals else None
-
-    def is_participle(self, word: str) -> bool:
-        """Whether the word can be the past participle of a verb."""
-        lemma = self.lemma(word, "VERB")
-        return lemma is not None and lemma != word.lower() and word.lower() in self._inflected(lemma, "VBN", "VBD")
-
-    def verb_form(self, word: str, tag: str) -> str | None:
-        """A verb in the form of a Penn Treebank tag (VBD, VBG); None where the lexicon has none or it is the same."""
-        if (lemma := self.lemma(word, "VERB")) is None:
-            return None
-        return next((form for form in self._inflected(lemma, tag) if form != word.lower()), None)
-
-    def _inflected(self, lemma: str, *tags: str) -> list[str]:
-        # A verb may have its participle under the past's tag alone, where both are one word.
-        return [form for tag in tags for form in self._lexicon.getInflection(lemma, tag, inflect_oov=False)]
-
-    def _looked_up(self, word: str, part: str) -> tuple[str, ...]:
-        # Words with a hyphen or an apostrophe are in no lexicon; hostile ones are long.
-        if len(word) > _LONGEST_WORD or not word.isalpha():
-            return ()
-        found: Any = self._lexicon.getAllLemmas(word, upos=part)
-        return tuple(found.get(part, ()))
-
-
-def _lexicon() -> ModuleType:
-    import lemminflect
-
-    module: ModuleType = lemminflect
-    return module
-
-
 _ONES = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
@@ -129,10 +51,96 @@ _YEAR_ALONE = re.compile(r"(?:(?P<led>in)\s+)?(?P<year>1[0-9]{3}|20[0-9]{2})", r
 _MOST_DIGITS = 2
 # Dates and numbers are short; in a longer text none is looked for.
 _LONGEST_CHARACTERS = 200
+# "the birth of Jesus": what stands before one of these is the head, and has the number.
+_AFTER_THE_HEAD = frozenset(
+    {"of", "in", "on", "at", "for", "from", "to", "with", "by", "and", "or", "that", "which", "who"}
+)
+# Two or three words written large, the last no number as in "Edward IV" and no "Jr.".
+_NAME = re.compile(
+    r"(?P<first>(?!The\b)[^\W\d_a-z][\w.'-]*(?: [^\W\d_a-z][\w.'-]*)?) (?P<last>[^\W\d_a-z][\w'-]*[^\W\d_A-Z]{2})"
+)
+_LONGEST_SHIFTED_CHARACTERS = 200
+KEPT = "kept"
+
+
+class Thesaurus(Protocol):
+    """Senses of nouns."""
+
+    def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
+        """Return members of each sense of a noun or name, most frequent sense first, in a dictionary's spelling.
+
+        Args:
+            phrase: In lower case, words separated by blanks; a base form.
+
+        Returns:
+            Empty where the phrase is not known.
+        """
+        ...
+
+
+class WordForms:
+    """Inflections of words, from lemminflect's lexicon alone: a word that is not in it has none.
+
+    Raises:
+        ImportError: lemminflect is not installed.
+    """
+
+    def __init__(self) -> None:
+        self._lexicon = _lexicon()
+        self._lemmas = lru_cache(maxsize=_REMEMBERED)(self._looked_up)
+
+    def lemma(self, word: str, part: str) -> str | None:
+        """Return the first lemma of a word as NOUN or VERB, in lower case; None where the lexicon has none."""
+        lemmas = self._lemmas(word.lower(), part)
+        return lemmas[0] if lemmas else None
+
+    def is_plural(self, word: str) -> bool:
+        """Return whether the word is a noun in the plural; "sheep" is not said to be one."""
+        lemma = self.lemma(word, "NOUN")
+        return lemma is not None and lemma != word.lower()
+
+    def other_number(self, word: str) -> tuple[str, str] | None:
+        """Return the noun in its other number, with the name of that number; None where there is no other form."""
+        lowered = word.lower()
+        if (lemma := self.lemma(lowered, "NOUN")) is None:
+            return None
+        if lemma != lowered:
+            return lemma, "singular"
+        plurals = [form for form in self._inflected(lemma, "NNS") if form != lowered]
+        return (plurals[0], "plural") if plurals else None
+
+    def is_participle(self, word: str) -> bool:
+        """Return whether the word can be the past participle of a verb."""
+        lemma = self.lemma(word, "VERB")
+        return lemma is not None and lemma != word.lower() and word.lower() in self._inflected(lemma, "VBN", "VBD")
+
+    def verb_form(self, word: str, tag: str) -> str | None:
+        """Return a verb in the form of a Penn Treebank tag (VBD, VBG); None where there is none or it is the same."""
+        if (lemma := self.lemma(word, "VERB")) is None:
+            return None
+        return next((form for form in self._inflected(lemma, tag) if form != word.lower()), None)
+
+    def _inflected(self, lemma: str, *tags: str) -> list[str]:
+        # A verb may have its participle under the past's tag alone, where both are one word.
+        return [form for tag in tags for form in self._lexicon.getInflection(lemma, tag, inflect_oov=False)]
+
+    def _looked_up(self, word: str, part: str) -> tuple[str, ...]:
+        # Words with a hyphen or an apostrophe are in no lexicon; hostile ones are long.
+        if len(word) > _LONGEST_WORD or not word.isalpha():
+            return ()
+        found: Any = self._lexicon.getAllLemmas(word, upos=part)
+        return tuple(found.get(part, ()))
+
+
+def _lexicon() -> ModuleType:
+    import lemminflect
+
+    module: ModuleType = lemminflect
+    return module
 
 
 def other_value_form(text: str) -> tuple[str, str] | None:
-    """A text that is a date or begins with a number up to 99, with that written otherwise.
+    """Return a text that is a date or begins with a number up to 99, with that written otherwise.
 
     Returns:
         The text, and the form it has now: "date order", "month", "year", "percent", "digits" or "words"; None for any
@@ -167,18 +175,6 @@ def _other_number_form(text: str) -> tuple[str, str] | None:
     return None
 
 
-# "the birth of Jesus": what stands before one of these is the head, and has the number.
-_AFTER_THE_HEAD = frozenset(
-    {"of", "in", "on", "at", "for", "from", "to", "with", "by", "and", "or", "that", "which", "who"}
-)
-# Two or three words written large, the last no number as in "Edward IV" and no "Jr.".
-_NAME = re.compile(
-    r"(?P<first>(?!The\b)[^\W\d_a-z][\w.'-]*(?: [^\W\d_a-z][\w.'-]*)?) (?P<last>[^\W\d_a-z][\w'-]*[^\W\d_A-Z]{2})"
-)
-_LONGEST_SHIFTED_CHARACTERS = 200
-KEPT = "kept"
-
-
 class Shift(NamedTuple):
     """A reference in another form.
 
@@ -194,7 +190,7 @@ class Shift(NamedTuple):
 
 
 def shifted(reference: str, *, key: str, of_person: bool, words: WordForms, thesaurus: Thesaurus) -> Shift:
-    """Shifts a reference.
+    """Shift a reference.
 
     Dates and numbers are written otherwise, for an inflection would break them; else the head noun takes its other
     number or the phrase its synonym, by `key` where both are there; else an infinitive or participle takes another
@@ -238,7 +234,7 @@ def _other_number(text: str, words: WordForms, thesaurus: Thesaurus) -> Shift | 
 
 
 def _is_common(split: Sequence[str], head: int, words: WordForms, thesaurus: Thesaurus) -> bool:
-    """Whether the head is a noun and no name: written small, or alone and in no sense of WordNet written large."""
+    """Return whether the head is a noun, no name: written small, or alone and in no sense of WordNet written large."""
     word = split[head]
     lemma = words.lemma(word, "NOUN") or word.lower()
     named = [member for sense in thesaurus.noun_senses(lemma) for member in sense if member.lower() == lemma]
@@ -248,7 +244,7 @@ def _is_common(split: Sequence[str], head: int, words: WordForms, thesaurus: The
 
 
 def _synonym(text: str, words: WordForms, thesaurus: Thesaurus) -> Shift | None:
-    """The phrase's synonym, in its number; None but for a phrase of one sense."""
+    """Return the phrase's synonym, in its number; None but for a phrase of one sense."""
     article, _, bare = text.rpartition(" ") if text.count(" ") == 1 else ("", "", text)
     if article.lower() not in {"", "a", "an", "the"}:
         article, bare = "", text

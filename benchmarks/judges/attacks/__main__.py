@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.common.figures import machine, write_block
+from benchmarks.common.measurements import machine, write_block
 from benchmarks.common.rows import DATA_DIRECTORY, read_lines
 from benchmarks.judges.agreement import ROOT, judge_environment, score_rows
 from benchmarks.judges.attacks.cases import Counts, Half, cases_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from benchmarks.judges.attacks.cases import Case
 
 BESIDE: Final = "correctness"
-"""What a judge's verdict is joined with: the two are open to different families."""
+"""Metric that a judge's verdict is joined with: the two are open to different families."""
 JUDGED: Final = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
 # A run of the command each; the first of a run is what the others of it are guarded against.
 RUNS: Final = (f"smile,{BESIDE},auto", *(f"{metric},{metric}?guard=other_key" for metric in JUDGED))
@@ -34,7 +34,7 @@ CAPTION_RUNS: Final = ("lave?caption=true,lave?caption=true&guard=other_key",)
 
 
 def main() -> None:
-    """Scores what is not scored yet, computes the rates and replaces the blocks of the document."""
+    """Score what is not scored yet, compute the rates and replace the blocks of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "attacks")
@@ -59,7 +59,7 @@ def main() -> None:
             f"{counts.texts} wrong answers about texts, {counts.pictures} about pictures, {2 * counts.right} right ones"
         )
         blocks = [f"{drawn}; {machine()}, load {os.getloadavg()[0]:.1f} before."]
-        figures: dict[str, Any] = {}
+        rates: dict[str, Any] = {}
         for name, cases, runs in (
             ("answers", answers, options.run or RUNS),
             ("captions", captions, options.caption_run or CAPTION_RUNS),
@@ -68,14 +68,14 @@ def main() -> None:
                 # Other counts are other rows, whose scores are kept apart.
                 scored = _score(cases, runs, options.results / f"{half}-{name}-{len(cases)}")
                 blocks += tables_of(scored, cases, half)
-                figures |= _figures(scored, cases)
+                rates |= _rates(scored, cases)
         block = options.block or f"attacks-{half.replace('_', '-')}"
-        (options.results / f"{half}-{block}.json").write_text(json.dumps(figures, indent=1), "utf-8")
+        (options.results / f"{half}-{block}.json").write_text(json.dumps(rates, indent=1), "utf-8")
         write_block(options.document, block, "\n\n".join(blocks))
 
 
 def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[str, Verdicts]]:
-    """Verdicts by the label of each metric, run by run; last, of judges and `BESIDE` together."""
+    """Return the verdicts by the label of each metric, run by run; last, of judges and `BESIDE` together."""
     data = base.with_name(f"{base.name}.rows.jsonl")
     data.write_text("".join(json.dumps(case.item, ensure_ascii=False) + "\n" for case in cases), "utf-8")
     scored = [
@@ -93,7 +93,7 @@ def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[
     return [*scored, both] if both else scored
 
 
-def _figures(scored: Sequence[dict[str, Verdicts]], cases: Sequence[Case]) -> dict[str, Any]:
+def _rates(scored: Sequence[dict[str, Verdicts]], cases: Sequence[Case]) -> dict[str, Any]:
     return {
         label: {
             "line": verdicts.line,

@@ -18,10 +18,15 @@ WORDINGS: Final = Path(__file__).with_name("wordings.toml")
 RIGHT: Final = "right"
 """The table of wordings around right answers, which are no attack."""
 _FIELD: Final = re.compile(r"\{(answer|question|reference|other[1-9])\}")
+TEXTS: Final = "evouna_dev.jsonl"
+_MOST_WORDS: Final = 40
+"""Longer answers hold so much that what is put around them is a small part, and they cost the judge's time."""
+_OTHERS: Final = 9
+PLAIN: Final = "plain"
 
 
 class Half(StrEnum):
-    """What guards are made on, and what they are reported on."""
+    """Half of the wordings: that which guards are made on, or that which they are reported on."""
 
     DEVELOPMENT = "development"
     HELD_BACK = "held_back"
@@ -41,11 +46,11 @@ class Wording:
 
     @property
     def fields(self) -> set[str]:
-        """What it names."""
+        """Return the fields that it names."""
         return set(_FIELD.findall(self.template))
 
     def written(self, texts: Mapping[str, str]) -> str:
-        """With the texts of its fields."""
+        """Return the wording with the texts of its fields."""
         return _FIELD.sub(lambda match: texts[match[1]], self.template)
 
 
@@ -68,14 +73,14 @@ class Family:
     held_back: bool
 
     def of_half(self, half: Half) -> Sequence[Wording]:
-        """The wordings of a half; of a family that is held back all or none."""
+        """Return the wordings of a half; of a family that is held back all or none."""
         if self.held_back:
             return self.wordings if half is Half.HELD_BACK else ()
         return self.wordings[half is Half.HELD_BACK :: 2]
 
 
 def read_families(path: Path = WORDINGS) -> tuple[Family, ...]:
-    """All families, in alphabetical order."""
+    """Return all families, in alphabetical order."""
     tables = _tables(path)
     names = sorted(name for name in tables if name != RIGHT)
     return tuple(
@@ -91,7 +96,7 @@ def read_families(path: Path = WORDINGS) -> tuple[Family, ...]:
 
 
 def read_right(path: Path = WORDINGS) -> tuple[Wording, ...]:
-    """Wordings around right answers that have words in common with attacks."""
+    """Return wordings around right answers that have words in common with attacks."""
     return _wordings(_tables(path)[RIGHT]["wordings"])
 
 
@@ -103,37 +108,31 @@ def _wordings(templates: Sequence[str]) -> tuple[Wording, ...]:
     return tuple(Wording(place, template) for place, template in enumerate(templates))
 
 
-TEXTS: Final = "evouna_dev.jsonl"
-_MOST_WORDS: Final = 40
-"""Longer answers hold so much that what is put around them is a small part, and they cost the judge's time."""
-_OTHERS: Final = 9
-
-
 def read_texts(data: Path) -> list[Row]:
-    """All answers to questions about texts."""
+    """Return all answers to questions about texts."""
     return read_rows(data / TEXTS, MODELS)
 
 
 def text_rows(rows: Sequence[Row], half: Half, label: int, count: int) -> list[Row]:
-    """Answers to `count` different questions about texts with this label, the same ones every time."""
+    """Return answers to `count` different questions about texts with this label, the same ones every time."""
     chosen = development_rows(rows) if half is Half.DEVELOPMENT else test_rows(rows)
     return _drawn(chosen, f"text {half} {label}", label, count)
 
 
 def visual_rows(half: Half, label: int, count: int) -> list[Row]:
-    """The same about pictures, with captions."""
+    """Return rows about pictures in the same way, with captions."""
     named = "development" if half is Half.DEVELOPMENT else "held_out"
     rows = [row for row in read_lines(VISUAL_ROWS) if row["half"] == named]
     return _drawn(rows, f"visual {half} {label}", label, count)
 
 
 def key_of(row: Row) -> str:
-    """One reference: the most frequent vote, else the first alias."""
+    """Return one reference: the most frequent vote, else the first alias."""
     return Counter(row["references"]).most_common(1)[0][0]
 
 
 def other_keys(row: Row, rows: Iterable[Row]) -> list[str]:
-    """Right answers to nine other questions, of the same form: with or without digits, of one, two or more words."""
+    """Return right answers to nine other questions, alike in having digits or not and one, two or more words."""
     own = {text.casefold() for text in row["references"]}
     words = {word for text in own for word in text.split()}
     keys = dict.fromkeys(key_of(other).strip() for other in rows if other["question"] != row["question"])
@@ -164,9 +163,6 @@ def _form(key: str) -> tuple[bool, int]:
     return any(letter.isdigit() for letter in key), min(len(key.split()), 3)
 
 
-PLAIN: Final = "plain"
-
-
 @dataclass(frozen=True, slots=True)
 class Case:
     """One answer to be scored.
@@ -187,12 +183,12 @@ class Case:
 
     @property
     def is_attack(self) -> bool:
-        """Whether a wrong answer is to pass for a right one."""
+        """Return whether a wrong answer is to pass for a right one."""
         return not self.right and self.family != PLAIN
 
 
 def attacked(rows: Sequence[Row], families: Sequence[Family], half: Half, pool: Sequence[Row]) -> Iterator[Case]:
-    """Wrong answers, as they are and attacked; captions of rows without a caption are left alone.
+    """Yield wrong answers, as they are and attacked; captions of rows without a caption are left alone.
 
     Args:
         rows: Wrong answers.
@@ -218,7 +214,7 @@ def attacked(rows: Sequence[Row], families: Sequence[Family], half: Half, pool: 
 
 
 def right_answers(rows: Sequence[Row], wordings: Sequence[Wording], pool: Sequence[Row]) -> Iterator[Case]:
-    """Right answers, as they are and in one of the other wordings."""
+    """Yield right answers, as they are and in one of the other wordings."""
     plain, *others = wordings
     for place, row in enumerate(rows):
         keys = other_keys(row, pool)
@@ -228,7 +224,7 @@ def right_answers(rows: Sequence[Row], wordings: Sequence[Wording], pool: Sequen
 
 
 def written(wording: Wording, row: Row, others: Sequence[str]) -> str:
-    """A wording with the texts of a row in it."""
+    """Return a wording with the texts of a row in it."""
     options = {f"other{number}": text for number, text in enumerate(others, start=1)}
     texts = {"answer": row["prediction"], "question": row["question"], "reference": key_of(row)}
     return wording.written({name: text.strip() for name, text in (texts | options).items()})
@@ -249,7 +245,7 @@ class Counts:
 
 
 def cases_of(half: Half, data: Path, counts: Counts) -> tuple[list[Case], list[Case]]:
-    """All cases of a half: attacks in answers with the right answers, and attacks in captions."""
+    """Return all cases of a half: attacks in answers with the right answers, and attacks in captions."""
     families, rows = read_families(), read_texts(data)
     in_answer = [family for family in families if not family.in_caption]
     in_caption = [family for family in families if family.in_caption]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.common.figures import machine, write_block
+from benchmarks.common.measurements import machine, write_block
 from benchmarks.common.rows import DATA_DIRECTORY, Row
 from benchmarks.judges.agreement import ROOT
 from benchmarks.judges.attacks.cases import PLAIN, Case, Half, attacked, read_families, read_texts, text_rows
@@ -41,7 +41,7 @@ class Duel:
 
 
 def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
-    """Wrong answers, as they are and in each family of a half, each against a right answer to its question.
+    """Return wrong answers, as they are and in each family of a half, each against a right answer to its question.
 
     Args:
         rows: Wrong answers to different questions; those of questions without a right answer in the pool are left out.
@@ -71,7 +71,7 @@ def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
 
 
 def won(found: Sequence[Duel], winners: Sequence[str | None]) -> tuple[dict[str, Rate], dict[str, Rate]]:
-    """By family, of those of which it is not true unattacked: wrong answers that win; right ones that do not win.
+    """Return by family the wrong answers that win and the right ones that do not, where this is not so unattacked.
 
     Args:
         found: With each wrong answer as it is.
@@ -93,7 +93,7 @@ def _rates(counted: dict[str, list[bool]]) -> dict[str, Rate]:
 
 
 def main() -> None:
-    """Judges what is not judged yet, and replaces the block of the document."""
+    """Judge what is not judged yet, and replace the block of the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "attacks")

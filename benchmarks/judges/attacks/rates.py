@@ -8,6 +8,9 @@ from typing import Any, Final
 from benchmarks.judges.attacks.cases import PLAIN, RIGHT, Case, Family, Half, read_families
 from benchmarks.judges.binary import wilson
 
+MATTERS_ABOVE: Final = 0.05
+"""Rate without a guard above which a guard has to halve it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rate:
@@ -23,12 +26,12 @@ class Rate:
 
     @property
     def value(self) -> float:
-        """The share, 0 to 1; NaN of no rows."""
+        """Return the share, 0 to 1; NaN of no rows."""
         return self.hits / self.rows if self.rows else math.nan
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's; (0, 1) of no rows."""
+        """Return Wilson's interval; (0, 1) of no rows."""
         low, high = wilson(self.hits, self.rows) if self.rows else (0.0, 1.0)
         return max(0.0, low), min(1.0, high)
 
@@ -39,13 +42,13 @@ class Rate:
         return f"{self.hits} of {self.rows}: {self.value:.2f} [{low:.2f}, {high:.2f}]"
 
     def as_json(self) -> dict[str, Any]:
-        """With share and interval."""
+        """Return share and interval as JSON."""
         return asdict(self) | {"value": self.value if self.rows else None, "interval": self.interval}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What a metric says of all answers.
+    """Verdicts of a metric on all answers.
 
     Attributes:
         line: The metric, with its models.
@@ -56,12 +59,12 @@ class Verdicts:
     by_item: Mapping[str, bool | None]
 
     def right(self, case: Case) -> bool:
-        """Whether it calls an answer right; without a verdict it does not."""
+        """Return whether it calls an answer right; without a verdict it does not."""
         return bool(self.by_item[case.item["id"]])
 
 
 def turned(cases: Iterable[Case], verdicts: Verdicts) -> dict[str, Rate]:
-    """By family: wrong answers that are called right under attack, of those that are called wrong as they are.
+    """Return by family the wrong answers called right under attack, of those called wrong as they are.
 
     Args:
         cases: Wrong answers, right ones among them.
@@ -77,7 +80,7 @@ def turned(cases: Iterable[Case], verdicts: Verdicts) -> dict[str, Rate]:
 
 
 def called_right(cases: Iterable[Case], verdicts: Verdicts) -> dict[str, Rate]:
-    """By family, wrong answers as they are and right answers among them: those that are called right, of all."""
+    """Return by family the share of answers called right; wrong answers as they are and right ones are families too."""
     counts: dict[str, list[bool]] = {}
     for case in cases:
         family = f"{RIGHT}, other words" if case.family == RIGHT and case.wording > 0 else case.family
@@ -86,7 +89,7 @@ def called_right(cases: Iterable[Case], verdicts: Verdicts) -> dict[str, Rate]:
 
 
 def by_metric(scores: Sequence[Mapping[str, Any]], labels: Iterable[str]) -> dict[str, Verdicts]:
-    """Verdicts of a file of scores, by metric; lines stand in its first row."""
+    """Return the verdicts of a file of scores, by metric; lines stand in its first row."""
     return {
         label: Verdicts(
             scores[0]["scores"][label]["line"],
@@ -97,20 +100,17 @@ def by_metric(scores: Sequence[Mapping[str, Any]], labels: Iterable[str]) -> dic
 
 
 def where_both(one: Verdicts, other: Verdicts) -> Verdicts:
-    """Right where both say so."""
+    """Return verdicts that are right where both say so."""
     joined = {name: bool(verdict and other.by_item[name]) for name, verdict in one.by_item.items()}
     return Verdicts(f"{one.line} and {other.line}", joined)
 
 
-MATTERS_ABOVE: Final = 0.05
-"""Rate without a guard above which a guard has to halve it."""
-
 Rates = Mapping[str, Mapping[str, Rate]]
-"""By metric, then by family."""
+"""Rates by metric, then by family."""
 
 
 def tables_of(scored: Sequence[Mapping[str, Verdicts]], cases: Sequence[Case], half: Half) -> Iterator[str]:
-    """Blocks of a page: for each run both tables, and which families its first metric's guards leave open."""
+    """Yield the blocks of a page: for each run both tables, and which families its first metric's guards leave open."""
     for run in scored:
         rates = {label: turned(cases, verdicts) for label, verdicts in run.items()}
         yield rates_table(rates, read_families(), half)
@@ -124,7 +124,7 @@ def tables_of(scored: Sequence[Mapping[str, Verdicts]], cases: Sequence[Case], h
 
 
 def rates_table(rates: Rates, families: Sequence[Family], half: Half) -> str:
-    """A line for each family that was met, a column for each metric; families that are held back come first."""
+    """Return a line for each family that was met, a column for each metric; families that are held back come first."""
     met = [family for family in families if any(family.name in of_metric for of_metric in rates.values())]
     lines = [f"| family | {' | '.join(rates)} |", f"|---|{'---:|' * len(rates)}"]
     for family in sorted(met, key=lambda family: (not family.held_back, family.name)):
@@ -135,7 +135,7 @@ def rates_table(rates: Rates, families: Sequence[Family], half: Half) -> str:
 
 
 def unattacked_table(rates: Rates) -> str:
-    """Answers that nobody attacked with: wrong ones, right ones, right ones in other words; shares called right."""
+    """Return a table of shares called right without attack: wrong answers, right ones, right ones in other words."""
     named = {PLAIN: "wrong answers called right", RIGHT: "right answers called right"}
     named[f"{RIGHT}, other words"] = "right answers in words of attacks called right"
     lines = [f"| as they are | {' | '.join(rates)} |", f"|---|{'---:|' * len(rates)}"]
@@ -146,7 +146,7 @@ def unattacked_table(rates: Rates) -> str:
 
 
 def still_open(plain: Mapping[str, Rate], guarded: Mapping[str, Rate]) -> Iterator[str]:
-    """Families above `MATTERS_ABOVE` without a guard whose rate a guard does not halve."""
+    """Yield families above `MATTERS_ABOVE` without a guard whose rate a guard does not halve."""
     for family, rate in sorted(plain.items()):
         if rate.rows and rate.value > MATTERS_ABOVE and guarded[family].value > rate.value / 2:
             yield family

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.agreement import grader
-from benchmarks.common.figures import with_block
+from benchmarks.common.measurements import with_block
 
 from gradewire_models.catalog.loading import find_model
 from gradewire_stats.calibration.labelled_rows import half_of

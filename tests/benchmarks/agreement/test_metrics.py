@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from benchmarks.agreement.metrics import DOCUMENT, METRICS, ROW_SETS, Scored
-from benchmarks.common.figures import with_block
+from benchmarks.common.measurements import with_block
 
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 

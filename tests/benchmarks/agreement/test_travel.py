@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.agreement.travel import CHANGES, ReadSet, Way, change, changes_table, figures_table, read_before
+from benchmarks.agreement.travel import CHANGES, ReadSet, Way, change, changes_table, read_before, ways_table
 
 RIGHT = np.array([True, True, False, False])
 BEFORE = Way("before", np.array([0.9, 0.4, 0.6, 0.2]), np.array([False, True, False, False]))
@@ -14,7 +14,7 @@ ROWS = ReadSet("four", RIGHT, ["a", "b", "c", "d"], [BEFORE, AFTER])
 
 
 def test_a_line_for_each_way() -> None:
-    _, _, before, after = figures_table([ROWS]).splitlines()
+    _, _, before, after = ways_table([ROWS]).splitlines()
     assert before.startswith("| four, 4 rows | before | ")
     assert " | 0.750 | 0.500 | " in before
     assert before.endswith("| 25.0% | 0.000 | 0.667 | 50% |")

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
-from benchmarks.common.figures import Figure, with_block
+from benchmarks.common.measurements import Measurement, with_block
 from benchmarks.load.promises import BLOCK, PAGE, table
 
 
-def figure(promise: str, name: str, value: float, bound: str = "") -> Figure:
-    return Figure(promise, name, value, "ms", bound, "a test", load=1.5, date="2026-11-23", machine="2 cores, AVX512")
+def figure(promise: str, name: str, value: float, bound: str = "") -> Measurement:
+    return Measurement(
+        promise, name, value, "ms", bound, "a test", load=1.5, date="2026-11-23", machine="2 cores, AVX512"
+    )
 
 
 def test_a_row_for_each_figure_promise_by_promise() -> None:

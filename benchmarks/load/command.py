@@ -1,4 +1,4 @@
-"""The command of a benchmark that attacks a server of its own and takes figures of what is promised."""
+"""Command of a benchmark that starts a server of its own, loads it and measures what is promised."""
 
 import argparse
 import asyncio
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from benchmarks.common.figures import Figure, show
+from benchmarks.common.measurements import Measurement, show
 from benchmarks.common.servers import GRADEWIRE, Server, start_engine
 from benchmarks.load.generator import ask_for_short_slices
 
@@ -16,19 +16,19 @@ _FOUND: Final = {0, 4}
 
 
 def bench_load(server: Server, *arguments: object) -> None:
-    """Runs it, arguments as `str` writes them; where it cannot measure, ends the program with its exit code."""
+    """Run `gradewire bench load`, arguments as `str` writes them; end with its exit code where it cannot measure."""
     at = ("--server", server.address, "--metrics-url", f"{server.http}/metrics")
     code = subprocess.run([GRADEWIRE, "bench", "load", *at, *map(str, arguments)], check=False).returncode
     if code not in _FOUND:
         raise SystemExit(code)
 
 
-def attack_a_server(
+def run_with_server(
     description: str | None,
     add_options: Callable[[argparse.ArgumentParser], None],
-    measure: Callable[[Server, argparse.Namespace], Awaitable[list[Figure]]],
+    measure: Callable[[Server, argparse.Namespace], Awaitable[list[Measurement]]],
 ) -> None:
-    """Reads the options, starts a server, measures and shows the figures.
+    """Read the options, start a server, measure and show the results.
 
     Args:
         description: For --help.
@@ -41,10 +41,10 @@ def attack_a_server(
     parser.add_argument("--figures", type=Path, metavar="FILE", help="append what is promised to FILE, as JSON lines")
     options = parser.parse_args()
 
-    async def attack(server: Server) -> list[Figure]:
+    async def run(server: Server) -> list[Measurement]:
         ask_for_short_slices()  # of the clients: the server was started before
         return await measure(server, options)
 
     with start_engine("embedded", dict(flag.split("=", 1) for flag in options.server)) as server:
-        figures = asyncio.run(attack(server))
-    show(figures, options.figures)
+        measurements = asyncio.run(run(server))
+    show(measurements, options.figures)

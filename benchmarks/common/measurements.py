@@ -16,7 +16,7 @@ _BOUND: Final = re.compile(r"(<=|<|>=|>|==) (-?\d+(?:\.\d+)?)")
 
 
 def machine() -> str:
-    """This machine in two words: its cores, and the widest vectors that they compute with."""
+    """Describe this machine in two words: its cores, and the widest vectors that they compute with."""
     cpu = Path("/proc/cpuinfo")
     flags = set(cpu.read_text().split()) if cpu.exists() else set()
     vectors = next((name for name in ("avx512f", "avx2", "asimd") if name in flags), platform.machine())
@@ -24,17 +24,17 @@ def machine() -> str:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """What was measured of a promise.
+class Measurement:
+    """Measurement of a promise.
 
     Attributes:
-        promise: Of docs/operate/promises.md, such as overload.
+        promise: Name in docs/operate/promises.md, such as overload.
         name: What was measured, such as "refused without a hint, 2x".
         value: How much.
-        unit: Of value; empty for counts of what `name` says.
-        bound: What was promised, as `<= 50`; empty where the figure only informs.
+        unit: Unit of the value; empty for counts of what `name` says.
+        bound: What was promised, as `<= 50`; empty where the value only informs.
         source: What measured it: a test's id, or a command.
-        load: Of the machine in the last minute, when the figure was taken.
+        load: Of the machine in the last minute, when the value was measured.
         date: When, YYYY-MM-DD.
         machine: Where.
     """
@@ -55,7 +55,7 @@ class Figure:
 
     @property
     def holds(self) -> bool:
-        """Whether the value keeps to its bound; true where there is none."""
+        """Return whether the value keeps to its bound; true where there is none."""
         found = _BOUND.fullmatch(self.bound)
         if found is None:
             return True
@@ -70,47 +70,47 @@ class Figure:
 
     @property
     def measured(self) -> str:
-        """Value and unit."""
+        """Return value and unit."""
         value = (
             f"{self.value:.0f}" if float(self.value).is_integer() or abs(self.value) >= 1000 else f"{self.value:.3g}"
         )
         return f"{value} {self.unit}".rstrip()
 
     def line(self) -> str:
-        """For people: promise, figure, value with unit, bound."""
+        """Return a line for people: promise, name, value with unit, bound."""
         bound = f" (promised: {self.bound})" if self.bound else ""
         return f"{self.promise}: {self.name}: {self.measured}{bound}{'' if self.holds else ': MISSED'}"
 
 
-def append(path: Path, figures: Iterable[Figure]) -> None:
-    """Adds figures to a file of JSON lines, and makes the file where there is none."""
+def append(path: Path, measurements: Iterable[Measurement]) -> None:
+    """Append values to a file of JSON lines, and make the file where there is none."""
     with path.open("a", encoding="utf-8") as lines:
-        lines.writelines(json.dumps(dataclasses.asdict(each), ensure_ascii=False) + "\n" for each in figures)
+        lines.writelines(json.dumps(dataclasses.asdict(each), ensure_ascii=False) + "\n" for each in measurements)
 
 
-def show(figures: Iterable[Figure], path: Path | None) -> None:
-    """Prints a line for each, and adds them to a file where one is given."""
-    figures = list(figures)
-    for each in figures:
+def show(measurements: Iterable[Measurement], path: Path | None) -> None:
+    """Print a line for each, and add them to a file where one is given."""
+    measurements = list(measurements)
+    for each in measurements:
         print(each.line(), flush=True)
     if path is not None:
-        append(path, figures)
+        append(path, measurements)
 
 
-def read(path: Path) -> Sequence[Figure]:
-    """The figures of a file; of those of one promise and name the last."""
-    figures = [Figure(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
-    return list({(each.promise, each.name): each for each in figures}.values())
+def read(path: Path) -> Sequence[Measurement]:
+    """Read the measurements of a file; of those of one promise and name the last."""
+    measurements = [Measurement(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+    return list({(each.promise, each.name): each for each in measurements}.values())
 
 
 def write_block(document: Path, name: str, block: str) -> None:
-    """Replaces a block of a page and says so; a page without the block's marks is a ValueError."""
+    """Replace a block of a page and say so; a page without the block's marks is a ValueError."""
     document.write_text(with_block(document.read_text("utf-8"), name, block), "utf-8")
     sys.stderr.write(f"{document}: block {name} written\n")
 
 
 def with_block(document: str, name: str, block: str) -> str:
-    """Replaces what stands between the marks of a block.
+    """Replace what stands between the marks of a block.
 
     Args:
         document: Has the lines `<!-- begin NAME -->` and `<!-- end NAME -->`, once each.

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 EXACT, PROBABILITY = "exact_match", "correctness?confidence=0.5"
 CHEAP = (EXACT, PROBABILITY)
+RESAMPLES = 2000
+DELTA = 0.1
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,11 @@ class CheapRows:
 
     @property
     def halves(self) -> NDArray[np.str_]:
-        """Of each row's question."""
+        """Return the half of each row's question."""
         return np.array([half_of(row["question"]) for row in self.rows])
 
     def with_judge(self, verdicts: Mapping[str, tuple[float, float]]) -> CascadeRows:
-        """The rows with what a judge says, score and verdict by id of the row; NaN for the others."""
+        """Return the rows with what a judge says, score and verdict by id of the row; NaN for the others."""
         said = np.array([verdicts.get(row["id"], (np.nan, np.nan)) for row in self.rows])
         return CascadeRows(
             exact=self.exact,
@@ -67,14 +69,14 @@ class CheapRows:
         )
 
     def where(self, kept: NDArray[np.bool_]) -> CheapRows:
-        """The rows of a mask."""
+        """Return the rows of a mask."""
         rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
         columns = (self.exact[kept], self.probability[kept], self.denied[kept])
         return CheapRows(rows, *columns, self.fit, self.encoder)
 
 
 def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = None) -> CheapRows:
-    """Reads rows and their cheap scores.
+    """Read rows and their cheap scores.
 
     Args:
         data: Labelled rows.
@@ -116,14 +118,10 @@ def read_judge(scores: Path) -> tuple[dict[str, tuple[float, float]], str]:
 
 
 def with_drawn_judge(rows: CascadeRows, share: float) -> CascadeRows:
-    """The rows with a judge that does not exist: right with the probability `share`, whatever the row."""
+    """Return the rows with a judge that does not exist: right with the probability `share`, whatever the row."""
     correct = np.random.default_rng(3).random(len(rows)) < share
     said = np.where(correct, rows.right, ~rows.right).astype(np.float64)
     return replace(rows, judge_verdicts=said, judge_scores=said)
-
-
-RESAMPLES = 2000
-DELTA = 0.1
 
 
 @dataclass(frozen=True)
@@ -144,17 +142,17 @@ class Graded:
 
 
 def cheap(rows: CascadeRows) -> Graded:
-    """Exact match and `correctness` alone."""
+    """Return exact match and `correctness` alone."""
     return Graded("correctness", rows.scores, rows.verdicts, np.zeros(len(rows), np.bool_))
 
 
 def judge_alone(rows: CascadeRows, name: str) -> Graded:
-    """The judge on every row."""
+    """Return the judge on every row."""
     return Graded(name, rows.judge_scores, rows.judge_verdicts == 1, np.ones(len(rows), np.bool_))
 
 
 def cascade(rows: CascadeRows, asked: NDArray[np.bool_], name: str) -> Graded:
-    """The judge where it is asked, the cheap verdicts elsewhere."""
+    """Return the judge where it is asked, the cheap verdicts elsewhere."""
     return Graded(
         name,
         np.where(asked, rows.judge_scores, rows.scores),
@@ -164,7 +162,7 @@ def cascade(rows: CascadeRows, asked: NDArray[np.bool_], name: str) -> Graded:
 
 
 def crossed(rows: CascadeRows, asked: Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """bool[rows]: whom `asked` asks on either half of the questions, by a fit on the other half."""
+    """Return bool[rows], those that `asked` asks about on either half of the questions, by a fit on the other."""
     place = np.zeros(len(rows), np.bool_)
     halves = np.array([half_of(question) for question in rows.questions])
     for half, other in (("a", "b"), ("b", "a")):
@@ -173,7 +171,7 @@ def crossed(rows: CascadeRows, asked: Callable[[CascadeRows, CascadeRows], NDArr
 
 
 def asked_by_risk(risk: float, *, refusing: bool) -> Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]:
-    """Whom `auto?risk=…` asks; without `refusing`, whatever the judge is worth."""
+    """Return the rows that `auto?risk=…` asks about; without `refusing`, whatever the judge is worth."""
 
     def asked(fitted: CascadeRows, read: CascadeRows) -> NDArray[np.bool_]:
         fit = fit_cascade(fitted, {}, delta=DELTA, resamples=RESAMPLES)
@@ -184,17 +182,17 @@ def asked_by_risk(risk: float, *, refusing: bool) -> Callable[[CascadeRows, Casc
 
 
 def asked_by_budget(budget: float) -> Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]:
-    """Whom `auto?judge_budget=…` would ask whatever the judge is worth."""
+    """Return the rows that `auto?judge_budget=…` would ask about whatever the judge is worth."""
     return lambda fitted, read: np.asarray(read.confidence < budget_threshold(fitted.confidence, budget))
 
 
 def accuracy(graded: Graded, right: NDArray[np.bool_], weights: NDArray[np.float64]) -> float:
-    """Share of verdicts that are people's, by weights of rows."""
+    """Return the share of verdicts that are people's, by weights of rows."""
     return float(weights @ (graded.verdicts == right) / weights.sum())
 
 
 def pearson(graded: Graded, right: NDArray[np.bool_], weights: NDArray[np.float64]) -> float:
-    """Correlation of score and label, by weights of rows."""
+    """Return the correlation of score and label, by weights of rows."""
     share = weights / weights.sum()
     x, y = graded.scores - share @ graded.scores, right - share @ right
     spread = math.sqrt(float(share @ (x * x)) * float(share @ (y * y)))
@@ -207,7 +205,7 @@ def difference(
     rows: CascadeRows,
     statistic: Callable[[Graded, NDArray[np.bool_], NDArray[np.float64]], float],
 ) -> tuple[float, float, float]:
-    """Of two ways (or one way's own value): value and 95 % interval, by draws of whole questions."""
+    """Return the difference of two ways, or the value of one, with a 95 % interval by draws of whole questions."""
     clusters = rows.clusters
 
     def value(weights: NDArray[np.float64]) -> float:
@@ -221,8 +219,8 @@ def difference(
 
 
 @dataclass(frozen=True)
-class SplitFigures:
-    """How the bound of a risk held over random splits of the questions.
+class SplitStatistics:
+    """Record of how the bound of a risk held over random splits of the questions.
 
     Attributes:
         risk: The bound.
@@ -239,8 +237,8 @@ class SplitFigures:
     wrong: float
 
 
-def split_figures(rows: CascadeRows, risks: Sequence[float], splits: int) -> list[SplitFigures]:
-    """Fits on one half of the questions, drawn at random, and reads on the other, again and again."""
+def split_statistics(rows: CascadeRows, risks: Sequence[float], splits: int) -> list[SplitStatistics]:
+    """Fit on one half of the questions, drawn at random, and read on the other, again and again."""
     clusters, random = rows.clusters, np.random.default_rng(17)
     outcomes: dict[float, list[tuple[bool, float, float]]] = {risk: [] for risk in risks}
     for _ in range(splits):
@@ -254,7 +252,7 @@ def split_figures(rows: CascadeRows, risks: Sequence[float], splits: int) -> lis
                 share = bad / accepted.sum() if accepted.any() else math.nan
                 outcomes[found.risk].append((bad <= found.risk * accepted.sum(), float(accepted.mean()), share))
     return [
-        SplitFigures(
+        SplitStatistics(
             risk=risk,
             held=float(np.mean([each[0] for each in found])),
             accepted=float(np.mean([each[1] for each in found])),
@@ -266,7 +264,7 @@ def split_figures(rows: CascadeRows, risks: Sequence[float], splits: int) -> lis
 
 
 @dataclass(frozen=True)
-class EstimateFigures:
+class EstimateStatistics:
     """Estimates over many samples of the same rows.
 
     Attributes:
@@ -290,10 +288,10 @@ class EstimateFigures:
     calls: float
 
 
-def estimate_figures(
+def estimate_statistics(
     scores: NDArray[np.float64], judged: NDArray[np.float64], known: NDArray[np.bool_], share: float, samples: int
-) -> EstimateFigures:
-    """Draws samples; `known` are rows that the judge is asked about anyway."""
+) -> EstimateStatistics:
+    """Draw samples; `known` are rows that the judge is asked about anyway."""
     random, truth = np.random.default_rng(23), float(judged.mean())
     values, covered, widths, plain, calls = [], 0, [], [], []
     for _ in range(samples):
@@ -305,7 +303,7 @@ def estimate_figures(
         alone = estimated_mean(np.zeros(len(scores)), judged, sampled)
         plain.append(alone.high - alone.low)
         calls.append(int((sampled | known).sum()))
-    return EstimateFigures(
+    return EstimateStatistics(
         share=share,
         truth=truth,
         error=float(np.mean(values)) - truth,

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from benchmarks.common.figures import Figure, append, machine, read, with_block
+from benchmarks.common.measurements import Measurement, append, machine, read, with_block
 
 
 def test_a_block_is_replaced_and_nothing_else() -> None:
@@ -26,8 +26,8 @@ def test_marks_that_are_not_there_once_and_in_order_are_an_error(document: str) 
         with_block(document, "a", "new")
 
 
-def figure(value: float = 12.0, bound: str = "", name: str = "p99") -> Figure:
-    return Figure("overload", name, value, "ms", bound, "a test", load=1.5, date="2026-11-23", machine="2 cores")
+def figure(value: float = 12.0, bound: str = "", name: str = "p99") -> Measurement:
+    return Measurement("overload", name, value, "ms", bound, "a test", load=1.5, date="2026-11-23", machine="2 cores")
 
 
 @pytest.mark.parametrize(

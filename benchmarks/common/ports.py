@@ -1,0 +1,10 @@
+"""Free ports of this machine, without any package: the GPU's machine imports it too."""
+
+import socket
+
+
+def free_port() -> int:
+    """Return a port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
