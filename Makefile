@@ -179,16 +179,16 @@ test-search: $(VENV)/.dev-installed $(MODEL) ## property tests with fresh seeds 
 quick: $(VENV)/.dev-installed $(MODEL) lint ## lint and unit tests without servers, judges, browsers, kills and built models: what to run while writing
 	@$(TIMED); $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone and not hostile" tests/client tests/cli tests/stats \
 	    tests/server/metrics tests/server/requests tests/server/scoring tests/server/settings tests/models tests/proto \
-	    --ignore tests/client/_transport --ignore tests/client/integrations --ignore tests/client/rewards/test_scorer.py \
-	    --ignore tests/client/rewards/test_traces.py --ignore tests/cli/agree/test_scored_rows.py --ignore tests/cli/bulk \
-	    --ignore tests/cli/calibrate --ignore tests/cli/leaderboard/test_kill.py --ignore tests/cli/leaderboard/test_page_in_browser.py \
-	    --ignore tests/cli/bench/load --ignore tests/cli/pages/test_chromium.py --ignore tests/cli/results/test_journal.py \
-	    --ignore tests/cli/test_triton.py --ignore tests/stats/calibration/test_probability.py \
-	    --ignore tests/stats/calibration/test_quality.py --ignore tests/server/metrics/correctness/test_shipped.py \
-	    --ignore tests/server/metrics/judged/test_hostile.py --ignore tests/server/metrics/values/test_hostile.py \
+	    --ignore tests/client/_transports --ignore tests/client/integrations --ignore tests/client/rewards/test_scorer.py \
+	    --ignore tests/client/rewards/test_scorer_traces.py --ignore tests/cli/agree/test_scored_rows.py --ignore tests/cli/bulk \
+	    --ignore tests/cli/calibrate --ignore tests/cli/leaderboard/test_run_killed.py --ignore tests/cli/leaderboard/test_output_page_in_browser.py \
+	    --ignore tests/cli/bench/load --ignore tests/cli/pages/test_agreement_in_browser.py --ignore tests/cli/results/test_journal.py \
+	    --ignore tests/cli/test_triton.py --ignore tests/stats/calibration/test_fit_correctness.py \
+	    --ignore tests/stats/calibration/test_quality.py --ignore tests/server/metrics/correctness/test_metric_shipped_fits.py \
+	    --ignore tests/server/metrics/judged/test_lave_hostile.py --ignore tests/server/metrics/values/test_reading_hostile.py \
 	    --ignore tests/models/judges --ignore tests/models/build/test_install.py --ignore tests/models/build/test_quality.py \
 	    --ignore tests/models/build/test_recipes.py --ignore tests/models/build/test_renew.py \
-	    --deselect tests/cli/compare/test_by_judge.py::test_a_run_that_is_killed_goes_on_with_the_same_pairs_and_verdicts
+	    --deselect tests/cli/compare/test_command_by_judge.py::test_a_run_that_is_killed_goes_on_with_the_same_pairs_and_verdicts
 
 lint: $(VENV)/.dev-installed ## ruff (all rules), mypy --strict, import-linter (rooms, no circles), the law of files
 	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy benchmarks deploy/local examples .ci; $(BIN)/lint-imports --no-logo; \

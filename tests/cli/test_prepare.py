@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Command, read_rows, write_rows
 from tests.client.judged_transport import JudgedTransport
-from tests.client.test_generate import PROMPT, write
+from tests.client.test_references_generated import PROMPT, write
 
 from gradewire.testing import StubTransport
 from gradewire.transport import Q, R, RpcMethod

@@ -1,4 +1,4 @@
-"""The judges on a GPU, as far as can be seen without one; tests/server/judges/test_judge.py loads their
+"""The judges on a GPU, as far as can be seen without one; tests/server/judges/remote/test_triton_vllm.py loads their
 config.pbtxt into the real server."""
 
 import json

@@ -4,7 +4,7 @@ import sys
 import time
 
 from tests.cli.conftest import answer
-from tests.cli.leaderboard.test_judge import verdict
+from tests.cli.leaderboard.test_run_by_judge import verdict
 
 from gradewire.testing import StubTransport, echo_comparisons
 from gradewire_cli.group import gradewire

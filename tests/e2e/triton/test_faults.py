@@ -172,7 +172,7 @@ async def test_one_of_two_stubs_that_died_is_mended_by_two_replicas_without_a_st
             mended_s = await settled(triton, stubs)
         _log.info("mended %.2f s after the stub was killed", mended_s - killed_s)
         # Once, or twice where both begin in the same moment; that a load which was seen is not repeated is tested
-        # where moments can be chosen (tests/server/encoders/test_triton_health.py).
+        # where moments can be chosen (tests/server/encoders/test_triton_supervisor_health.py).
         assert loads < triton.log().count(f'"loading: {MODEL}:1"') <= loads + 2
         for server in (one, two):
             failures = server.failures()

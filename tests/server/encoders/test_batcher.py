@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.server.encoders.ends import EndingJob, ended, watch
+from tests.server.encoders.job_endings import EndingJob, ended, watch
 from tests.support.examples import example_count
 
 from gradewire_server.domain.caller import Lane, Turn, take_turn

@@ -4,20 +4,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.server.judges.bench import Bench
-from tests.server.judges.house import House
+from tests.server.judges.scripted_service import ScriptedService
+from tests.server.judges.served_host import ServedHost
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
+async def bench() -> AsyncIterator[ScriptedService]:
     """A service over scripted judges, closed at the end."""
-    bench = Bench()
+    bench = ScriptedService()
     yield bench
     await bench.service.close()
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    house = House(tmp_path)
+async def house(tmp_path: Path) -> AsyncIterator[ServedHost]:
+    house = ServedHost(tmp_path)
     yield house
     await house.close()

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.server.judges.bench import Bench, choose, generate
 from tests.server.judges.pictures import (
     SVG,
     jpeg_of_many_scans,
@@ -20,6 +19,7 @@ from tests.server.judges.pictures import (
     png_that_says,
     webp_that_says,
 )
+from tests.server.judges.scripted_service import ScriptedService, choose, generate
 from tests.support.examples import example_count
 from tests.support.judges.scripted import ScriptedJudge, ScriptedJudges, judge_status
 
@@ -120,11 +120,11 @@ def test_any_damage_is_named_or_harmless(kind: str, data: st.DataObject) -> None
 RED, BLUE = picture(colour="red"), picture(colour="blue")
 
 
-def seeing(**limits: Any) -> Bench:
+def seeing(**limits: Any) -> ScriptedService:
     """A judge with eyes."""
     source = ScriptedJudges("scripted")
     source.known["scripted"] = ScriptedJudge(replace(judge_status("scripted"), sees_images=True), source.script)
-    return Bench(config=JudgeConfig(images=ImageConfig(**limits)), source=source)
+    return ScriptedService(config=JudgeConfig(images=ImageConfig(**limits)), source=source)
 
 
 def showing(*images: Image) -> Choose:
@@ -132,7 +132,7 @@ def showing(*images: Image) -> Choose:
     return replace(need, prompt=replace(need.prompt, images=images))
 
 
-async def test_a_judge_without_eyes_is_not_asked(bench: Bench) -> None:
+async def test_a_judge_without_eyes_is_not_asked(bench: ScriptedService) -> None:
     for need in (showing(Image(data=RED)), showing(Image(data=SVG))):
         answer = (await bench.service.choose(need)).answer
         assert isinstance(answer, Failure)

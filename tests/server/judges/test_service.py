@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.server.judges.bench import FIXED, Bench, choose, generate, held
 from tests.server.judges.pictures import picture
+from tests.server.judges.scripted_service import FIXED, ScriptedService, choose, generate, held
 from tests.support.judges.scripted import ScriptedJudges, choice, judge_status, preferring, saying
 
 from gradewire_server.domain.items import Failure, Image, Status
@@ -22,7 +22,7 @@ from gradewire_server.rpc.log import request_id
 from gradewire_server.settings.judge import JudgeConfig
 
 
-async def test_a_judge_is_opened_once_however_many_ask(bench: Bench) -> None:
+async def test_a_judge_is_opened_once_however_many_ask(bench: ScriptedService) -> None:
     opening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     bench.source.opening = lambda: asyncio.shield(opening)
     tasks = [asyncio.create_task(bench.service.choose(choose(f"answer {i}"))) for i in range(3)]
@@ -40,7 +40,7 @@ async def test_a_judge_is_opened_once_however_many_ask(bench: Bench) -> None:
 
 
 async def test_a_judge_that_cannot_be_opened_says_why_and_is_tried_again_later(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ScriptedService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
     monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=lambda: now))
@@ -56,7 +56,7 @@ async def test_a_judge_that_cannot_be_opened_says_why_and_is_tried_again_later(
 
 
 async def test_the_default_judge_is_tried_again_while_nobody_asks(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ScriptedService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else who routes by health would send nobody any more, and it would stay down for ever."""
     monkeypatch.setattr(service, "_REOPEN_DEFAULT_S", 0.01)
@@ -73,7 +73,7 @@ async def test_the_default_judge_is_tried_again_while_nobody_asks(
     assert len(bench.source.script.asked) == 0
 
 
-async def test_unknown_judges_are_refused_and_none_is_remembered(bench: Bench) -> None:
+async def test_unknown_judges_are_refused_and_none_is_remembered(bench: ScriptedService) -> None:
     for name in ("nobody", "scripted@" + "0" * 64):
         refused = (await bench.service.choose(choose(model=name))).answer
         assert isinstance(refused, Failure)
@@ -83,7 +83,7 @@ async def test_unknown_judges_are_refused_and_none_is_remembered(bench: Bench) -
     assert "scripted, other" in unknown.message
 
 
-async def test_one_that_was_replaced_is_not_asked_in_the_others_name(bench: Bench) -> None:
+async def test_one_that_was_replaced_is_not_asked_in_the_others_name(bench: ScriptedService) -> None:
     refused = (await bench.service.choose(choose(model="scripted@" + "0" * 64))).answer
     assert isinstance(refused, Failure)
     assert refused.status is Status.UNAVAILABLE
@@ -91,7 +91,7 @@ async def test_one_that_was_replaced_is_not_asked_in_the_others_name(bench: Benc
 
 
 async def test_without_a_judge_everything_says_how_to_get_one() -> None:
-    bench = Bench(config=JudgeConfig(), source=NoJudges())
+    bench = ScriptedService(config=JudgeConfig(), source=NoJudges())
     refused = (await bench.service.choose(choose())).answer
     assert isinstance(refused, Failure)
     assert refused.status is Status.MODEL_UNAVAILABLE
@@ -102,7 +102,7 @@ async def test_without_a_judge_everything_says_how_to_get_one() -> None:
     await bench.service.close()
 
 
-async def test_health_follows_the_judge_that_is_meant_by_default(bench: Bench) -> None:
+async def test_health_follows_the_judge_that_is_meant_by_default(bench: ScriptedService) -> None:
     assert bench.service.health() == JudgeHealth(configured=True, ready=True)  # there to be loaded
     await bench.service.choose(choose())
     judge = bench.source.known["scripted"]
@@ -119,7 +119,7 @@ async def test_a_judge_that_is_not_built_troubles_only_who_wanted_it(*, named: s
     source = ScriptedJudges("scripted")
     missing = replace(judge_status("scripted", state="missing"), how_to_get="gradewire models build scripted")
     source.known["scripted"]._status = missing
-    bench = Bench(config=JudgeConfig(default=named), source=source)
+    bench = ScriptedService(config=JudgeConfig(default=named), source=source)
     health = bench.service.health()
     assert (health.configured, health.ready) == (True, False)
     assert ("gradewire models build scripted" in health.trouble) == told
@@ -130,7 +130,7 @@ async def test_a_judge_that_is_not_built_troubles_only_who_wanted_it(*, named: s
     await bench.service.close()
 
 
-async def test_what_a_judge_does_later_is_not_logged_under_the_request_that_opened_it(bench: Bench) -> None:
+async def test_what_a_judge_does_later_is_not_logged_under_the_request_that_opened_it(bench: ScriptedService) -> None:
     seen: list[str] = []
 
     async def opening() -> None:
@@ -145,7 +145,7 @@ async def test_what_a_judge_does_later_is_not_logged_under_the_request_that_open
     assert seen == [""]
 
 
-async def test_an_answer_is_computed_once_and_then_remembered_exactly(bench: Bench) -> None:
+async def test_an_answer_is_computed_once_and_then_remembered_exactly(bench: ScriptedService) -> None:
     third = 1 / 3
     bench.source.script.on_choose = lambda need: choice(need, (third, 1 - third), mass=0.123456789012345)
     cold = await bench.service.choose(choose())
@@ -160,7 +160,7 @@ async def test_an_answer_is_computed_once_and_then_remembered_exactly(bench: Ben
     assert bench.count("answers_total", kind="choose", source="memory") == 1
 
 
-async def test_texts_are_remembered_with_all_that_belongs_to_them(bench: Bench) -> None:
+async def test_texts_are_remembered_with_all_that_belongs_to_them(bench: ScriptedService) -> None:
     said = Generated("naïve — 猫", complete=False, prompt_tokens=7, generated_tokens=8, truncated=True)
     bench.source.script.on_generate = lambda _need: said
     assert (await bench.service.generate(generate())).answer == said
@@ -186,14 +186,14 @@ async def test_texts_are_remembered_with_all_that_belongs_to_them(bench: Bench) 
         Choose("", replace(choose().prompt, images=(Image(data=picture()),)), ("yes", "no")),
     ],
 )
-async def test_whatever_decides_an_answer_is_part_of_its_name(bench: Bench, other: Choose | Generate) -> None:
+async def test_whatever_decides_an_answer_is_part_of_its_name(bench: ScriptedService, other: Choose | Generate) -> None:
     await bench.service.choose(choose())
     await bench.service.generate(generate("another text"))
     ask: Any = bench.service.choose if isinstance(other, Choose) else bench.service.generate
     assert (await ask(other)).source is AnswerSource.COMPUTED
 
 
-async def test_a_name_and_its_pin_are_the_same_judge(bench: Bench) -> None:
+async def test_a_name_and_its_pin_are_the_same_judge(bench: ScriptedService) -> None:
     digest = judge_status("scripted").digest
     await bench.service.choose(choose())
     for model in ("scripted", f"scripted@{digest}", f"@{digest}"):
@@ -201,7 +201,7 @@ async def test_a_name_and_its_pin_are_the_same_judge(bench: Bench) -> None:
     assert bench.source.opened == ["scripted"]
 
 
-async def test_nothing_that_failed_is_kept(bench: Bench) -> None:
+async def test_nothing_that_failed_is_kept(bench: ScriptedService) -> None:
     away = bench.source.script.failure = Failure(Status.UNAVAILABLE, "the worker died", retry_after_s=2.0)
     assert (await bench.service.choose(choose())).answer == away
     bench.source.script.failure = None
@@ -222,7 +222,7 @@ async def test_nothing_that_failed_is_kept(bench: Bench) -> None:
         Generated("yes", complete=True, prompt_tokens=1, generated_tokens=1),
     ],
 )
-async def test_nonsense_is_no_answer(bench: Bench, answer: Any) -> None:
+async def test_nonsense_is_no_answer(bench: ScriptedService, answer: Any) -> None:
     bench.source.script.on_choose = lambda _need: answer
     refused = (await bench.service.choose(choose())).answer
     assert isinstance(refused, Failure)
@@ -232,7 +232,7 @@ async def test_nonsense_is_no_answer(bench: Bench, answer: Any) -> None:
 
 
 async def test_a_judge_that_raises_fails_the_need_alone_and_logs_no_text(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    bench: ScriptedService, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(need: Choose) -> Choice:
         raise RuntimeError(need)
@@ -245,7 +245,7 @@ async def test_a_judge_that_raises_fails_the_need_alone_and_logs_no_text(
     assert "secret" not in caplog.text
 
 
-async def test_closing_tells_those_who_wait_and_closes_the_judges(bench: Bench) -> None:
+async def test_closing_tells_those_who_wait_and_closes_the_judges(bench: ScriptedService) -> None:
     judge = bench.source.known["scripted"]
     there, _ = held(judge, 1)
     waiting = asyncio.create_task(bench.service.choose(choose()))
@@ -261,7 +261,7 @@ async def test_closing_tells_those_who_wait_and_closes_the_judges(bench: Bench) 
     assert late.status is Status.UNAVAILABLE
 
 
-async def test_long_prompts_are_named_without_holding_the_loop(bench: Bench) -> None:
+async def test_long_prompts_are_named_without_holding_the_loop(bench: ScriptedService) -> None:
     ticks = 0
 
     async def tick() -> None:

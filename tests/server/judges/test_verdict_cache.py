@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
-from tests.server.judges.bench import Bench, choose, generate
+from tests.server.judges.scripted_service import ScriptedService, choose, generate
 from tests.support.judges.scripted import ScriptedJudges, choice, judge_status
 from tests.support.servers.valkey import ValkeyServer
 
@@ -34,7 +34,7 @@ def open_disk(tmp_path: Path) -> Callable[[], Any]:
 
 async def asked_again(stores: Any, need: Choose | Generate, **bench: Any) -> tuple[Any, list[Any]]:
     """What a new process answers, and what it asked its judge."""
-    fresh = Bench(second=stores.vectors, **bench)
+    fresh = ScriptedService(second=stores.vectors, **bench)
     ask: Any = fresh.service.choose if isinstance(need, Choose) else fresh.service.generate
     reply = await ask(need)
     await fresh.service.close()
@@ -83,7 +83,7 @@ async def test_a_cut_answer_is_kept_in_this_process_only(open_disk: Callable[[],
     stores = await open_disk()
     source = ScriptedJudges("scripted")
     source.script.on_choose = lambda need: choice(need, (1, 3), truncated=True)
-    bench = Bench(source=source, second=stores.vectors)
+    bench = ScriptedService(source=source, second=stores.vectors)
     first = await bench.service.choose(choose())
     assert (await bench.service.choose(choose())).source is AnswerSource.MEMORY
     await bench.service.close()
@@ -111,7 +111,7 @@ async def test_a_damaged_verdict_is_asked_anew(open_disk: Callable[[], Any]) -> 
     stores = await open_disk()
     await asked_again(stores, choose())
     damaged: Any = Damaging(stores.vectors)
-    fresh = Bench(second=damaged)
+    fresh = ScriptedService(second=damaged)
     assert (await fresh.service.choose(choose())).source is AnswerSource.COMPUTED
     await fresh.service.close()
     await stores.vectors.close()

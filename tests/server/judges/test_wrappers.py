@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.server.judges.bench import Bench, choose, generate, held
+from tests.server.judges.scripted_service import ScriptedService, choose, generate, held
 from tests.support.judges.scripted import ScriptedJudge, ScriptedJudges, preferring
 
 from gradewire_server.domain.items import Failure, Status, Timing
@@ -56,7 +56,7 @@ def test_once_closed_it_refuses_everything_and_sends_callers_elsewhere() -> None
     assert limit.waiting == 0
 
 
-async def test_equal_needs_at_the_same_time_are_asked_once(bench: Bench) -> None:
+async def test_equal_needs_at_the_same_time_are_asked_once(bench: ScriptedService) -> None:
     await bench.service._library.get("")
     there, gate = held(bench.source.known["scripted"], 1)
     tasks = [asyncio.create_task(bench.service.choose(choose())) for _ in range(10)]
@@ -68,7 +68,7 @@ async def test_equal_needs_at_the_same_time_are_asked_once(bench: Bench) -> None
     assert sorted(reply.source for reply in replies) == [AnswerSource.JOINED] * 9 + [AnswerSource.COMPUTED]
 
 
-async def test_one_who_leaves_takes_nothing_from_those_who_stay(bench: Bench) -> None:
+async def test_one_who_leaves_takes_nothing_from_those_who_stay(bench: ScriptedService) -> None:
     judge = bench.source.known["scripted"]
     there, gate = held(judge, 1)
     first, second = (asyncio.create_task(bench.service.choose(choose())) for _ in range(2))
@@ -80,7 +80,7 @@ async def test_one_who_leaves_takes_nothing_from_those_who_stay(bench: Bench) ->
     assert judge.cancelled == 0
 
 
-async def test_the_last_one_who_leaves_ends_the_work(bench: Bench) -> None:
+async def test_the_last_one_who_leaves_ends_the_work(bench: ScriptedService) -> None:
     judge = bench.source.known["scripted"]
     there, gate = held(judge, 1)
     tasks = [asyncio.create_task(bench.service.choose(choose())) for _ in range(3)]
@@ -127,7 +127,7 @@ async def test_who_asks_the_same_while_left_work_ends_is_not_turned_away() -> No
     assert await second == said
 
 
-async def test_a_deadline_ends_the_wait_and_not_the_work_of_those_with_more_time(bench: Bench) -> None:
+async def test_a_deadline_ends_the_wait_and_not_the_work_of_those_with_more_time(bench: ScriptedService) -> None:
     judge = bench.source.known["scripted"]
     _, gate = held(judge, 1)
     patient = asyncio.create_task(bench.service.choose(choose(), deadline_s=time.monotonic() + 60))
@@ -139,7 +139,7 @@ async def test_a_deadline_ends_the_wait_and_not_the_work_of_those_with_more_time
     assert bench.count("failures_total", status="timeout") == 1
 
 
-async def test_who_comes_later_with_more_time_gets_it(bench: Bench) -> None:
+async def test_who_comes_later_with_more_time_gets_it(bench: ScriptedService) -> None:
     """The judge itself heeds the deadline of the first; work is begun anew for the second."""
     judge = bench.source.known["scripted"]
     asked: list[float | None] = []
@@ -162,7 +162,7 @@ async def test_who_comes_later_with_more_time_gets_it(bench: Bench) -> None:
     assert asked == [soon, 2e9]
 
 
-async def test_a_full_queue_says_when_to_come_back(bench: Bench) -> None:
+async def test_a_full_queue_says_when_to_come_back(bench: ScriptedService) -> None:
     there, gate = held(bench.source.known["scripted"], 3)
     tasks = [asyncio.create_task(bench.service.choose(choose(f"answer {i}"))) for i in range(3)]
     await there.wait()

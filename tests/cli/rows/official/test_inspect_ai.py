@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.mangled import check_rows, mangled
+from tests.support.damaged_documents import check_rows, mangled
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import Record

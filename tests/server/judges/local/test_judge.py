@@ -11,7 +11,7 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
 from gradewire_server.judges.local.judge import EmbeddedJudge
 
-from .embedded import ANSWERS, FIXED, OTHER, Observed, answers, choose, generate, judging
+from .embedded_judge import ANSWERS, FIXED, OTHER, Observed, answers, choose, generate, judging
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,8 +7,8 @@ import re
 import time
 
 import pytest
-from tests.server.judges.remote.decisions import SURE, after_own, decided, is_own, listed, opened
-from tests.server.judges.remote.remote import Counted, choose, eventually, generate
+from tests.server.judges.remote.decision_models import SURE, after_own, decided, is_own, listed, opened
+from tests.server.judges.remote.remote_judges import Counted, choose, eventually, generate
 from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, reply
 
 from gradewire_server.domain.items import Failure, Status

@@ -5,8 +5,8 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.server.judges.remote.decisions import SURE, decided, is_own, listed, opened
-from tests.server.judges.remote.remote import FIXED, Counted, choose, prompt
+from tests.server.judges.remote.decision_models import SURE, decided, is_own, listed, opened
+from tests.server.judges.remote.remote_judges import FIXED, Counted, choose, prompt
 from tests.support.fakes.odd_openai import Heard, OddServer, reply
 
 from gradewire_server.domain.judge import Choice, JudgePrompt, Role, Turn

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.server.judges.remote.decisions import about
-from tests.server.judges.remote.remote import eventually, prompt
+from tests.server.judges.remote.decision_models import about
+from tests.server.judges.remote.remote_judges import eventually, prompt
 from tests.support.examples import example_count
 
 from gradewire_server.judges.remote.decision_forms import DECISIONS, FORMS, SYSTEM_ONE, Form, decision_question, names

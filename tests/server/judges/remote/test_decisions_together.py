@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.server.judges.remote.decisions import Answers, Decider, about, chosen, is_own, opened, unchanged
-from tests.server.judges.remote.remote import Counted, eventually
+from tests.server.judges.remote.decision_models import Answers, Decider, about, chosen, is_own, opened, unchanged
+from tests.server.judges.remote.remote_judges import Counted, eventually
 from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, reply
 
 from gradewire_server.domain.items import Failure, Status

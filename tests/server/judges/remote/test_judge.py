@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from tests.server.judges.remote.remote import Counted
+from tests.server.judges.remote.remote_judges import Counted
 
 from gradewire_server.judges.remote.http_client import HttpClient
 from gradewire_server.judges.remote.openai import OpenAIJudges

@@ -8,7 +8,7 @@ import re
 import time
 
 import pytest
-from tests.server.judges.remote.remote import Counted, choose, eventually, generate, opened
+from tests.server.judges.remote.remote_judges import Counted, choose, eventually, generate, opened
 from tests.support.fakes.odd_openai import HANG_UP, Heard, OddServer, completion, reply
 
 from gradewire_server.domain.items import Failure, Status

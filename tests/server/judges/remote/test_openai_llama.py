@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.server.judges.remote.remote import FIXED, RATING, Counted, choose, generate, opened, prompt
+from tests.server.judges.remote.remote_judges import FIXED, RATING, Counted, choose, generate, opened, prompt
 from tests.support.servers.llama_server import LlamaServer
 
 from gradewire_server.domain.items import Failure, Status

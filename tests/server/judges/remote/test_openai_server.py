@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.server.judges.bench import Bench
-from tests.server.judges.remote.remote import Counted, choose, generate, opened
+from tests.server.judges.remote.remote_judges import Counted, choose, generate, opened
+from tests.server.judges.scripted_service import ScriptedService
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
 from gradewire_server.backends import open_stores
@@ -122,9 +122,9 @@ async def test_a_verdict_of_words_alone_is_never_taken_for_one_of_probabilities(
     answers = Server(knows=frozenset())
     async with OddServer(answers=[answers]) as server:
 
-        def bench() -> Bench:
+        def bench() -> ScriptedService:
             source = OpenAIJudges(RemoteJudgeConfig(server.url, "m"), Counted())
-            return Bench(source=source, config=JudgeConfig(default="m"), second=stores.vectors)
+            return ScriptedService(source=source, config=JudgeConfig(default="m"), second=stores.vectors)
 
         before = bench()
         for _ in range(2):

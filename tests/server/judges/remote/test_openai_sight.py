@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.server.judges.remote.remote import choose, opened
+from tests.server.judges.remote.remote_judges import choose, opened
 from tests.support.fakes.odd_openai import OddServer, completion, reply
 
 from gradewire_server.domain.items import Failure, Image, Status

@@ -4,7 +4,7 @@ import asyncio
 import time
 
 import pytest
-from tests.server.judges.remote.remote import Counted, choose, opened
+from tests.server.judges.remote.remote_judges import Counted, choose, opened
 from tests.server.judges.remote.test_openai_server import own
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.server.judges.remote.remote import Counted, choose, generate, opened
+from tests.server.judges.remote.remote_judges import Counted, choose, generate, opened
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
 from gradewire_server.domain.items import Failure, Status

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.server.judges.remote.remote import eventually, prompt
+from tests.server.judges.remote.remote_judges import eventually, prompt
 from tests.support.examples import example_count
 
 from gradewire_proto.wire_rules import Backoff

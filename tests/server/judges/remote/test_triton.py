@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.server.judges.remote.remote import RATING, prompt
+from tests.server.judges.remote.remote_judges import RATING, prompt
 
 from gradewire_server.domain.items import Status
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn

@@ -17,7 +17,7 @@ from gradewire_server.judges.local import judge as embedded
 from gradewire_server.judges.local.judge import EmbeddedJudges
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
-from .embedded import NAME, Observed
+from .embedded_judge import NAME, Observed
 
 INSTALL = "pip install 'gradewire[judge]'"
 

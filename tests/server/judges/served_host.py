@@ -13,7 +13,7 @@ from gradewire_server.judges.shared import SharedJudges
 _WAIT_S = 20.0
 
 
-class House:
+class ServedHost:
     """One host at a time, and server processes that reach it."""
 
     def __init__(self, directory: Path) -> None:

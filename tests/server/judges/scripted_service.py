@@ -25,7 +25,7 @@ def generate(text: str = "a cat", *, max_tokens: int = 8, stop: tuple[str, ...] 
     return Generate("", JudgePrompt(FIXED, lead="Answer: ", prediction=text), max_tokens, stop)
 
 
-class Bench:
+class ScriptedService:
     """A service over scripted judges, and what was counted."""
 
     def __init__(

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from tests.cli.conftest import Command, write_rows
-from tests.cli.leaderboard.test_judge import Judge, files_of
-from tests.cli.leaderboard.test_judging import LENGTHS, rows_of
+from tests.cli.leaderboard.test_run_by_judge import Judge, files_of
+from tests.cli.leaderboard.test_run_judging import LENGTHS, rows_of
 
 from gradewire.testing import StubTransport
 

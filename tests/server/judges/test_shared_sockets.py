@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.server.judges.bench import choose, generate
-from tests.server.judges.house import House, gate_of, until
+from tests.server.judges.scripted_service import choose, generate
+from tests.server.judges.served_host import ServedHost, gate_of, until
 from tests.support.judges.scripted import Script, ScriptedJudges, by_hash, judge_status
 
 from gradewire_proto.tracing.spans import CURRENT
@@ -19,7 +19,7 @@ from gradewire_server.judges.backend import JudgeUnavailableError
 from gradewire_server.tracing import TraceHeaders
 
 
-async def test_each_process_gets_what_the_judge_says_and_none_loads_one(house: House) -> None:
+async def test_each_process_gets_what_the_judge_says_and_none_loads_one(house: ServedHost) -> None:
     judges = ScriptedJudges("scripted")
     await house.host(judges)
     first, second = [await house.process().open("scripted") for _ in range(2)]
@@ -33,7 +33,7 @@ async def test_each_process_gets_what_the_judge_says_and_none_loads_one(house: H
     assert {need.model for need in judges.script.asked} == {f"scripted@{first.status.digest}"}
 
 
-async def test_the_namespace_and_the_caller_of_a_question_reach_the_judge(house: House) -> None:
+async def test_the_namespace_and_the_caller_of_a_question_reach_the_judge(house: ServedHost) -> None:
     callers = []
 
     def noted(need: Choose) -> Choice:
@@ -54,7 +54,7 @@ async def test_the_namespace_and_the_caller_of_a_question_reach_the_judge(house:
     assert [need.namespace for need in judges.script.asked] == ["namespace of blue", "namespace of red"]
 
 
-async def test_equal_questions_of_two_processes_are_computed_once(house: House) -> None:
+async def test_equal_questions_of_two_processes_are_computed_once(house: ServedHost) -> None:
     judges = ScriptedJudges("scripted")
     await house.host(judges)
     opened = [await house.process().open("scripted") for _ in range(2)]
@@ -69,7 +69,7 @@ async def test_equal_questions_of_two_processes_are_computed_once(house: House) 
     assert replies[0].answer == replies[1].answer
 
 
-async def test_a_caller_that_leaves_frees_the_queue_and_so_does_a_process_that_ends(house: House) -> None:
+async def test_a_caller_that_leaves_frees_the_queue_and_so_does_a_process_that_ends(house: ServedHost) -> None:
     judges = ScriptedJudges("scripted")
     await house.host(judges)
     staying, leaving = house.process(), house.process()
@@ -89,7 +89,7 @@ async def test_a_caller_that_leaves_frees_the_queue_and_so_does_a_process_that_e
         await asking
 
 
-async def test_the_queue_is_bounded_over_all_processes(house: House) -> None:
+async def test_the_queue_is_bounded_over_all_processes(house: ServedHost) -> None:
     judges = ScriptedJudges("scripted")
     await house.host(judges, max_queue_items=2)
     opened = [await house.process().open("scripted") for _ in range(3)]
@@ -105,7 +105,7 @@ async def test_the_queue_is_bounded_over_all_processes(house: House) -> None:
     assert not any(isinstance(reply.answer, Failure) for reply in await asyncio.gather(*asking))
 
 
-async def test_a_deadline_holds_in_the_host(house: House) -> None:
+async def test_a_deadline_holds_in_the_host(house: ServedHost) -> None:
     judges = ScriptedJudges("scripted")
     await house.host(judges)
     judge = await house.process().open("scripted")
@@ -116,7 +116,7 @@ async def test_a_deadline_holds_in_the_host(house: House) -> None:
     await until(lambda: judges.known["scripted"].cancelled == 1)
 
 
-async def test_a_trouble_of_the_judge_is_told_to_all_and_so_is_what_is_loaded(house: House) -> None:
+async def test_a_trouble_of_the_judge_is_told_to_all_and_so_is_what_is_loaded(house: ServedHost) -> None:
     judges = ScriptedJudges("scripted")
     judges.known["scripted"]._status = judge_status("scripted", state="loaded")
     await house.host(judges)
@@ -130,7 +130,7 @@ async def test_a_trouble_of_the_judge_is_told_to_all_and_so_is_what_is_loaded(ho
     await until(lambda: judge.trouble() == "")
 
 
-async def test_why_a_judge_cannot_be_opened_is_said_as_the_host_says_it(house: House) -> None:
+async def test_why_a_judge_cannot_be_opened_is_said_as_the_host_says_it(house: ServedHost) -> None:
     judges = ScriptedJudges("scripted")
     judges.failures["scripted"] = Failure(Status.MODEL_UNAVAILABLE, "its file is torn")
     await house.host(judges)
@@ -138,7 +138,7 @@ async def test_why_a_judge_cannot_be_opened_is_said_as_the_host_says_it(house: H
         await house.process().open("scripted")
 
 
-async def test_a_judge_that_raises_fails_its_question_alone(house: House) -> None:
+async def test_a_judge_that_raises_fails_its_question_alone(house: ServedHost) -> None:
     def raises(_: object) -> Any:
         raise ZeroDivisionError
 
@@ -167,7 +167,7 @@ class _Tracer:
         self.begun.append((method, headers))
 
 
-async def test_a_traced_question_is_traced_in_the_host_and_another_is_not(house: House) -> None:
+async def test_a_traced_question_is_traced_in_the_host_and_another_is_not(house: ServedHost) -> None:
     tracer = _Tracer()
     await house.host(ScriptedJudges("scripted"), tracer=tracer)
     judge = await house.process().open("scripted")

@@ -6,7 +6,7 @@ tests: question, reference, right answer, wrong answer.
 
 import pytest
 from tests.server.metrics.correctness.test_features import inputs
-from tests.server.metrics.correctness.test_shipped import fit as fit  # noqa: PLC0414 - the fixture
+from tests.server.metrics.correctness.test_metric_shipped_fits import fit as fit  # noqa: PLC0414 - the fixture
 
 from gradewire_server.metrics.correctness.features import features
 from gradewire_server.metrics.correctness.fit import CorrectnessFit

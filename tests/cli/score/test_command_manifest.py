@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from tests.cli.conftest import Command, answer, write_rows
-from tests.cli.score.test_costs import PRICES, ROWS, PaidStub
+from tests.cli.score.test_command_costs import PRICES, ROWS, PaidStub
 
 from gradewire.errors import AccessDenied
 from gradewire.testing import StubTransport

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
-from tests.cli.leaderboard.test_page import board, page_of
-from tests.cli.pages.test_chromium import browser
+from tests.cli.leaderboard.test_output_page import board, page_of
+from tests.cli.pages.test_agreement_in_browser import browser
 
 __all__ = ["browser"]
 

@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tests.server.judges.bench import choose
-from tests.server.judges.house import House, gate_of, until
+from tests.server.judges.scripted_service import choose
+from tests.server.judges.served_host import ServedHost, gate_of, until
 from tests.support.judges.scripted import ScriptedJudges, by_hash, judge_status
 
 from gradewire_server.domain.items import Failure, Status
@@ -13,7 +13,7 @@ from gradewire_server.judges import service
 from gradewire_server.judges.backend import JudgeUnavailableError
 
 
-async def test_what_a_host_that_stops_has_not_answered_the_next_one_does(house: House) -> None:
+async def test_what_a_host_that_stops_has_not_answered_the_next_one_does(house: ServedHost) -> None:
     before, after = ScriptedJudges("scripted"), ScriptedJudges("scripted")
     host = await house.host(before)
     process = house.process()
@@ -32,7 +32,9 @@ async def test_what_a_host_that_stops_has_not_answered_the_next_one_does(house: 
     assert after.opened == ["scripted"]
 
 
-async def test_a_question_that_was_sent_on_is_not_tried_again_where_the_next_host_dies_over_it(house: House) -> None:
+async def test_a_question_that_was_sent_on_is_not_tried_again_where_the_next_host_dies_over_it(
+    house: ServedHost,
+) -> None:
     stopping, dying, after = [ScriptedJudges("scripted") for _ in range(3)]
     host = await house.host(stopping)
     judge = await house.process().open("scripted")
@@ -54,7 +56,7 @@ async def test_a_question_that_was_sent_on_is_not_tried_again_where_the_next_hos
     assert len(after.script.asked) == 1
 
 
-async def test_a_judge_that_a_host_that_stops_has_not_opened_the_next_one_opens(house: House) -> None:
+async def test_a_judge_that_a_host_that_stops_has_not_opened_the_next_one_opens(house: ServedHost) -> None:
     before, after = ScriptedJudges("scripted"), ScriptedJudges("scripted")
     never = asyncio.get_running_loop().create_future()
     before.opening = lambda: asyncio.shield(never)
@@ -68,7 +70,7 @@ async def test_a_judge_that_a_host_that_stops_has_not_opened_the_next_one_opens(
     assert after.opened == ["scripted"]
 
 
-async def test_another_judge_of_the_name_answers_for_itself_alone(house: House) -> None:
+async def test_another_judge_of_the_name_answers_for_itself_alone(house: ServedHost) -> None:
     before, after = ScriptedJudges("scripted"), ScriptedJudges("scripted")
     after.known["scripted"]._status = judge_status("scripted", digest="f" * 64)
     host = await house.host(before)
@@ -83,7 +85,7 @@ async def test_another_judge_of_the_name_answers_for_itself_alone(house: House) 
 
 
 async def test_another_judge_is_known_also_where_the_new_host_could_not_open_it_at_once(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: ServedHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "_RETRY_OPENING_AFTER_S", 0.0)
     before, after = ScriptedJudges("scripted"), ScriptedJudges("scripted")
@@ -101,7 +103,7 @@ async def test_another_judge_is_known_also_where_the_new_host_could_not_open_it_
     assert after.opened == ["scripted", "scripted"], "by the way to the new host, and by the question"
 
 
-async def test_without_a_host_a_question_waits_and_is_then_told_so(house: House) -> None:
+async def test_without_a_host_a_question_waits_and_is_then_told_so(house: ServedHost) -> None:
     process = house.process(away_s=0.2)
     with pytest.raises(JudgeUnavailableError, match="is not there; another one is being started"):
         await process.open("scripted")

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
-from tests.gateway.acting import choose_file, file_of, go_to, score, sign_in
-from tests.gateway.browsing import contrast, press_on, tab_to, type_into, weak_texts
+from tests.gateway.page_actions import choose_file, file_of, go_to, score, sign_in
+from tests.gateway.page_keyboard import contrast, press_on, tab_to, type_into, weak_texts
 from tests.support.debian.chromium import headless_chromium
 from tests.support.servers.server_process import ServerProcess
 

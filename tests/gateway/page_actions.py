@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
-from tests.gateway.browsing import press_on, tab_to, type_into
+from tests.gateway.page_keyboard import press_on, tab_to, type_into
 
 
 def go_to(page: Page, view: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import grpc
 import pytest
-from tests.server.judges.bench import choose
-from tests.server.judges.house import until
+from tests.server.judges.scripted_service import choose
+from tests.server.judges.served_host import until
 from tests.support.judges.scripted import ScriptedJudges
 
 from gradewire_server.domain.items import Failure, Status

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.server.judges.remote.remote import Counted, prompt
+from tests.server.judges.remote.remote_judges import Counted, prompt
 from tests.support.fakes.odd_openai import Heard, reply
 
 from gradewire_server.domain.judge import Choice, Choose, Role, Turn

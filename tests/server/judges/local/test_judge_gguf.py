@@ -8,7 +8,7 @@ import pytest_asyncio
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.judges.local.judge import EmbeddedJudge
 
-from .embedded import OTHER, Observed, answers, choose, generate, judging
+from .embedded_judge import OTHER, Observed, answers, choose, generate, judging
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -21,7 +21,7 @@ from gradewire_server.judges.backend import JudgeUnavailableError
 from gradewire_server.judges.local.judge import EmbeddedJudge, EmbeddedJudges
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
-from .embedded import ANSWERS, NAME, Observed, alive, answers, choose, generate, gone, judging, worker_of
+from .embedded_judge import ANSWERS, NAME, Observed, alive, answers, choose, generate, gone, judging, worker_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 NEEDS: list[Choose | Generate] = [*(choose(answer) for answer in ANSWERS), generate("Paris")]
@@ -199,7 +199,7 @@ async def test_a_judge_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> N
 
 _SERVER = """
 import asyncio, sys
-from tests.server.judges.local.embedded import choose, judging, worker_of
+from tests.server.judges.local.embedded_judge import choose, judging, worker_of
 async def main():
     async with judging() as (judge, _):
         print(worker_of(judge), flush=True)

@@ -5,7 +5,7 @@ import gc
 import weakref
 from collections.abc import Sequence
 
-from tests.server.judges.remote.remote import eventually
+from tests.server.judges.remote.remote_judges import eventually
 from tests.server.judges.remote.test_requests import Asked, ask, question, queue
 
 from gradewire_server.domain.items import Timing

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.judges.remote.remote import Counted, choose, eventually, generate
+from tests.server.judges.remote.remote_judges import Counted, choose, eventually, generate
 from tests.support.judges.vllm_repository import vllm_repository
 from tests.support.servers.llama_server import LlamaServer
 from tests.support.servers.triton import TritonServer
