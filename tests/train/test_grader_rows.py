@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_stats.calibration.labelled_rows import half_of
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.grader_rows import DRAWN, GraderRow, best_references, fold_of, read_rows, rows_digest, weights
 
 ROW = {"id": "1", "question": "Who?", "references": ["Ann Lee", "Lee"], "prediction": "It was Lee.", "label": 1}

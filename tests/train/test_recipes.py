@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from tests.support.examples import example_count
 
 import gradewire_models
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.examples import GROUPS, TASKS
 from gradewire_train.recipes import (
     Recipe,

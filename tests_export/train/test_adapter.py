@@ -11,8 +11,8 @@ from safetensors.numpy import load_file
 from tests_export.train.conftest import MAX_TOKENS
 
 from gradewire_models.export.folder import read_folder
+from gradewire_train import TrainingError
 from gradewire_train.encoder import TrainedEncoder, load_base, prepare, save_trained, set_weights, trained_weights
-from gradewire_train.errors import TrainingError
 from gradewire_train.recipes import Training
 
 TEXTS = ["the w1", "w2 w3 w4 no", "yes"]

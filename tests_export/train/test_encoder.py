@@ -9,9 +9,9 @@ from tests_export.conftest import expected_vectors
 from tests_export.train.conftest import MAX_TOKENS
 
 from gradewire_models.errors import ModelError
+from gradewire_train import TrainingError
 from gradewire_train.batches import Batches, chosen, tokenize
 from gradewire_train.encoder import TrainedEncoder, load_base
-from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests_export.conftest import expected_vectors
 
+from gradewire_train import TrainingError
 from gradewire_train.encoder import TrainedEncoder
-from gradewire_train.errors import TrainingError
 from gradewire_train.selection import LabelledRow, Selection, ensure_rankable, read_labelled, sample, spearman
 
 ROW = {"question": "the cat", "references": ["w1"], "prediction": "w2", "label": 1, "half": "a"}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.examples import TASKS, Example, texts
 from gradewire_train.texts.files import read_examples, write_examples
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.debian.wordnet import wordnet_files
 
 from gradewire_server.lexicon import WordNet as ServerWordNet
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.examples import TASKS, Example
 from gradewire_train.texts import examples_digest
 from gradewire_train.texts.draw import normal, sound

@@ -8,9 +8,8 @@ import click.testing
 import pytest
 from tests.train.texts.tiny_wordnet import Entry, write_wordnet
 
+from gradewire_train import TrainingError, texts
 from gradewire_train import cli as cli_train_texts
-from gradewire_train import texts
-from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example, Files
 from gradewire_train.texts import examples_digest, make_examples
 from gradewire_train.texts.lexicon import Lexicon

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.train.texts.tiny_wordnet import Entry, write_wordnet
 
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.examples import Example, Files
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.readers import (

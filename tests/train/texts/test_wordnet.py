@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.train.texts.tiny_wordnet import Entry, write_wordnet
 
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.texts.wordnet import Word, WordNet, usual_directory
 
 ENTRIES = {

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from gradewire_models.repository.grader_input import Piece
+from gradewire_train import TrainingError
 from gradewire_train.encoder import TrainedEncoder
-from gradewire_train.errors import TrainingError
 from gradewire_train.recipes import GraderTraining
 from gradewire_train.run.grader_model import Grader, GraderTokenizer
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 from tests_export.train.conftest import MAX_TOKENS
 
+from gradewire_train import TrainingError
 from gradewire_train.encoder import TrainedEncoder, load_base, trained_weights
-from gradewire_train.errors import TrainingError
 from gradewire_train.examples import Example
 from gradewire_train.recipes import Recipe, Training
 from gradewire_train.run.card import sfve_account, write_account

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_train import TrainingError
 from gradewire_train.encoder import TokenIds, TrainedEncoder
-from gradewire_train.errors import TrainingError
 from gradewire_train.examples import GROUPS, TASKS, Example, question_text, texts
 
 _POOL_BATCHES = 32

@@ -25,7 +25,7 @@ from gradewire_models.errors import CatalogError
 from gradewire_models.export.exporter import load_encoder, padding_id
 from gradewire_models.export.folder import EncoderFolder, Pooling, read_folder
 from gradewire_models.locks import exclusive
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.recipes import GraderTraining, Training
 
 _TINY = 1e-12

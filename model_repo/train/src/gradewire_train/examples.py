@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from gradewire_models.catalog.table import FieldError, read_json
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 
 T = TypeVar("T")
 

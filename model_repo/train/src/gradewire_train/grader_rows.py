@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from gradewire_stats.calibration.labelled_rows import Half, half_of, question_key
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.examples import AnswerLine, json_lines, lines_digest
 from gradewire_train.graded.wording import DrawnRow
 

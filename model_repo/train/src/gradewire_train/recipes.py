@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from pydantic.fields import FieldInfo
 
 from gradewire_models.catalog.table import FieldError, read_table
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 
 K = TypeVar("K", "Recipe", "GraderRecipe")
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from gradewire_models.build.quality import spearman
 from gradewire_models.catalog.table import Finite
+from gradewire_train import TrainingError
 from gradewire_train.encoder import TrainedEncoder
-from gradewire_train.errors import TrainingError
 from gradewire_train.examples import AnswerLine, json_lines, question_text
 
 MEAN = "dev"

@@ -5,7 +5,7 @@ from functools import cached_property, partial
 from random import Random
 from typing import Final
 
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.examples import lines_digest
 from gradewire_train.graded import days, evasions, nouns, quantities, stories
 from gradewire_train.graded.parts import Name, Part, PartRandom, TooFewError

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.run.staged import remove_unfinished
 
 CHECKPOINT_FILE = "checkpoint.pt"

@@ -15,9 +15,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from gradewire_models.catalog.entries import ADAPTER_WEIGHTS, HEAD_WEIGHTS
 from gradewire_models.repository.grader_input import MAX_TOKENS, Piece, Pieces, grader_input
+from gradewire_train import TrainingError
 from gradewire_train.batches import Batches, ids_by_text
 from gradewire_train.encoder import TokenIds, TrainedEncoder, prepare, save_trained, set_weights, trained_weights
-from gradewire_train.errors import TrainingError
 from gradewire_train.grader_rows import GraderRow, weights
 from gradewire_train.recipes import GraderRecipe, GraderTraining
 

@@ -14,8 +14,8 @@ from gradewire_models.catalog.entries import ADAPTER_WEIGHTS
 from gradewire_models.repository.digest import file_sha256
 from gradewire_models.repository.grader_input import MAX_TOKENS
 from gradewire_stats.calibration.labelled_rows import Half
+from gradewire_train import TrainingError
 from gradewire_train.encoder import Base
-from gradewire_train.errors import TrainingError
 from gradewire_train.graded.drawing import Drawer
 from gradewire_train.grader_rows import DRAWN, GraderRow, drawn_row, fold_of, read_rows, rows_digest
 from gradewire_train.recipes import GraderRecipe

@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from gradewire_models.repository.digest import file_sha256
+from gradewire_train import TrainingError
 from gradewire_train.batches import chosen, tasks_wanted
 from gradewire_train.encoder import save_trained
-from gradewire_train.errors import TrainingError
 from gradewire_train.examples import TASKS, Example, Files
 from gradewire_train.recipes import Recipe, Texts
 from gradewire_train.run.card import sfve_account, write_account

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
 from gradewire_models.build.progress import ConsoleBars
+from gradewire_train import TrainingError
 from gradewire_train.encoder import set_weights, trained_weights
-from gradewire_train.errors import TrainingError
 from gradewire_train.recipes import Optimisation
 from gradewire_train.run.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from gradewire_train.selection import MEAN

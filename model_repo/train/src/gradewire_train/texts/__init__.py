@@ -6,7 +6,7 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.examples import TASKS, Example, Files, lines_digest
 from gradewire_train.texts.files import user_examples
 from gradewire_train.texts.generate import Generator

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.examples import TASKS, Example, Files, json_lines
 from gradewire_train.texts.draw import Draw, candidate, checked, contradiction, contrasted, described, normal, sound
 from gradewire_train.texts.lexicon import Lexicon

@@ -5,7 +5,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Final
 
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.examples import Example
 from gradewire_train.texts import choices, dates, names, numbers
 from gradewire_train.texts.actions import Activities, Qualities

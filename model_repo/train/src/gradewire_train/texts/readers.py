@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic_core import from_json
 
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 from gradewire_train.examples import Example, Files, numbered_lines
 from gradewire_train.texts.draw import Draw, normal, some
 from gradewire_train.texts.lexicon import Lexicon

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gradewire_train.errors import TrainingError
+from gradewire_train import TrainingError
 
 ADVICE: Final = (
     "name the directory with --wordnet or in the variable WNSEARCHDIR (Debian: apt-get install wordnet-base puts it "
