@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Command, write_rows
-from tests.cli.results.test_results_file_errors import PROGRAM
+from tests.cli.results.test_resumable_output_errors import PROGRAM
 from tests.support.syncs import Syncs
 
 from gradewire_cli.problems import InputError

@@ -113,7 +113,7 @@ _NOT_FITTED = ("risk", "judge_budget", "sample", "sample_seed", "fit")
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class CalibrateRun:
     """One run: its rows and where they are scored, the metric that is calibrated, and the options of the command."""
 
     run: LabelledRun
@@ -246,7 +246,7 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     run = calibrate_run_of(options, metric)
     run.check_outputs([("--json", options["json_path"])])
     with exit_on_interrupt(lambda: "interrupted; nothing was stored"):
-        Calibration(run, metric, options).fit(ctx.obj)
+        CalibrateRun(run, metric, options).fit(ctx.obj)
 
 
 def _metric(line: str) -> Metric:

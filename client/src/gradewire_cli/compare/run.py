@@ -205,7 +205,7 @@ class CompareJob:
         shown_from = self.source.folder if self.comparison is not None and self.comparison.image else None
         pairs = [pair.with_picture_digests(shown_from) for pair in _pairs(collected, matchings)]
         engine = PairEngine(chooser, self.journal)
-        engine.open(resume=self.options["resume"], anew=self.comparison is None)
+        engine.open(resume=self.options["resume"], again=self.comparison is None)
         with progress("comparing", len(pairs), quiet=self.options["quiet"]) as shown:
             chosen = await engine.judge(pairs, done=lambda: shown(engine.judged, ""))
         engine.finish(chosen)

@@ -259,7 +259,7 @@ class PairJudging:
         left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.pairs]
         asked = [self.answers.pair(each, self.models, place) for place, each in enumerate(left)]
         told = {} if number is None else {"round": number}
-        await self.engine.judge(asked, anew=True, told=told, done=lambda: progress(len(self.pairs), ""))
+        await self.engine.judge(asked, again=True, extra=told, done=lambda: progress(len(self.pairs), ""))
 
     def _key(self, chosen: ChosenPair) -> tuple[str, frozenset[str]]:
         return chosen.instruction, frozenset((self.models[chosen.first], self.models[chosen.second]))

@@ -155,7 +155,7 @@ class Chooser(Protocol):
     """Prefers one of two answers.
 
     A run hands it the pairs that no earlier run has an answer for (`--out` with `--resume`), and writes what it gives
-    at once, so a chooser keeps nothing and begins anew after a break.
+    at once, so a chooser keeps nothing and begins again after a break.
     """
 
     @property
@@ -203,12 +203,12 @@ class PairEngine:
     _digests: list[str] = field(default_factory=list)
     _goes_on: bool = False
 
-    def open(self, *, resume: bool, anew: bool = False) -> None:
+    def open(self, *, resume: bool, again: bool = False) -> None:
         """Begin the file, or go on with it.
 
         Args:
             resume: Keeps what is there, but for what may turn out otherwise.
-            anew: Keeps nothing of it after all, for the chooser costs nothing and goes by scores, which may be others
+            again: Keeps nothing of it after all, for the chooser costs nothing and goes by scores, which may be others
                 now; it has to be of this chooser all the same.
 
         Raises:
@@ -228,19 +228,19 @@ class PairEngine:
                 if not (choice := Choice.of_line(line)).may_pass:
                     self._known[line["digest"]] = choice
                     self.take(number, line)
-        if anew:
+        if again:
             self._digests, self._known, end = [], {}, 0
         self._goes_on = bool(self._digests or self._known)
         self.journal.begin(end)
-        if anew or not resume:
+        if again or not resume:
             self._forget_aside()
 
     async def judge(
         self,
         pairs: Sequence[AnswerPair],
         *,
-        anew: bool = False,
-        told: Mapping[str, Any] | None = None,
+        again: bool = False,
+        extra: Mapping[str, Any] | None = None,
         done: Callable[[], object] = lambda: None,
     ) -> list[Chosen]:
         """Have every pair chosen; the chooser is asked for those alone that no earlier run has.
@@ -249,7 +249,7 @@ class PairEngine:
             GradewireError: As `Chooser.choose`; what was written stands.
             InputError: The file cannot be written.
         """
-        digests = [] if anew or not self._known else [(pair.index, self.digest(pair)) for pair in pairs]
+        digests = [] if again or not self._known else [(pair.index, self.digest(pair)) for pair in pairs]
         found = {index: self._known[digest] for index, digest in digests if digest in self._known}
         asked = [pair for pair in pairs if pair.index not in found]
         self.judged = len(found)
@@ -257,7 +257,7 @@ class PairEngine:
             done()
         async with aclosing(self.chooser.choose(asked)) as batches:
             async for batch in batches:
-                self._write([line_of(pair, choice, self._said_of(pair, told)) for pair, choice in batch])
+                self._write([line_of(pair, choice, self._said_of(pair, extra)) for pair, choice in batch])
                 found.update((pair.index, choice) for pair, choice in batch)
                 self.judged += len(batch)
                 done()
@@ -276,8 +276,8 @@ class PairEngine:
         self.journal.finish()
         self._forget_aside()
 
-    def _said_of(self, pair: AnswerPair, told: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        return {**self.chooser.identity, "digest": self.digest(pair), **(told or {})}
+    def _said_of(self, pair: AnswerPair, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return {**self.chooser.identity, "digest": self.digest(pair), **(extra or {})}
 
     def _write(self, lines: Sequence[Mapping[str, Any]]) -> None:
         if self.journal is not None:

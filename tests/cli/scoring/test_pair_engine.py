@@ -142,7 +142,7 @@ async def test_pairs_of_scores_that_may_have_changed_are_chosen_anew(tmp_path: P
     chooser = LengthChooser()
     with Journal(path) as journal:
         engine = PairEngine(chooser, journal)
-        engine.open(resume=True, anew=True)
+        engine.open(resume=True, again=True)
         engine.finish(await engine.judge(PAIRS))
     assert chooser.asked == list(range(5))
     assert [line["winner"] for line in lines(path)] == ["model_b"] * 5
