@@ -24,7 +24,7 @@ async def test_large_bodies_are_written_on_a_thread(
     posted = []
 
     class Client:
-        async def post(self, _: str, body: bytes) -> Reply:
+        async def send(self, _: str, body: bytes) -> Reply:
             posted.append(body)
             return Reply(200, b"", "", "http://h/v1")
 
