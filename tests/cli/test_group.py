@@ -51,6 +51,12 @@ def test_every_help_has_examples(command: str, run: Main) -> None:
     assert f"gradewire {command} " in out.partition("Examples:")[2]
 
 
+def test_options_of_rewards_name_their_values(run: Main) -> None:
+    _, out, _ = run("gateway", "--help")
+    assert "--rewards-metric METRIC" in out
+    assert "--rewards-slime-key NAME" in out
+
+
 def test_without_the_server_extra_it_says_what_to_install(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text('{"references": "a", "prediction": "b"}\n')

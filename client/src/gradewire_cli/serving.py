@@ -100,7 +100,8 @@ def triton_command() -> None:
 
 def _reward_option(name: str, given: Mapping[str, Any]) -> Callable[[Command], Command]:
     kind = click.Choice(given["choices"]) if "choices" in given else _TYPES.get(given.get("type", ""), str)
-    return click.option(f"--rewards-{name}", type=kind, default=given.get("default"), help=given["help"])
+    texts = {"metavar": given.get("metavar"), "help": given["help"]}
+    return click.option(f"--rewards-{name}", type=kind, default=given.get("default"), **texts)
 
 
 reward_options = option_group(*itertools.starmap(_reward_option, _REWARD_OPTIONS.items()))

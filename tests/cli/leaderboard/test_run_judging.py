@@ -120,7 +120,7 @@ def test_answers_that_changed_are_judged_anew(command: Command, files: list[Path
     rows[3]["prediction"] = "a" * 90
     write_rows(files[2], rows)
     done = command("leaderboard", *files, *OPTIONS, "--out", out, "--resume")
-    assert "2 pairs were judged anew, for their answers changed" in done.output
+    assert "2 pairs were judged again, for their answers changed" in done.output
     assert len(read_rows(out.read_text())) == 3 * 14 + 2
     assert command("leaderboard", *files, *OPTIONS, "--out", out, "--resume").exit_code == 0
 

@@ -208,11 +208,11 @@ def test_prices_come_from_variables_too(command: Command, tmp_path: Path, monkey
 def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "a.jsonl", ROWS)
     for arguments, said in (
-        (("--resume", "--out", tmp_path / "o.jsonl"), "--dry-run reckons all rows: leave out --resume"),
+        (("--resume", "--out", tmp_path / "o.jsonl"), "--dry-run estimates all rows and cannot be combined with --res"),
         (("--judge-input-price", "nan"), "nan is no finite number"),
         (("--judge-input-price", "-1"), "--judge-input-price"),
         (("--metrics", "lave?prompt=mine/9"), "mine/9"),
-        (("--metrics", "judge_verdict?image=true"), "--dry-run cannot reckon image=true"),
+        (("--metrics", "judge_verdict?image=true"), "--dry-run cannot estimate image=true"),
     ):
         refused = command("score", file, "--dry-run", *arguments, stub=PaidStub())
         assert (refused.exit_code, said in refused.stderr) == (2, True), refused.output

@@ -1,5 +1,6 @@
 """slime's posts."""
 
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -18,6 +19,10 @@ async def test_the_reply_is_the_reward(scorer: RewardScorer) -> None:
     assert (await answer_slime(scorer, POST)).body == 1.0
     keyed = await answer_slime(scorer, POST, reward_key="score")
     assert (keyed.body["score"], keyed.body["gradewire_status"]) == (1.0, "OK")
+
+
+async def test_any_mapping_is_a_body(scorer: RewardScorer) -> None:
+    assert (await answer_slime(scorer, MappingProxyType(POST))).body == 1.0
 
 
 async def test_no_reward_is_asked_for_again(scorer: RewardScorer) -> None:

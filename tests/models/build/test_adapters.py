@@ -362,6 +362,8 @@ def test_names_and_bases_that_cannot_be_are_refused(bert: Package, adapter_user_
         user_adapted(adapter_user_adapter, bert.model, "all-MiniLM-L6-v2")
     with pytest.raises(BuildError, match="is no name for a model"):
         user_adapted(adapter_user_adapter, bert.model, "../mine")
+    with pytest.raises(BuildError, match="is no name for a model"):
+        user_adapted(adapter_user_adapter, bert.model, "mine\n")
     with pytest.raises(BuildError, match="is made of all-MiniLM-L6-v2: name all-MiniLM-L6-v2"):
         user_adapted(adapter_user_adapter, find_model("all-MiniLM-L6-v2-int8"))
     with pytest.raises(BuildError, match="is made of tiny-bert"):

@@ -63,7 +63,7 @@ class _Starts:
 
 @asynccontextmanager
 async def _running(starts: _Starts) -> AsyncIterator[Any]:
-    """All processes as `Whole` has them, when each has been started."""
+    """All processes, when each has been started."""
     workers = [Worker(n, lambda n=n: starts(n), stop_s=5, on_exit=lambda *_: None) for n in range(2)]  # type: ignore[misc]
     running = [asyncio.create_task(worker.run()) for worker in workers]
     try:

@@ -23,6 +23,7 @@ from gradewire_server.requests.errors import (
     NothingLoadedError,
     OverloadedError,
 )
+from gradewire_server.requests.handlers import Handlers
 from gradewire_server.requests.score import reply_margin_s
 from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
@@ -234,6 +235,25 @@ async def test_marks_without_end_fail_alone() -> None:
 async def test_preparing_nothing_is_complete_at_once() -> None:
     (step,) = [step async for step in handlers_over().prepare(references_pb2.PrepareRequest(metrics=[SMILE]))]
     assert step.complete
+
+
+async def test_room_for_namespaces_is_made_of_idle_ones_and_never_of_the_one_just_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gradewire_server.requests.handlers._MAX_VIEWS", 2)
+    ports = HashEngine().ports
+    handlers = handlers_over(ports=replace(ports, of_namespace=lambda _: ports))
+    first, second = handlers.within("a"), handlers.within("b")
+    assert handlers.within("a") is first
+    third = handlers.within("c")
+    assert (handlers.within("a"), handlers.within("c")) == (first, third)
+    assert handlers.within("b") is not second
+    monkeypatch.setattr(Handlers, "_idle", property(lambda self: self not in busy))
+    busy = list(handlers._views.values())
+    made = handlers.within("d")
+    assert handlers.within("d") is made
+    assert [*handlers._views.values()][:-1] == busy
+    await handlers.close()
 
 
 async def test_what_is_missing_is_listed_with_how_to_get_it() -> None:

@@ -108,7 +108,8 @@ def ask(http: HttpSide, data: bytes, timeout_s: float = 10) -> tuple[int, dict[s
 @pytest.mark.parametrize(
     ("request_bytes", "status", "says"),
     [
-        (b"POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 405, "takes GET and HEAD"),
+        (b"POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 405, "/metrics takes GET and HEAD"),
+        (b"PUT /healthz?x=1 HTTP/1.1\r\nHost: x\r\n\r\n", 405, "/healthz takes GET and HEAD"),
         (b"GET /other HTTP/1.1\r\n\r\n", 404, "/metrics, /healthz, /readyz"),
         (b"nonsense\r\n\r\n", 400, "Bad request syntax"),
         (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 20_000, 431, "exceed 16384 bytes"),
@@ -119,8 +120,18 @@ def test_what_is_no_request_is_told_so_as_json(http: HttpSide, request_bytes: by
     found, headers, body = ask(http, request_bytes)
     assert found == status
     assert headers["Content-Type"] == "application/json"
+    assert (headers["Server"], headers["Connection"]) == ("gradewire", "close")
     assert says in json.loads(body)["error"]
     assert ("Allow" in headers) == (status == 405)
+
+
+def test_a_connection_asks_once_whatever_it_wishes(http: HttpSide) -> None:
+    asked = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", http.port), timeout=10) as connection:
+        connection.sendall(asked + asked)
+        with connection.makefile("rb") as file:
+            received = file.read()
+    assert received.count(b"HTTP/1.1 200 OK\r\n") == 1
 
 
 def test_head_has_the_length_and_no_body(http: HttpSide) -> None:

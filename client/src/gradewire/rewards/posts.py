@@ -91,7 +91,7 @@ def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
 
 def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
     """Return the body as a mapping that has the needed fields; raise InvalidRequest, which names what is missing."""
-    fields: Mapping[str, Any] = _typed(body, dict, "the body", "a JSON object")
+    fields: Mapping[str, Any] = body if isinstance(body, Mapping) else _typed(body, dict, "the body", "a JSON object")
     for name in needed:
         if name not in fields:
             there = ", ".join(sorted(map(str, fields))) or "nothing"

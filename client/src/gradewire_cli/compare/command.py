@@ -66,7 +66,7 @@ compare_options = option_group(
         "--group-by",
         metavar="COLUMN,…",
         multiple=True,
-        help="Tell the figures by these columns too; model+dataset: by both together. May be repeated.",
+        help="Also print results per value of these columns; model+dataset: by both together. May be repeated.",
     ),
     choice_option(
         "--match",

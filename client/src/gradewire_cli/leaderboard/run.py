@@ -378,7 +378,7 @@ def _notes(judging: PairJudging, *, full: int) -> list[str]:
     by = judging.engine.chooser.name
     told = [f"judged {judged - kept} pairs by {by}; {kept} were known, {known - judged} of other files"]
     if judging.outdated:
-        told.append(f"{judging.outdated} pairs were judged anew, for their answers changed")
+        told.append(f"{judging.outdated} pairs were judged again, for their answers changed")
     if saved:
         told.append(f"{saved} of the {full} pairs of a full round robin were saved ({saved / full:.0%})")
     return told

@@ -360,10 +360,10 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
     source, prices = input_file(options), prices_of(options)
     if dry_run:
         if output.resume:
-            raise click.UsageError("--dry-run reckons all rows: leave out --resume")
+            raise click.UsageError("--dry-run estimates all rows and cannot be combined with --resume")
         with exit_on_interrupt(lambda: "interrupted"), one_line_errors():
-            reckoned = DryRun(source, metric_options_of(options), prices, connection_of(options))
-            asyncio.run(reckoned.run(ctx.obj))
+            estimate = DryRun(source, metric_options_of(options), prices, connection_of(options))
+            asyncio.run(estimate.run(ctx.obj))
         return
     check_outputs(output.written, source.named_paths)
     job = ScoreJob(

@@ -132,7 +132,7 @@ class DryRun:
         )
         if chosen.shows_images:
             raise InputError(
-                "--dry-run cannot reckon image=true, for only a judge's server knows how many tokens a picture has: "
+                "--dry-run cannot estimate image=true, for only a judge's server knows how many tokens a picture has: "
                 "leave that metric out"
             )
         if not chosen.asks_judge:

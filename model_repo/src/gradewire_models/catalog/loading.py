@@ -204,7 +204,7 @@ def find_model(name: str) -> CatalogModel:
 
 def require_free_name(name: str, error: type[ModelError]) -> None:
     """Raise `error` where a model of a user's own cannot have a name: it is no name, or one of the catalog's."""
-    if not re.match(NAME_PATTERN, name):
+    if not re.fullmatch(NAME_PATTERN, name):
         raise error(f"{name!r} is no name for a model (letters, digits, '.', '_' and '-'): say --name")
     if name in load_catalog():
         raise error(f"{name!r} is a model of the catalog, whose digest is fixed: choose another with --name")

@@ -139,9 +139,10 @@ class FieldError(ValueError):
 
 
 def read_table(kind: type[T], table: Mapping[str, Any], *, extra: Literal["forbid", "ignore"] = "forbid") -> T:
-    """Read a table into the dataclass `kind`, as pydantic does for its fields' types; nothing is converted.
+    """Read a table into the dataclass `kind`, as pydantic does for its fields' types.
 
-    A list becomes a tuple and a number with a fraction may be written without one. The values of `table` may be read
+    Nothing is converted, but that a list becomes a tuple, a number with a fraction may be written without one, and a
+    date that TOML has without quotes is read as text. The values of `table` may be read
     already. Fields of no name are refused, or ignored.
 
     Raises:

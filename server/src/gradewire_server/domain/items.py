@@ -59,7 +59,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Pair(Item):
-    """Two answers to one question, of which the better one is asked for: `prediction` is answer A, `rival` answer B."""
+    """A pair of answers to compare: `prediction` is answer A, `rival` answer B."""
 
     rival: str = field(kw_only=True)
 

@@ -175,7 +175,7 @@ def decode(content: bytes, claimed: str, max_pixels: int) -> str:
     if media_type == "image/webp":
         _check_pixels(_webp_size(content), max_pixels)
     if media_type == "image/jpeg" and content.count(b"\xff\xda") > _MAX_JPEG_SCANS:
-        raise ImageError(f"has more than {_MAX_JPEG_SCANS} scans: save it anew")
+        raise ImageError(f"has more than {_MAX_JPEG_SCANS} scans: save it again")
     reader = _readers()[media_type]
     try:
         with reader(io.BytesIO(content)) as picture:

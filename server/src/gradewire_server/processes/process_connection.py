@@ -85,7 +85,7 @@ class ProcessConnection:
             while (message := await _next_message(reader)) is not None:
                 self._take(message)
         finally:
-            self._writer.transport.abort()  # what has not been sent has nobody who would read it
+            self._writer.transport.abort()  # the peer is gone: drop unsent data
             for asked in self._asked.values():
                 if not asked.done():
                     asked.set_exception(ConnectionError("the other side is gone"))

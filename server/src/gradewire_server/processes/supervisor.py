@@ -156,7 +156,7 @@ async def supervise(
             )
         stack.callback(asyncio.create_task(state.watch()).cancel)
         running = [asyncio.create_task(worker.run()) for worker in state.workers]
-        # From the start on: what is loading may have been told what it will never have.
+        # A process stuck in loading may have a wrong setting: restarts begin from the start.
         restarting = asyncio.create_task(restart_whenever(restart, state))
         try:
             if await _all_serve(state, stop):

@@ -158,8 +158,8 @@ class Handlers:
             return self
         view = self._views.get(namespace)
         if view is None:
-            view = self._views[namespace] = Handlers(self.context.within(namespace))
             self._forget_views()
+            view = self._views[namespace] = Handlers(self.context.within(namespace))
         self._views.move_to_end(namespace)
         return view
 
@@ -175,7 +175,7 @@ class Handlers:
         return self._score.idle and self._compare.idle
 
     def _forget_views(self) -> None:
-        """Lets go of namespaces that were not in use for longest, but for those that still have work to wait for."""
+        """Make room for a namespace: forget those not in use for longest, but none that has work to wait for."""
         idle = [name for name, view in self._views.items() if view._idle]  # noqa: SLF001 - of the same class
-        for name in idle[: max(0, len(self._views) - _MAX_VIEWS)]:
+        for name in idle[: max(0, len(self._views) + 1 - _MAX_VIEWS)]:
             del self._views[name]

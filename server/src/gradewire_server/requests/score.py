@@ -352,7 +352,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
             scoring.result()
 
     def _cancel(self, scoring: asyncio.Task[None]) -> None:
-        """Cancels work that nobody waits for any more; how long it takes to end is not the caller's affair."""
+        """Cancel work that nobody waits for any more; the caller does not wait for the cancellation to finish."""
         scoring.cancel()
         self._cancelled.add(scoring)
         scoring.add_done_callback(self._on_done)

@@ -166,7 +166,7 @@ class _Head:
 class _Handler(BaseHTTPRequestHandler):
     """One connection, which asks once."""
 
-    server_version, sys_version = "gradewire", ""
+    protocol_version = "HTTP/1.1"
     timeout = REQUEST_S
     command = requestline = ""  # until they are read
     default_request_version = request_version = "HTTP/1.0"
@@ -207,11 +207,15 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         headers = {}
         if code == HTTPStatus.NOT_IMPLEMENTED:
-            code, message = HTTPStatus.METHOD_NOT_ALLOWED, "this server takes GET and HEAD"
+            code, message = HTTPStatus.METHOD_NOT_ALLOWED, f"{self.path.partition('?')[0]} takes GET and HEAD"
             headers = {"Allow": "GET, HEAD"}
         elif code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             headers = {"WWW-Authenticate": "Bearer"}
         self._reply(code, _json({"error": message or HTTPStatus(code).phrase}), headers=headers)
+
+    @override
+    def version_string(self) -> str:
+        return "gradewire"
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
@@ -237,6 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
         self, code: int, body: bytes, content_type: str = _JSON, headers: Mapping[str, str] | None = None
     ) -> None:
         self.send_response(code)
+        self.send_header("Connection", "close")
         for name, value in {"Content-Type": content_type, "Content-Length": str(len(body)), **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()

@@ -250,6 +250,28 @@ def test_a_directory_of_another_version_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE scores SET scores = '{'",
+        "UPDATE scores SET scores = '[]'",
+        "UPDATE scores SET scores = '{\"metrics\": []}'",
+        "UPDATE scores SET scores = json_set(scores, '$.state', 'LOST')",
+        "UPDATE scores SET scores = json_set(scores, '$.lost', 1)",
+        "UPDATE scores SET state = 'LOST'",
+    ],
+)
+def test_damaged_scores_are_refused_with_the_path(tmp_path: Path, damage: str) -> None:
+    with opened(tmp_path) as spool:
+        deliver(spool, waiting(spool, 1)[0])
+    with closing(sqlite3.connect(tmp_path / "steps.sqlite")) as database:
+        database.execute(damage)
+        database.commit()
+    for _ in range(2):  # the lock is let go
+        with pytest.raises(OSError, match=r"steps\.sqlite cannot be used: .*; move it away"):
+            Spool(tmp_path, SpoolLimits())
+
+
+@pytest.mark.parametrize(
     ("settings", "named"),
     [({"max_bytes": 0}, "max_bytes"), ({"max_steps": 1.5}, "max_steps"), ({"when_full": "stop"}, "when_full")],
 )

@@ -143,6 +143,30 @@ async def test_the_one_that_waits_longest_begins_and_its_subject_s_come_along() 
     assert asked.most_under_way == 1
 
 
+async def test_comparisons_do_not_grow_with_the_queue() -> None:
+    compared = 0
+
+    class Subject:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __hash__(self) -> int:
+            return self.number
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return isinstance(other, Subject) and self.number == other.number
+
+    asked = Asked(most=2)
+    asked.gate.set()
+    waiting = queue(asked)
+    subjects = [Subject(number) for number in [*range(300), *range(300)]]
+    await asyncio.gather(*(waiting.ask(question(""), each, None, Timing()) for each in subjects))
+    assert [len(each) for each in asked.requests] == [2] * 300
+    assert compared <= 10 * len(subjects)
+
+
 async def test_deadlines_of_a_request_are_the_latest_and_none_where_one_has_none() -> None:
     asked = Asked(most=2)
     asked.gate.set()

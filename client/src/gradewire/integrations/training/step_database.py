@@ -121,17 +121,19 @@ class StepDatabase:
                 yield sequence, step, items, StoredStep(*stored)
 
     def scores(self, most: int) -> dict[int, StepScores]:
-        """Return the newest scores by sequence number, the oldest first."""
+        """Return the newest scores by sequence number, the oldest first; raises OSError where they are damaged."""
         query = "SELECT sequence, scores FROM scores ORDER BY number DESC LIMIT ?"
         with self._transaction():
             newest = self._connection.execute(query, (most,)).fetchall()
-        return {sequence: StepScores.from_dict(json.loads(scores)) for sequence, scores in newest[::-1]}
+        with self._refusing_damage():
+            return {sequence: StepScores.from_dict(json.loads(scores)) for sequence, scores in newest[::-1]}
 
     def counts(self) -> Counter[StepState]:
         """Return the number of finished steps by state."""
         with self._transaction():
             states = self._connection.execute("SELECT state, count(*) FROM scores GROUP BY state").fetchall()
-        return Counter({StepState(state): count for state, count in states})
+        with self._refusing_damage():
+            return Counter({StepState(state): count for state, count in states})
 
     def next_sequence(self) -> int:
         """Return the first number that no step has had."""
@@ -177,6 +179,14 @@ class StepDatabase:
                 yield
         except sqlite3.Error as error:
             raise OSError(f"{self._directory / _DATABASE}: {error}") from error
+
+    @contextlib.contextmanager
+    def _refusing_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            path = self._directory / _DATABASE
+            raise OSError(f"{path} cannot be used: its scores are damaged ({error}); move it away") from error
 
 
 def _lock(directory: Path) -> int:

@@ -150,6 +150,7 @@ class RequestQueue:
         self._questions_per_request = questions_per_request
         self._send = send
         self._waiting: dict[_Waiting, None] = {}  # a set that keeps its order
+        self._groups: dict[Hashable, dict[_Waiting, None]] = {}  # of these, those with a subject, by it
         self._running: set[asyncio.Task[None]] = set()
         self._starts_soon = False
 
@@ -168,6 +169,8 @@ class RequestQueue:
         one = _Waiting(question, subject, deadline_s, loop.create_future(), contextvars.copy_context())
         queued_s = time.monotonic()
         self._waiting[one] = None
+        if subject is not None:
+            self._groups.setdefault(subject, {})[one] = None
         self._start_soon()
         try:
             return await one.answer
@@ -203,21 +206,27 @@ class RequestQueue:
             self._running.add(request.task)
             request.task.add_done_callback(functools.partial(self._on_done, request))
             for one in members:
-                del self._waiting[one]
+                self._remove(one)
                 one.request = request
                 if one.started_s is None:
                     one.started_s = time.monotonic()
 
     def _next_members(self) -> list[_Waiting]:
         # One that was cancelled in this turn of the loop has yet to leave.
-        waiting = (one for one in self._waiting if not one.answer.done())
-        first = next(waiting, None)
-        if first is None:
-            return []
-        if first.subject is None or self._questions_per_request == 1:
-            return [first]
-        company = (one for one in waiting if one.subject == first.subject)
-        return [first, *islice(company, self._questions_per_request - 1)]
+        first = next((one for one in self._waiting if not one.answer.done()), None)
+        if first is None or first.subject is None:
+            return [] if first is None else [first]
+        group = (one for one in self._groups[first.subject] if not one.answer.done())
+        return list(islice(group, self._questions_per_request))
+
+    def _remove(self, one: _Waiting) -> None:
+        """Take a question out of those that wait, if it does."""
+        if one in self._waiting:
+            del self._waiting[one]
+            if one.subject is not None:
+                del self._groups[one.subject][one]
+                if not self._groups[one.subject]:
+                    del self._groups[one.subject]
 
     def _on_done(self, request: _Request, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -227,7 +236,7 @@ class RequestQueue:
         self._start_soon()
 
     def _leave(self, one: _Waiting) -> None:
-        self._waiting.pop(one, None)
+        self._remove(one)
         if one.request is not None:
             one.request.members.remove(one)
             if not one.request.members:
