@@ -106,16 +106,8 @@ class TextTokenizer:
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
         """Tokenize `texts`; about 9 µs for a short one, half as much again with offsets.
 
-<<<<<<< HEAD
-        The ids are those of the whole text, as long as what the model reads of it lies within as many characters as
-        its longest possible tokens take; of what lies behind them nothing is read, and the text counts as truncated.
-||||||| 5bb58b8d
-        The ids are those of the whole text, as long as what the model reads of it lies within the first
-        `read_characters`; of what lies behind them nothing is read, and the text counts as truncated.
-=======
         The ids are those of the whole text, as long as what the model reads of it lies within the first
         `_read_characters`; of what lies behind them nothing is read, and the text counts as truncated.
->>>>>>> 4f1f85aa32289a19070ebba5e198bbbb9bdb36a8
         """
         tokenized: list[Tokenized] = []
         for part in _parts(texts, self._head_characters):
