@@ -13,7 +13,7 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_server import memory_guard
 from gradewire_server.memory_guard import MemoryGuard, resident_bytes
 from gradewire_server.requests.errors import OverloadedError
-from gradewire_server.requests.permits import Permits
+from gradewire_server.requests.turns import Permits
 from gradewire_server.rpc import messages
 from gradewire_server.rpc.messages import Receiver, StreamMemory, serialize_score
 from gradewire_server.rpc.sockets import Sockets

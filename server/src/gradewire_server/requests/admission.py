@@ -9,7 +9,7 @@ every queue; bulk work takes turns, and the next turn is of the caller that has 
 of the stream that has had least. *Learned* are three quantities, all in `load`: what requests cost, by caller and
 metrics (`CostEstimates`); how fast encoders are (`ServiceRate`); how long a round of the event loop takes
 (`LoopRounds`). All else is counted from what is in work, and the constants stand at the top of the module that uses
-them: `load` measures, `turns` shares between callers, `permits` bounds items and bytes, and this module decides.
+them: `load` measures, `turns` bounds items and bytes and shares them between callers, and this module decides.
 """
 
 import math
@@ -24,9 +24,8 @@ from typing_extensions import override
 from gradewire_server.domain.caller import Caller, Lane, Turn, take_turn
 from gradewire_server.requests.errors import OverloadedError
 from gradewire_server.requests.load import CostEstimates, EncoderBacklog, LoopBacklog, OverloadWatch
-from gradewire_server.requests.permits import Permits, SlowedMessages
 from gradewire_server.requests.plan import MetricPlan
-from gradewire_server.requests.turns import BulkTurns, CallerShares
+from gradewire_server.requests.turns import BulkTurns, CallerShares, Permits, SlowedMessages
 from gradewire_server.settings.limits import Capacity
 
 _SMALL_ITEMS: Final = 64

@@ -14,8 +14,8 @@ from gradewire_server.requests.admission import work_of
 from gradewire_server.requests.context import NamedSet, RequestContext
 from gradewire_server.requests.convert import CallForm, Row, read_in_turns, read_row, reply_id
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError
-from gradewire_server.requests.permits import Permits
 from gradewire_server.requests.score import ITEMS_PER_SLICE
+from gradewire_server.requests.turns import Permits
 
 if TYPE_CHECKING:
     from gradewire_server.requests.plan import MetricPlan

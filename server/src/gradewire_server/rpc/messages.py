@@ -14,7 +14,7 @@ from grpc import aio
 from gradewire_proto.v1 import judging_pb2, scoring_pb2
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, OverloadedError
-from gradewire_server.requests.permits import Permits
+from gradewire_server.requests.turns import Permits
 from gradewire_server.rpc.message_size import Counts, MalformedError, count_fields, memory_bytes, parse
 from gradewire_server.rpc.method import Method, RequestT, RpcCall
 from gradewire_server.tenants.quota import charge, charge_stream

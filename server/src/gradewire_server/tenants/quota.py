@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from gradewire_server.domain.caller import Caller, Quota
 from gradewire_server.requests.errors import OverloadedError, QuotaExceededError
-from gradewire_server.requests.permits import SlowedMessages
+from gradewire_server.requests.turns import SlowedMessages
 
 _BYTES_PER_TOKEN: Final = 4
 _MINUTE_S: Final = 60.0

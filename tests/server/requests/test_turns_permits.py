@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.requests.errors import OverloadedError
-from gradewire_server.requests.permits import Permits, SlowedMessages
+from gradewire_server.requests.turns import Permits, SlowedMessages
 
 
 def test_holds_up_to_the_limit_and_says_when_to_come_back() -> None:
