@@ -2542,6 +2542,8 @@ export const WarningSchema: GenEnum<Warning> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 1);
 
 /**
+ * Variants of SMILE that differ in their formula.
+ *
  * @generated from enum gradewire.v1.SmilePreset
  */
 export enum SmilePreset {
@@ -2600,6 +2602,8 @@ export const SmilePresetSchema: GenEnum<SmilePreset> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 2);
 
 /**
+ * Sentence that the prediction as a whole is compared with.
+ *
  * @generated from enum gradewire.v1.SyntheticMode
  */
 export enum SyntheticMode {
@@ -2780,6 +2784,8 @@ export const VqaNormaliseSchema: GenEnum<VqaNormalise> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 7);
 
 /**
+ * Source of synonyms.
+ *
  * @generated from enum gradewire.v1.MeteorSynonyms
  */
 export enum MeteorSynonyms {
@@ -2874,6 +2880,8 @@ export const BinaryQuestionsSchema: GenEnum<BinaryQuestions> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 10);
 
 /**
+ * What the judge writes before its rating.
+ *
  * @generated from enum gradewire.v1.LaveMode
  */
 export enum LaveMode {
@@ -3014,6 +3022,8 @@ export const ShownReferencesSchema: GenEnum<ShownReferences> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 14);
 
 /**
+ * Sets of defaults.
+ *
  * @generated from enum gradewire.v1.LavePreset
  */
 export enum LavePreset {
@@ -3045,6 +3055,8 @@ export const LavePresetSchema: GenEnum<LavePreset> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 15);
 
 /**
+ * What the judge does before it grades.
+ *
  * @generated from enum gradewire.v1.GradeStyle
  */
 export enum GradeStyle {
@@ -3075,6 +3087,8 @@ export const GradeStyleSchema: GenEnum<GradeStyle> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 16);
 
 /**
+ * What the judge writes before its verdict.
+ *
  * @generated from enum gradewire.v1.VerdictStyle
  */
 export enum VerdictStyle {
@@ -3112,6 +3126,8 @@ export const VerdictStyleSchema: GenEnum<VerdictStyle> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 17);
 
 /**
+ * What the judge writes before its verdict.
+ *
  * @generated from enum gradewire.v1.CompareMode
  */
 export enum CompareMode {
