@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.cells import CELLS_AT_A_TIME, RANK_DRAWS, scale_of, standard
+from gradewire_stats.agreement.samples import CELLS_AT_A_TIME, RANK_DRAWS, scale_of, standard
 from gradewire_stats.agreement.statistics import RIGHT_FROM, Ordering
 from gradewire_stats.bootstrap import Estimate, drawn_values, draws, estimate
 

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.cells import RANK_DRAWS
+from gradewire_stats.agreement.samples import RANK_DRAWS
 from gradewire_stats.agreement.statistics import Ordering, correlations, spearman
 from gradewire_stats.bootstrap import (
     Difference,

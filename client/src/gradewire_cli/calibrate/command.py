@@ -13,23 +13,15 @@ from gradewire.metrics import Auto
 from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import parse_metric_line
 from gradewire.transport import Transport
-from gradewire_cli.calibrate.cascade import (
-    cascade_metrics,
+from gradewire_cli.calibrate.cascade import cascade_metrics, cascade_values, fitted_cascade, scored_cascade
+from gradewire_cli.calibrate.fits import Split, fitted_probability, fitted_threshold, fitted_weight
+from gradewire_cli.calibrate.output import (
     cascade_tables,
-    cascade_values,
     cascade_warnings,
-    fitted_cascade,
-    judge_line,
-    scored_cascade,
-)
-from gradewire_cli.calibrate.fits import (
-    Split,
     fit_lines,
     fit_table,
-    fitted_probability,
-    fitted_threshold,
-    fitted_weight,
     gain_lines,
+    judge_line,
     probability_tables,
     warning_lines,
 )

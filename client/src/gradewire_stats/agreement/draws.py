@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.cells import (
+from gradewire_stats.agreement.rows import JudgedRows, Part
+from gradewire_stats.agreement.samples import (
     ADDITIVE_STATISTICS,
     OF_VERDICTS,
     RANK_DRAWS,
@@ -16,15 +17,14 @@ from gradewire_stats.agreement.cells import (
     Columns,
     RankedSample,
     Sample,
-    additive_values,
     scale_of,
     sums_by_question,
 )
-from gradewire_stats.agreement.rows import JudgedRows, Part
 from gradewire_stats.agreement.statistics import (
     ALL_STATISTICS,
     VERDICT_STATISTICS,
     Statistic,
+    additive_values,
     auc,
     correlations,
     one_blas_thread,

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import ModuleType
@@ -340,3 +340,47 @@ def _count_by_sorting(scores: NDArray[np.float64], labels: NDArray[np.float64]) 
 def _tied_pairs(values: NDArray[np.float64]) -> float:
     counts = np.unique(values, return_counts=True)[1].astype(np.float64)
     return float((counts * (counts - 1) / 2).sum())
+
+
+def additive_values(
+    sums: Mapping[str, NDArray[np.float64]], statistics: Collection[Statistic]
+) -> dict[Statistic, NDArray[np.float64]]:
+    """Statistics of draws.
+
+    Args:
+        sums: float64[draws] by name, as `sums_by_question` names them.
+        statistics: Which are wanted.
+
+    Returns:
+        float64[draws] of each that has sums; NaN where it is not defined in a draw.
+    """
+    values: dict[Statistic, NDArray[np.float64]] = {}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if "pearson" in statistics and "rows" in sums:
+            values["pearson"] = pearson_of_sums(*(sums[name] for name in ("rows", "x", "y", "xy", "xx", "yy")))
+        if "pairwise" in statistics and "pairs" in sums:
+            values["pairwise"] = np.where(sums["pairs"] > 0, sums["ordered"] / sums["pairs"], np.nan)
+        if "judged" in sums:
+            verdicts = _of_verdicts(sums)
+            values |= {statistic: found for statistic, found in verdicts.items() if statistic in statistics}
+    return values
+
+
+def _of_verdicts(sums: Mapping[str, NDArray[np.float64]]) -> dict[Statistic, NDArray[np.float64]]:
+    judged, positive, human = sums["judged"], sums["positive"], sums["human"]
+    true_positive, false_positive = sums["true_positive"], sums["false_positive"]
+    said = true_positive + false_positive
+    false_negative = positive - true_positive
+    true_negative = judged - said - false_negative
+    f1 = 2 * true_positive / (said + positive)
+    f1_of_wrong = 2 * true_negative / (2 * true_negative + false_negative + false_positive)
+    return {
+        "accuracy": (true_positive + true_negative) / judged,
+        "f1": f1,
+        "macro_f1": (f1 + f1_of_wrong) / 2,
+        "precision": true_positive / said,
+        "recall": true_positive / positive,
+        "positive_rate": said / judged,
+        "human_rate": human / judged,
+        "deviation": (said - human) / judged,
+    }

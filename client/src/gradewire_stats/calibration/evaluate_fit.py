@@ -10,6 +10,7 @@ from gradewire_stats.agreement.statistics import RIGHT_FROM
 
 _AT_ONCE: Final = 2048
 
+# These three also stand in gradewire_server.metrics.correctness, which serves what is fitted here.
 RULED_OUT: Final = 0.4
 """The highest probability of an answer that a rule of the metric calls wrong."""
 
@@ -23,7 +24,7 @@ def log_odds(form: Mapping[str, Any], rows: NDArray[np.float64]) -> NDArray[np.f
     """Log-odds by the trees of a form and by its linear part, before the map.
 
     Args:
-        form: At least what `written_fit.tree_form` gives; `linear` as `fit_correctness.linear_form` gives it, if any.
+        form: At least what `serialise_fit.tree_form` gives; `linear` as `fit_correctness.linear_form` gives it, if any.
         rows: float64[rows, features], columns as in the form, NaN where a feature does not apply.
 
     Returns:
@@ -62,7 +63,7 @@ def probabilities(
     """P(right) as a server computes it of a whole form.
 
     Args:
-        form: Of `written_fit.fit_form`.
+        form: Of `serialise_fit.fit_form`.
         rows: As of `log_odds`.
         shapes: float64[rows, numbers]; None: all rows are near, as they are for a form without a distance.
 
@@ -86,8 +87,8 @@ def _learnt(
 ) -> NDArray[np.float64]:
     found = log_odds(form, rows)
     near, far = (
-        np.interp(found, regime["map"]["log_odds"], regime["map"]["probability"])
-        for regime in (form, form.get("far", form))
+        np.interp(found, band["map"]["log_odds"], band["map"]["probability"])
+        for band in (form, form.get("far", form))
     )
     share = far_shares(form, shapes) if shapes is not None else np.zeros(len(rows))
     return np.asarray((1 - share) * near + share * far, dtype=np.float64)
@@ -110,7 +111,7 @@ def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[
 
 
 def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[rows], how far float64[rows, numbers] are from what `written_fit.neighbourhood` kept."""
+    """float64[rows], how far float64[rows, numbers] are from what `serialise_fit.neighbourhood` kept."""
     scaled, rows = shapes / np.array(stored["scale"]), np.array(stored["rows"])
     nearest = min(int(stored["nearest"]), len(rows))
     found = [np.empty(0)]
@@ -134,7 +135,7 @@ def uncertain(
     """Which verdicts lie in the band.
 
     Args:
-        form: Of `written_fit.fit_form`.
+        form: Of `serialise_fit.fit_form`.
         probabilities: float64[rows], of `probabilities`.
         confidence: From 0.5 to below 1.
         shapes: float64[rows, numbers]; None: all rows are near.

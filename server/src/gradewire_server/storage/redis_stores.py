@@ -17,7 +17,7 @@ from gradewire_server.storage.reference_sets import ALREADY_HELD, PreparedStore,
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_CHUNK_KEYS = 512
+_SENTENCE_KEYS = 512
 _PAGE_MEMBERS = 128
 _MAX_GROUP_BYTES = 1 << 30
 _AWAY = Failure(Status.UNAVAILABLE, "the store of prepared references (Redis) does not answer; try again later")
@@ -50,7 +50,7 @@ class RedisVectors(SecondLevel):
         self, keys: Sequence[bytes], dims: int, *, kind: EntryKind = EntryKind.SENTENCE
     ) -> list[bytes | None]:
         blobs: list[bytes | None] = []
-        step = _CHUNK_KEYS if kind is EntryKind.SENTENCE else CHUNK_KEYS[kind]
+        step = _SENTENCE_KEYS if kind is EntryKind.SENTENCE else CHUNK_KEYS[kind]
         for start in range(0, len(keys), step):
             chunk = keys[start : start + step]
             try:
@@ -65,8 +65,8 @@ class RedisVectors(SecondLevel):
         if not self.available:
             return 0
         expires_unix_s = int(time.time()) + self._prediction_ttl_s
-        for start in range(0, len(writes), _CHUNK_KEYS):
-            chunk = writes[start : start + _CHUNK_KEYS]
+        for start in range(0, len(writes), _SENTENCE_KEYS):
+            chunk = writes[start : start + _SENTENCE_KEYS]
             passing = {write.key for write in chunk if write.tier is not Tier.REFERENCE}
             values = {write.key: write.packed(expires_unix_s if write.key in passing else 0) for write in chunk}
             try:
@@ -141,8 +141,8 @@ class RedisPrepared(PreparedStore):
         if there == wanted:
             return None
         missing = [(key, value) for key, value in wanted.items() if there[key] is None]
-        for start in range(0, len(missing), _CHUNK_KEYS):
-            await self._client.add(dict(missing[start : start + _CHUNK_KEYS]))
+        for start in range(0, len(missing), _SENTENCE_KEYS):
+            await self._client.add(dict(missing[start : start + _SENTENCE_KEYS]))
         for key, found in there.items():
             if found is not None and found != wanted[key]:
                 await self._client.replace(key, found, wanted[key])  # damaged, or it would be ALREADY_HELD
@@ -179,8 +179,8 @@ class RedisPrepared(PreparedStore):
     @_answering_failures
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
         names = list(values)
-        for start in range(0, len(names), _CHUNK_KEYS):
-            chunk = names[start : start + _CHUNK_KEYS]
+        for start in range(0, len(names), _SENTENCE_KEYS):
+            chunk = names[start : start + _SENTENCE_KEYS]
             # Looked at first and last as in `write`.
             there = zip(chunk, await self._client.hash_get(group, chunk), strict=True)
             wanted = {name: self._mac.put(group + name, values[name]) for name in chunk}
@@ -198,8 +198,8 @@ class RedisPrepared(PreparedStore):
     async def _stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Values as the server keeps them, in front of each its MAC where there is a key."""
         values: list[object] = []
-        for start in range(0, len(keys), _CHUNK_KEYS):
-            values += await self._client.get(keys[start : start + _CHUNK_KEYS])
+        for start in range(0, len(keys), _SENTENCE_KEYS):
+            values += await self._client.get(keys[start : start + _SENTENCE_KEYS])
         return [value if isinstance(value, bytes) else None for value in values]
 
     async def _stored_entries(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:

@@ -21,6 +21,7 @@ F = TypeVar("F", bound=VersionedForm)
 
 VERDICT: Final = 0.5
 """Probability from which an answer counts as right."""
+# As in gradewire_stats.calibration.evaluate_fit, by which fits are made; RULED_OUT of `features` as well.
 _MISTAKEN_FROM: Final = 0.5
 _MISTAKEN_SLOPE: Final = 1.25
 """At confidence c the band holds the share (c - 1/2) 5/4 of wrong verdicts: half of them at 0.9."""

@@ -1,6 +1,6 @@
 """Sums and ranks of one metric on the rows of one part, and its statistics in all draws."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,20 @@ from gradewire_stats.agreement.statistics import (
     Statistic,
     kendall,
     ordered_pairs,
-    pearson_of_sums,
     right,
     scipy_stats,
     spearman,
     two_labels,
 )
+
+RANK_STATISTICS: tuple[Statistic, ...] = ("spearman", "kendall", "auc")
+# They rank every draw anew, many times the cost of a sum: their intervals come from fewer draws.
+RANK_DRAWS = 1000
+# Kendall's tau costs a pass for each distinct label; beyond this many, a plain loop over still fewer draws is used.
+MAX_LABEL_LEVELS = 16
+LOOPED_DRAWS = 200
+# Numbers in work at a time: some arrays of this size stay in a core's cache.
+CELLS_AT_A_TIME = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,60 +160,6 @@ def scale_of(values: NDArray[np.float64]) -> tuple[float, float]:
 def standard(values: NDArray[np.float64], middle: float, half: float) -> NDArray[np.float64]:
     """Values between -1 and 1 (for those the scale was taken from)."""
     return values / half - middle / half if half > 1 else (values - middle) / half
-
-
-def additive_values(
-    sums: Mapping[str, NDArray[np.float64]], statistics: Collection[Statistic]
-) -> dict[Statistic, NDArray[np.float64]]:
-    """Statistics of draws.
-
-    Args:
-        sums: float64[draws] by name, as `sums_by_question` names them.
-        statistics: Which are wanted.
-
-    Returns:
-        float64[draws] of each that has sums; NaN where it is not defined in a draw.
-    """
-    values: dict[Statistic, NDArray[np.float64]] = {}
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if "pearson" in statistics and "rows" in sums:
-            values["pearson"] = pearson_of_sums(*(sums[name] for name in ("rows", "x", "y", "xy", "xx", "yy")))
-        if "pairwise" in statistics and "pairs" in sums:
-            values["pairwise"] = np.where(sums["pairs"] > 0, sums["ordered"] / sums["pairs"], np.nan)
-        if "judged" in sums:
-            verdicts = _of_verdicts(sums)
-            values |= {statistic: found for statistic, found in verdicts.items() if statistic in statistics}
-    return values
-
-
-def _of_verdicts(sums: Mapping[str, NDArray[np.float64]]) -> dict[Statistic, NDArray[np.float64]]:
-    judged, positive, human = sums["judged"], sums["positive"], sums["human"]
-    true_positive, false_positive = sums["true_positive"], sums["false_positive"]
-    said = true_positive + false_positive
-    false_negative = positive - true_positive
-    true_negative = judged - said - false_negative
-    f1 = 2 * true_positive / (said + positive)
-    f1_of_wrong = 2 * true_negative / (2 * true_negative + false_negative + false_positive)
-    return {
-        "accuracy": (true_positive + true_negative) / judged,
-        "f1": f1,
-        "macro_f1": (f1 + f1_of_wrong) / 2,
-        "precision": true_positive / said,
-        "recall": true_positive / positive,
-        "positive_rate": said / judged,
-        "human_rate": human / judged,
-        "deviation": (said - human) / judged,
-    }
-
-
-RANK_STATISTICS: tuple[Statistic, ...] = ("spearman", "kendall", "auc")
-# They rank every draw anew, many times the cost of a sum: their intervals come from fewer draws.
-RANK_DRAWS = 1000
-# Kendall's tau costs a pass for each distinct label; beyond this many, a plain loop over still fewer draws is used.
-MAX_LABEL_LEVELS = 16
-LOOPED_DRAWS = 200
-# Numbers in work at a time: some arrays of this size stay in a core's cache.
-CELLS_AT_A_TIME = 1 << 17
 
 
 class RankedSample:

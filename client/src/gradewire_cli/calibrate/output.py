@@ -1,0 +1,185 @@
+"""Tables and sentences about what `calibrate` fitted: thresholds, probabilities and cascades."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gradewire_cli.calibrate.fits import AFTER, BEFORE, STATISTICS, ProbabilityFit, Split, ThresholdFit
+from gradewire_cli.results.tables import TITLES, Table, Value, differing, estimated, number
+from gradewire_stats.calibration.quality import COVERAGES, TransferStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gradewire_cli.calibrate.cascade import ScoredCascade
+    from gradewire_cli.scoring.labelled_rows import LabelledRows
+    from gradewire_stats.agreement.report import AgreementReport
+    from gradewire_stats.calibration.cascade import CascadeFit, HeldRisk, JudgeGain
+
+
+HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
+"""Risks of fits on other questions: every one, by the rows that they were made on and measured on, in words."""
+
+# Intervals of a share over fewer rows are wider than what a threshold gains.
+FEW_ROWS = 100
+
+
+def fit_table(fit: ThresholdFit) -> Table:
+    """Return figures before and after, with their paired differences."""
+    table = _table(fit.report, fit.measured_on, (BEFORE, AFTER))
+    balanced = ["balanced accuracy", number(fit.balanced[BEFORE]), number(fit.balanced[AFTER]), ""]
+    return replace(table, rows=[table.rows[0], balanced, *table.rows[1:]])
+
+
+def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
+    """Yield figures of a probability: on its own rows, held out, and on the other half beside SMILE's."""
+    yield Table(
+        "Held out by question",
+        ["", "probability"],
+        [[name, number(value)] for name, value in fit.result.figures.items()],
+    )
+    if fit.result.transfer:
+        yield Table(
+            "By fits on the other sources",
+            ["source left out", "rows", "Pearson", "AUC", "accuracy", "ECE"]
+            + [f"accuracy of {share:.0%}" for share in COVERAGES]
+            + ["UNCERTAIN", "accuracy of the others", "wrong ones UNCERTAIN"],
+            [[each.source, str(each.rows), *map(number, _transfer_numbers(each))] for each in fit.result.transfer],
+        )
+    if fit.report is not None:
+        table = _table(fit.report, "the other half of the questions", ("smile", "probability"))
+        rest = [[name, "", number(value), ""] for name, value in fit.other_values.items()]
+        yield replace(table, rows=[*table.rows, *rest])
+
+
+def _transfer_numbers(each: TransferStatistics) -> tuple[float, ...]:
+    certain = (each.uncertain, each.accuracy_certain, each.held)
+    return (each.pearson, each.auc, each.accuracy, each.ece, *each.at_coverage, *certain)
+
+
+def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) -> Table:
+    before, after = (metric.cells[-1] for metric in report.metrics)
+    differences = {found.statistic: found.all_rows for found in report.comparisons}
+    rows: list[list[Value | str]] = [
+        [
+            TITLES[statistic],
+            estimated(before.estimates[statistic]),
+            estimated(after.estimates[statistic]),
+            differing(differences[statistic]),
+        ]
+        for statistic in STATISTICS
+    ]
+    return Table(f"Read on {after.rows} rows: {measured_on}", ["", *names, f"{names[1]} minus {names[0]}"], rows)
+
+
+def fit_lines(fitted: str, before: Split, after: Split) -> Iterator[str]:
+    """Yield what was fitted on what; `before` are scores of the metric as it stands, `after` were fitted on."""
+    rows = after.fitted
+    count, right = len(rows.scores), int(rows.right.sum())
+    yield f"{fitted}: fitted on {count} rows, {right} of them right, SHA-256 {rows.sha256[:12]}"
+    yield f"before: {before.fitted.line}"
+    if after.fitted.line != before.fitted.line:
+        yield f"after: {after.fitted.line}"
+
+
+def gain_lines(fit: ThresholdFit) -> Iterator[str]:
+    """Yield a sentence where the rows do not show that verdicts get better."""
+    gain = {found.statistic: found.all_rows for found in fit.report.comparisons}["accuracy"]
+    if gain.low <= 0 <= gain.high:
+        yield "the interval of the gain in accuracy holds 0: these rows do not show that verdicts get better"
+
+
+def warning_lines(after: Split, labelled: LabelledRows) -> Iterator[str]:
+    """Yield warnings about the rows, a sentence each."""
+    count, fewer = len(after.fitted.scores), min(after.fitted.right.sum(), (~after.fitted.right).sum())
+    if count < FEW_ROWS:
+        yield f"warning: {count} rows are few to fit on: label {FEW_ROWS} or more"
+    elif fewer < FEW_ROWS // 10:
+        which = "right" if after.fitted.right.sum() == fewer else "wrong"
+        yield f"warning: only {fewer} rows are {which}: label more"
+    if after.fitted.failed:
+        yield f"warning: {after.fitted.failed} rows have no score and were left out"
+    yield from (f"warning: {sentence}" for sentence in labelled.left_out())
+
+
+_SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
+
+
+def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
+    """Yield the bands of the usual risks, how they held on other questions, and the judge beside the cheap verdicts."""
+    yield Table(
+        f"Bands, each with the probability {1 - fit.delta:g}",
+        ["risk", "accepted from confidence", "accepted, one of each question", "wrong of them"],
+        [
+            [f"{each.risk:g}", _confidence(each.accepts_from), str(each.accepted), str(each.wrong)]
+            for each in fit.risks
+            if each.risk in _SHOWN_RISKS
+        ],
+    )
+    for on, risks in held.items():
+        yield Table(
+            f"How it held: {on}",
+            ["risk", "rows", "accepted", "wrong of them", "share", "held", "judge asked", "accuracy, all rows"],
+            [
+                [
+                    *(f"{each.risk:g}", str(each.rows), str(each.accepted), str(each.wrong), number(each.wrong_share)),
+                    *("yes" if each.held else "no", str(each.judged), number(each.accuracy)),
+                ]
+                for each in risks
+                if each.risk in _SHOWN_RISKS
+            ],
+        )
+    yield Table(
+        "The judge beside exact_match and correctness, on the least certain rows",
+        ["share of rows", "judged rows", "accuracy without it", "of the judge", "judge minus, interval", "adds"],
+        [_gain(each) for each in fit.gains],
+    )
+
+
+def judge_line(fit: CascadeFit, judge: str) -> str:
+    """Return where the judge is asked, in a sentence."""
+    if fit.judged_below is None:
+        return (
+            f"{judge} is refused: on no share of the least certain rows does the interval of what it adds lie above 0, "
+            "so auto never lets it decide"
+        )
+    share = max(each.share for each in fit.gains if each.adds)
+    return (
+        f"{judge} is asked below the confidence {_confidence(fit.judged_below)}: the least certain {share:.0%} of rows"
+    )
+
+
+def cascade_warnings(scored: ScoredCascade, fit_notes: Iterable[str]) -> Iterator[str]:
+    """Yield warnings about the rows, a sentence each; `fit_notes` are the lines of what was fitted for the encoder."""
+    lines = [line for line in fit_notes if line.startswith("fitted for correctness")]
+    for name, digest in scored.digests.items():
+        if digest and any(digest[:12] in line for line in lines):
+            way_out = {"half a of these rows": "--half b", "half b of these rows": "--half a"}.get(name, "others")
+            yield (
+                f"warning: correctness was fitted on {name}, so its probabilities look surer there than they are "
+                f"elsewhere: fit auto on {way_out}, and believe no figure that is read there"
+            )
+    if scored.unjudged:
+        reasons = ", ".join(f"{status} {count}" for status, count in sorted(scored.unjudged.items()))
+        yield f"warning: rows without a judge's verdict count for the bands alone: {reasons}"
+    if scored.cheap.failed:
+        yield f"warning: {scored.cheap.failed} rows have no probability and were left out"
+
+
+def _gain(gain: JudgeGain) -> list[str]:
+    between = f"{gain.judge - gain.cheap:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
+    if math.isnan(gain.low):
+        between = "too few rows"
+    adds = "yes" if gain.adds else "no"
+    return [f"{gain.share:.0%}", str(gain.rows), number(gain.cheap), number(gain.judge), between, adds]
+
+
+def _confidence(value: float) -> str:
+    if math.isinf(value):
+        return "nothing"
+    if value > 2:
+        return "of any kind"
+    return "exact matches" if value == 2 else f"{value:.4f}"
