@@ -87,8 +87,7 @@ def _learnt(
 ) -> NDArray[np.float64]:
     found = log_odds(form, rows)
     near, far = (
-        np.interp(found, band["map"]["log_odds"], band["map"]["probability"])
-        for band in (form, form.get("far", form))
+        np.interp(found, band["map"]["log_odds"], band["map"]["probability"]) for band in (form, form.get("far", form))
     )
     share = far_shares(form, shapes) if shapes is not None else np.zeros(len(rows))
     return np.asarray((1 - share) * near + share * far, dtype=np.float64)
