@@ -189,7 +189,7 @@ class Fitted:
 
     Attributes:
         form: As it is stored; with `figures` of its rows, held out by question, where these were asked for.
-        warnings: What its maker was told.
+        warnings: Warnings that its maker printed.
         served: As a server reads it.
     """
 

@@ -195,7 +195,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
             group.done.add_done_callback(one_less)
         positions = [(group, position) for group, positions in batch for position in positions]
         deadline_s = max(group.until for group, _ in batch) - asyncio.get_running_loop().time()
-        # Less than its callers wait, so that they are told what kept it: no server, no time.
+        # Shorter than its callers wait, so that they get the reason: no server, or no time.
         self._stall_s = max(_SHARE_OF_DEADLINE * deadline_s, _LEAST_DEADLINE_S)
         self._positions = dict(enumerate(positions, first))
         self._handed.extend((index, group.items[position]) for index, (group, position) in self._positions.items())

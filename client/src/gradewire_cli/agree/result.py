@@ -50,7 +50,7 @@ class AgreementResult:
 
     @property
     def people(self) -> People:
-        """Names of whoever labelled the rows."""
+        """Names of the annotators."""
         return self.labelled.people
 
     def abstention(self, label: str) -> Abstention | None:

@@ -84,7 +84,7 @@ class VerdictRows:
 
     @property
     def people(self) -> People:
-        """The names of whoever labelled the rows."""
+        """The names of the annotators."""
         return self.labelled.people
 
     def result(

@@ -168,7 +168,7 @@ class JudgePrices:
 
     @property
     def are_known(self) -> bool:
-        """Whether both are."""
+        """True if both prices are given."""
         return self.read is not None and self.written is not None
 
     def price(self, read: int, written: int) -> float | None:

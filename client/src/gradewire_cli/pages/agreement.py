@@ -182,7 +182,7 @@ def _cells(report: ReportInput, cells: Table) -> ShownTable:
 
 
 def _kinds(report: ReportInput) -> list[str]:
-    """Return what rows are told apart by; a group that is the data set under another name is not offered again."""
+    """Return the groupings of rows; a group that is the data set under another name is not offered again."""
     again = all(row.group in {"", row.dataset} for row in report.rows)
     return [kind for kind in CELL_KINDS if kind != "group" or not again]
 

@@ -34,7 +34,7 @@ class ReportRow:
         picture: What the question is about, as the row names it: a path, an http(s) URL, a data URI, any other name; ""
             without one.
         labels: Label of each annotator where there are several; None for one who gave none.
-        group: Any further name by which rows are told apart.
+        group: Further name by which rows are grouped.
     """
 
     id: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Names that tables have for whoever labelled the rows.
+    """Names of the annotators in tables.
 
     Attributes:
         possessive: Before "accuracy".

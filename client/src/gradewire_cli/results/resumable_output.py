@@ -190,7 +190,7 @@ def count_results(path: Path) -> int:
 
 
 def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
-    """Tell whether a result calls the answer right: what it says itself; in older files 0 or 1 as score says it too."""
+    """Return True if a result calls the answer right: by its verdict, or in older files by a score of 0 or 1."""
     if result["score"] is None:
         return None
     if "correct" in result:
@@ -200,7 +200,7 @@ def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
 
 
 def may_pass(row: Mapping[str, Any]) -> bool:
-    """Tell whether a result of the row failed for want of a server or of time, so that trying again may help."""
+    """Return True if a result of the row failed for lack of a server or of time: another try may help."""
     return any(Status(score["status"]).may_pass for score in row["scores"].values())
 
 

@@ -108,7 +108,7 @@ class InputFile:
     """The input options: one or several files ("-" for standard input), how to read them, which columns and rows.
 
     Attributes:
-        groupings: By which columns the statistics are told apart.
+        groupings: Columns by which statistics are grouped.
         groupings_requested: Whether the options say so; types of official files are grouped anyway.
         official: Description of files that another program wrote; None: they are rows by themselves.
     """

@@ -40,7 +40,7 @@ class Row:
         picture: What the question is about, as the row names it: a path, a URL, a data URI, an id; "" without.
         picture_digest: 32 hex digits over the picture's bytes; "" where no metric shows it or it cannot be sent.
         kept_columns: Columns of the file that the output has too, by name.
-        grouping: Values of the columns by which rows are told apart, by name as --by has it.
+        grouping: Values of the columns by which rows are grouped, by name as --by has it.
         question_key: Alike in rows of a data set that answer the same question: 32 hex digits over its id, else over
             image and question, else over question and references; "" without any of these but references.
     """
@@ -81,7 +81,7 @@ class RowOptions:
         reference_separator: Between the references of one cell; "" for none.
         label_map: What words or grades in place of labels mean.
         kept_columns: Columns that the output has too; None for all.
-        grouped_by: Fields of a row, or columns, by which rows are told apart.
+        grouped_by: Fields of a row, or columns, by which rows are grouped.
         grouping_needed: Whether every file has to have them.
         any_file: One of several files may lack columns that are kept or needed.
     """

@@ -194,7 +194,7 @@ class LabelledRows:
             self.kept.append((row, output))
 
     def judged(self, *, with_groups: bool = False) -> JudgedRows:
-        """Return the columns as arrays; without groups unless these are told apart.
+        """Return the columns as arrays; without groups unless rows are grouped.
 
         Raises:
             InputError: No row has a label that can be read, all were left out for their flags, the rule is not for
@@ -244,7 +244,7 @@ class LabelledRows:
 
     @property
     def people(self) -> People:
-        """Names of whoever labelled the rows."""
+        """Names of the annotators."""
         return People() if self.against is None else People.evaluator(self.against.label)
 
     @property

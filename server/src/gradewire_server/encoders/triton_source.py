@@ -198,7 +198,7 @@ class TritonSource(ModelSource):
         repository: Directory of built models; their graphs need not be in it.
 
     Attributes:
-        opening_errors: What Triton said when a name was last opened in vain.
+        opening_errors: Triton's message at the last failed opening of each name.
     """
 
     def __init__(

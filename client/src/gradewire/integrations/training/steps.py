@@ -143,7 +143,7 @@ class WaitingStep:
 
     Attributes:
         sequence: Its position in the order of submission, over all processes that used the directory.
-        failures: Number of tries of this process in vain.
+        failures: Number of failed tries of this process.
         due_s: Time at which it may be tried again, monotonic seconds.
         problem: The last failure; empty without one.
         is_delivering: True while its scores are with sinks and callbacks.

@@ -256,7 +256,7 @@ class Knee:
 
     @property
     def is_known(self) -> bool:
-        """Whether the server, and nothing else, bounds the rate."""
+        """True if the server alone bounds the rate."""
         return self.rate_per_s is not None and not (self.stopped or self.lost or self.client_limited)
 
 
@@ -319,7 +319,7 @@ class LoadResult:
 
     @property
     def has_failed(self) -> bool:
-        """Whether there is no result, or a promise was broken."""
+        """True if there is no result or a promise was broken."""
         if self.knee is None:
             return any(step.client_limited or step.is_lost for step in self.steps)
         late = any(step.over_knee and step.client_limited for step in self.steps)

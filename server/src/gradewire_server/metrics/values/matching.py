@@ -153,7 +153,7 @@ def coarser(value: Value, reference: Value) -> bool:
 
 
 def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float) -> bool:
-    """Whether both are numbers and equal, perhaps one of them in the thousands or millions that are asked for."""
+    """True if both are equal numbers, perhaps one of them in the thousands or millions that are asked for."""
     if amount is None or wanted is None:
         return False
     if amount.equals(wanted):
