@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+import uvloop
 from prometheus_client import CollectorRegistry, disable_created_metrics
 from prometheus_client.metrics_core import Metric
 
@@ -152,7 +153,7 @@ def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_l
     # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
-        asyncio.run(serve(flood))
+        uvloop.run(serve(flood))
     except TokensFileError as error:
         _log.error("cannot serve: auth_tokens_file: %s", error)
         return 1

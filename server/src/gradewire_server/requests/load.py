@@ -34,7 +34,7 @@ _SATURATED_S: Final = 0.05
 # Work of encoders.
 _BULK_AHEAD_S: Final = 0.25
 """Seconds of bulk work that are let in at a time: enough to keep the encoder busy, and what one waits for behind it."""
-_ALLOWED_WAIT_S: Final = 0.15
+_ALLOWED_WAIT_S: Final = 0.1
 _ALLOWED_REQUESTS: Final = 8
 """Longest wait of small requests: so long, or what so many of their kind take. More in work would score nothing
 sooner."""
