@@ -32,7 +32,7 @@ def test_a_store_that_is_cut_short_under_the_server_is_made_anew(
     tmp_path: Path, left_bytes: int, figure: TakeFigure
 ) -> None:
     with (
-        ServerProcess(tmp_path, memory_max_bytes="1MiB") as server,
+        ServerProcess(tmp_path, memory_max_bytes="1MiB", remembered_results_max_bytes=0) as server,
         grpc.insecure_channel(server.address) as channel,
     ):
         stub = scoring_pb2_grpc.ScoringStub(channel)
@@ -91,7 +91,12 @@ _QUICK = ("garbled",)
     "fault", [each if each in _QUICK else pytest.param(each, marks=pytest.mark.hostile) for each in FAULTS]
 )
 def test_no_fault_of_redis_changes_a_score(tmp_path: Path, fault: str, figure: TakeFigure) -> None:
-    settings = {"disk_directory": "", "redis_timeout_s": 0.2, "memory_max_bytes": "1MiB"}
+    settings = {
+        "disk_directory": "",
+        "redis_timeout_s": 0.2,
+        "memory_max_bytes": "1MiB",
+        "remembered_results_max_bytes": 0,
+    }
     with (
         ValkeyServer(tmp_path) as valkey,
         ServerProcess(tmp_path, redis_url=valkey.url, **settings) as server,

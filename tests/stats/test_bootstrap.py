@@ -11,7 +11,7 @@ from gradewire_stats.agreement.statistics import ALL_STATISTICS
 from gradewire_stats.annotators import annotator_agreement
 from gradewire_stats.ave import AveRows, ave_properties
 from gradewire_stats.bootstrap import LEAST_QUESTIONS, difference, estimate, free_clusters
-from gradewire_stats.pairwise import JudgedPairs, pairwise_agreement
+from gradewire_stats.preferences import JudgedPairs, pairwise_agreement
 
 NAN = math.nan
 

@@ -1,9 +1,11 @@
-"""Keeps a forked child from destroying objects that wait for threads of its parent, and from using them."""
+"""Safety after a fork: a child neither uses nor destroys what it inherits of gRPC and of its parent's threads."""
 
 import os
 import sys
 import weakref
 from typing import Protocol
+
+from gradewire.errors import ForkedClientError
 
 _GRPC_CORE = "grpc._cython.cygrpc"
 
@@ -24,12 +26,19 @@ def forget_in_children(thing: Forgetful) -> None:
     _forgetful.add(thing)
 
 
-def grpc_is_inherited() -> bool:
-    """Return True if an ancestor forked this process after it had loaded gRPC.
+def check_grpc_usable() -> None:
+    """Refuse to use gRPC where an ancestor forked this process after it had loaded gRPC.
 
-    gRPC's core then crashes or hangs here in most cases, whether its support for forks is on or off (ADR 20).
+    Its core then crashes or hangs here in most cases, whether its support for forks is on or off (ADR 20).
+
+    Raises:
+        ForkedClientError: It is so.
     """
-    return _grpc_is_inherited
+    if _grpc_is_inherited:
+        raise ForkedClientError(
+            "gRPC was loaded before this process was forked and does not work here: make the first call after the "
+            "fork, or start the process by spawn or forkserver (of a data loader: multiprocessing_context='spawn')"
+        )
 
 
 def keep_for_good(thing: object) -> None:

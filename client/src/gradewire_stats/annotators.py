@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.samples import CELLS_AT_A_TIME, RANK_DRAWS, scale_of, standard
+from gradewire_stats.agreement.samples import NUMBERS_AT_A_TIME, RANK_DRAWS, scale_of, standard
 from gradewire_stats.agreement.statistics import RIGHT_FROM, Ordering
 from gradewire_stats.bootstrap import Estimate, drawn_values, draws, estimate
 
@@ -52,7 +52,7 @@ def alpha_of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -
     values = standard(values, *scale_of(values))
     size = np.bincount(item)
     entries = _Entries(values, item, np.cumsum(size) - size, size.astype(np.float64), Ordering.of(values))
-    step = max(1, CELLS_AT_A_TIME // len(values))
+    step = max(1, NUMBERS_AT_A_TIME // len(values))
     chunks = [_chunk(entries, weights[start : start + step]) for start in range(0, len(weights), step)]
     return {level: np.concatenate([chunk[level] for chunk in chunks]) for level in LEVELS}
 
@@ -153,7 +153,7 @@ def _of_pair(
     _, at_left, at_right = np.intersect1d(left, right, return_indices=True)
     shared_left, shared_right = order_left.group[at_left], order_right.group[at_right]
     agree = (left == right).astype(np.float64)
-    step = max(1, CELLS_AT_A_TIME // len(both))
+    step = max(1, NUMBERS_AT_A_TIME // len(both))
     found = []
     for start in range(0, len(weights), step):
         drawn = np.take(weights[start : start + step], both, axis=1)

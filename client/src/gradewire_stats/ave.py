@@ -152,7 +152,7 @@ def merged_descriptions(
 def ave_properties(
     rows: AveRows, options: AveOptions | None = None, *, resamples: int = RANK_DRAWS, seed: int = 0
 ) -> AveProperties:
-    """Compute all three.
+    """Return the three properties of descriptions.
 
     Args:
         rows: Scores and labels.

@@ -1,4 +1,4 @@
-"""The server: put it together, start it, reload its tokens, and wind it down."""
+"""The server: put it together, start it, and reload its tokens."""
 
 import asyncio
 import logging
@@ -7,15 +7,13 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
 
-from grpc import aio
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 
 from gradewire_gateway.settings import LOOPBACK
 from gradewire_server.backends import Backends, opened_handlers
 from gradewire_server.domain.items import Failure
-from gradewire_server.garbage import collect_and_keep, collect_when_idle
-from gradewire_server.memory_guard import guarded, return_large_blocks
-from gradewire_server.process import Stop, unless
+from gradewire_server.memory import collect_and_keep, collect_when_idle, guarded, return_large_blocks
+from gradewire_server.process import Stop
 from gradewire_server.processes.child import Child, run_to_exit
 from gradewire_server.processes.http_gateway import GatewaySupervisor, endpoint, running_gateway
 from gradewire_server.requests.admission import Admission
@@ -29,22 +27,17 @@ from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
 from gradewire_server.rpc.telemetry import RpcTelemetry, Snapshots
 from gradewire_server.settings.limits import Capacity
 from gradewire_server.settings.server import Settings
-from gradewire_server.settings.transport import ShutdownConfig
+from gradewire_server.shutdown import wind_down
 from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tokens import Authentication, TokensFile
 from gradewire_server.tracing import open_call_tracer
 
 _log = logging.getLogger(__name__)
 
-_QUIET_S: Final = 0.2
-"""Seconds without a call after which all callers are taken to know that the server stops."""
-_MAX_QUIET_WAIT_S: Final = 3.0
 _OBSERVE_EVERY_S: Final = 0.25
 """Less than a judge's process takes to restart, so that health shows each restart."""
 _LASTING_S: Final = 5.0
 """Seconds of overload from which on it is no burst, and health reports it."""
-_REMAINING_CALLS_S: Final = 0.5
-"""Seconds for calls that are left when our own are done: a watcher of health would stay for ever."""
 
 
 async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
@@ -64,47 +57,6 @@ async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
     if not loading.cancelled():
         loading.result()  # raises what went wrong, even where the server is to stop
     return not stop.requested.is_set()
-
-
-async def wind_down(
-    server: aio.Server, calls: Calls, lifecycle: Lifecycle, shutdown: ShutdownConfig, stop: Stop
-) -> None:
-    """Drains, lets the calls in flight finish, and stops gRPC; an urgent stop cuts each of these short.
-
-    Where other processes go on, callers are told to go there while their calls are still taken (`Calls`).
-    """
-    _log.info(
-        "draining for %.1f s, then up to %.1f s for calls in flight",
-        shutdown.drain_s,
-        shutdown.grace_s,
-    )
-    lifecycle.others_serve = stop.others_serve
-    lifecycle.draining()
-    await unless(stop.urgent, asyncio.sleep(shutdown.drain_s))
-    if stop.others_serve:
-        await _hand_over(server, calls, shutdown.grace_s, stop)
-        return
-    # Calls that come now are told UNAVAILABLE by us. Were the server stopped at once, gRPC would cancel those that it
-    # has read and not yet handed over, with a code that clients take for their own doing and do not retry.
-    lifecycle.stopping()
-    await _settle(calls, shutdown.grace_s, stop)
-    await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
-
-
-async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Stop) -> None:
-    """Wait until callers that understand have gone elsewhere, then have gRPC send the others away (GOAWAY)."""
-    await unless(stop.urgent, calls.quiet(_QUIET_S), _MAX_QUIET_WAIT_S)
-    ending = asyncio.create_task(server.stop(grace_s))
-    await unless(stop.urgent, calls.idle(), grace_s)
-    await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
-    await ending
-
-
-async def _settle(calls: Calls, grace_s: float, stop: Stop) -> None:
-    """Wait for the calls in flight, then for callers that have not noticed yet that the server stops."""
-    await unless(stop.urgent, calls.idle(), grace_s)
-    if not stop.urgent.is_set():
-        await unless(stop.urgent, calls.quiet(_QUIET_S), min(grace_s, _MAX_QUIET_WAIT_S))
 
 
 async def serve(  # noqa: C901, PLR0915 - the one place that puts a server together

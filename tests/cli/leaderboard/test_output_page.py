@@ -13,7 +13,7 @@ from gradewire_cli.leaderboard.reading import INCONSISTENT, JudgedOrder, JudgedP
 from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts
 from gradewire_cli.pages.page import MAX_BYTES, render, write_page
 from gradewire_cli.problems import InputError
-from gradewire_stats.pairwise import JudgedPairs, pairwise_agreement
+from gradewire_stats.preferences import JudgedPairs, pairwise_agreement
 from gradewire_stats.ratings import Controls, Matches, RatingTable, length_bias, position_bias, rate, system_ranks
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"{{ 7*7 }}\u202e\x00\ud800"

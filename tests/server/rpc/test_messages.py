@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.support.examples import example_count
 
 from gradewire_proto.v1 import scoring_pb2, types_pb2
-from gradewire_server import memory_guard
-from gradewire_server.memory_guard import MemoryGuard, resident_bytes
+from gradewire_server import memory
+from gradewire_server.memory import MemoryGuard, resident_bytes
 from gradewire_server.requests.errors import OverloadedError
 from gradewire_server.requests.turns import Permits
 from gradewire_server.rpc import messages
@@ -137,7 +137,7 @@ async def test_the_guard_looks_until_it_is_closed(monkeypatch: pytest.MonkeyPatc
     loop = asyncio.get_running_loop()
     receiver = Receiver()
     guard = MemoryGuard(receiver, 1, 1, shed=lambda _: None)
-    monkeypatch.setattr(memory_guard, "resident_bytes", lambda: loop.call_soon_threadsafe(looked.set) and 0)
+    monkeypatch.setattr(memory, "resident_bytes", lambda: loop.call_soon_threadsafe(looked.set) and 0)
     guard.start()
     await looked.wait()
     guard.close()

@@ -16,9 +16,9 @@ from gradewire._calls.retries import Retries, until_answered
 from gradewire._calls.score import ItemRows, check_streamed, decode_model_list
 from gradewire._calls.stream import RowStream
 from gradewire._calls.submit import Submissions, SubmitCallback, SubmitLimits
-from gradewire._fork_safety import forget_in_children, grpc_is_inherited, keep_for_good
+from gradewire._fork_safety import check_grpc_usable, forget_in_children, keep_for_good
 from gradewire._tracing import call_trace
-from gradewire.errors import ClientClosed, ForkedClientError
+from gradewire.errors import ClientClosed
 from gradewire.items import ItemLike, ItemsLike
 from gradewire.metrics.choice import MetricChoice
 from gradewire.options import CallOptions, check_deadline, check_generate, check_progress, check_timeout, usual_metrics
@@ -55,11 +55,7 @@ def connect(carrier: Transport | Endpoint) -> Transport:
     """
     if not isinstance(carrier, Endpoint):
         return carrier
-    if grpc_is_inherited():
-        raise ForkedClientError(
-            "gRPC was loaded before this process was forked and does not work here: make the first call after the "
-            "fork, or start the process by spawn or forkserver (of a data loader: multiprocessing_context='spawn')"
-        )
+    check_grpc_usable()
     from gradewire._transports.grpc_transport import GrpcTransport  # noqa: PLC0415 - as the docstring says
 
     return GrpcTransport(carrier)

@@ -10,7 +10,7 @@ from gradewire_cli.results.interval_notes import draws_by_statistic
 from gradewire_cli.scoring.labelled_run import described_run
 from gradewire_stats.agreement.statistics import MissingScipyError
 from gradewire_stats.bootstrap import LEAST_QUESTIONS
-from gradewire_stats.curves import abstention
+from gradewire_stats.calibration.quality import abstention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.rows import JudgedRows
     from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.annotators import AnnotatorAgreement
-    from gradewire_stats.curves import Abstention
-    from gradewire_stats.systems import SystemTable
-    from gradewire_stats.verdicts import ModelAccuracyTable
+    from gradewire_stats.calibration.quality import Abstention
+    from gradewire_stats.systems import ModelAccuracyTable, SystemTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +74,7 @@ def compute_agreement(
     """
     from gradewire_stats.agreement.report import agreement  # noqa: PLC0415 - scipy takes a second to load
     from gradewire_stats.annotators import annotator_agreement  # noqa: PLC0415 - as above
-    from gradewire_stats.systems import system_tables  # noqa: PLC0415 - as above
-    from gradewire_stats.verdicts import model_accuracy  # noqa: PLC0415 - as above
+    from gradewire_stats.systems import model_accuracy, system_tables  # noqa: PLC0415 - as above
 
     rows, by_verdict = labelled.judged(with_groups=with_groups), labelled.judged_by_verdict(with_groups=with_groups)
     ratings = labelled.ratings()

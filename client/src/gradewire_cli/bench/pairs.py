@@ -25,7 +25,7 @@ from gradewire_cli.scoring.corpus import takes_corpus
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options
 from gradewire_cli.scoring.plan import ScorePlan
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
-from gradewire_stats.pairwise import Choice, JudgedPairs, PairwiseReport, choices_from_scores, pairwise_agreement
+from gradewire_stats.preferences import Choice, JudgedPairs, PairwiseReport, choices_from_scores, pairwise_agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

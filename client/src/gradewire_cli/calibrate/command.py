@@ -127,9 +127,11 @@ class CalibrateRun:
             values: dict[str, Any] = {"sentence_weight": weight}
             labelled, after = self._score(transport, replace(self.metric, **values))
         fit = fitted_threshold(before, after, self.options["objective"], self.run.draws)
-        told = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
+        in_words = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
         show_tables(
-            [fit_table(fit)], fit_lines(told, before, after), [*warning_lines(after, labelled), *gain_lines(fit)]
+            [fit_table(fit)],
+            fit_lines(in_words, before, after),
+            [*warning_lines(after, labelled), *gain_lines(fit)],
         )
         scored = parse_metric_line(after.fitted.line)
         values = {
@@ -175,7 +177,7 @@ class CalibrateRun:
         metrics = MetricOptions(metrics=cascade_metrics(metric), model=metric.model, judge=metric.judge_model)
         labelled = replace(self.run, metrics=metrics).collect(transport, keeps_rows=True)
         scored = scored_cascade(labelled, metric)
-        name, digest, told = built_model(self.options["models_dir"], scored.encoder)
+        name, digest, stored_fits = built_model(self.options["models_dir"], scored.encoder)
         provenance = {
             **scored.provenance,
             "model": name,
@@ -189,7 +191,7 @@ class CalibrateRun:
         }
         half, delta = self.options["half"], self.options["delta"]
         fit, held = fitted_cascade(scored, provenance, half=half, delta=delta, **self.run.draws)
-        warnings = [*cascade_warnings(scored, told), *(f"warning: {each}" for each in labelled.left_out())]
+        warnings = [*cascade_warnings(scored, stored_fits), *(f"warning: {each}" for each in labelled.left_out())]
         show_tables(cascade_tables(fit, held), [judge_line(fit, metric.judge or "lave")], warnings)
         values = {
             "metric": metric.name,

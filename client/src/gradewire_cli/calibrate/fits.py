@@ -142,7 +142,7 @@ def compared(
     return agreement(judged, compare=compare, compare_statistics=STATISTICS, statistics=STATISTICS, **draws)
 
 
-# Of a file without questions nothing can be held out, and SMILE's own verdict begins here.
+# SMILE's own verdict is right from here.
 _SMILE_CUT = 2 / 3
 
 

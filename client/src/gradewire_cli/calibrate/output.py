@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,14 +13,11 @@ from gradewire_stats.calibration.quality import COVERAGES, TransferStatistics
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gradewire_cli.calibrate.cascade import ScoredCascade
+    from gradewire_cli.calibrate.cascade import HeldOut, ScoredCascade
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_stats.agreement.report import AgreementReport
-    from gradewire_stats.calibration.cascade import CascadeFit, HeldRisk, JudgeGain
+    from gradewire_stats.calibration.cascade import CascadeFit, JudgeGain
 
-
-HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
-"""Risks of fits on other questions: every one, by the rows that they were made on and measured on, in words."""
 
 # Intervals of a share over fewer rows are wider than what a threshold gains.
 FEW_ROWS = 100

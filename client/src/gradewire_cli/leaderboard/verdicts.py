@@ -11,7 +11,7 @@ import numpy as np
 
 from gradewire_cli.leaderboard.reading import INCONSISTENT, OK, JudgedPair, judged_pair, majority
 from gradewire_cli.rows.cells import LeftOut
-from gradewire_stats.pairwise import LENGTH, RANDOM, Choice, JudgedPairs, PairwiseReport, pairwise_agreement
+from gradewire_stats.preferences import LENGTH, RANDOM, Choice, JudgedPairs, PairwiseReport, pairwise_agreement
 from gradewire_stats.ratings import Matches, SystemRanks, system_ranks
 
 if TYPE_CHECKING:

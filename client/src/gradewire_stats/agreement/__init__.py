@@ -1,1 +1,1 @@
-"""Agreement with human labels: rows, draws of the bootstrap, statistics, cells of a table, and the whole report."""
+"""Agreement with human labels: rows, their samples by part, statistics, draws of the bootstrap, the whole report."""

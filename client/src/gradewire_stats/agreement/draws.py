@@ -10,24 +10,25 @@ from numpy.typing import NDArray
 
 from gradewire_stats.agreement.rows import JudgedRows, Part
 from gradewire_stats.agreement.samples import (
-    ADDITIVE_STATISTICS,
-    OF_VERDICTS,
     RANK_DRAWS,
-    RANK_STATISTICS,
-    Columns,
+    NumberedRows,
     RankedSample,
     Sample,
     scale_of,
     sums_by_question,
 )
 from gradewire_stats.agreement.statistics import (
+    ADDITIVE_STATISTICS,
     ALL_STATISTICS,
+    JUDGED_STATISTICS,
+    RANK_STATISTICS,
     VERDICT_STATISTICS,
     Statistic,
     additive_values,
     auc,
     correlations,
     one_blas_thread,
+    right,
 )
 from gradewire_stats.bootstrap import (
     CellsMean,
@@ -83,7 +84,9 @@ class CellDraws:
 
     def questions(self, statistic: Statistic) -> int:
         """Questions behind a statistic that a draw can take otherwise."""
-        return self.questions_of["pairs" if statistic == "pairwise" else "judged" if statistic in OF_VERDICTS else ""]
+        return self.questions_of[
+            "pairs" if statistic == "pairwise" else "judged" if statistic in JUDGED_STATISTICS else ""
+        ]
 
     def estimate(self, statistic: Statistic) -> Estimate:
         """A statistic with its interval; all draws have to be taken."""
@@ -97,7 +100,7 @@ class JudgedPart:
     nearly free.
     """
 
-    def __init__(self, columns: Columns, part: Part) -> None:
+    def __init__(self, columns: NumberedRows, part: Part) -> None:
         self.part = part
         self._columns = columns
         self._cells: dict[tuple[str, bytes], CellDraws] = {}
@@ -259,6 +262,10 @@ def _mean_of_defined(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
+_HUMAN = "\x00human"
+"""People as one more evaluator; no metric line begins so."""
+
+
 class JointBootstrap:
     """Draws of whole questions, stratified by data set, that everything asked of it sees alike.
 
@@ -274,7 +281,7 @@ class JointBootstrap:
         _check(rows)
         clusters = question_clusters(rows.datasets, rows.questions)
         self._strata = strata_of(rows.datasets, clusters)
-        columns = Columns(rows, clusters, self._strata)
+        columns = NumberedRows(rows, clusters, self._strata)
         self._parts = [JudgedPart(columns, part) for part in parts]
 
     def cells(self, metric: str, statistics: Sequence[Statistic]) -> list[CellDraws]:
@@ -308,3 +315,21 @@ def _check(rows: JudgedRows) -> None:
     lengths |= {f"verdicts of {metric}": len(rows.verdicts[metric]) for metric in rows.scores}
     lengths |= {"groups": len(rows.groups)} if rows.groups else {}
     check_lengths(count, "labels", lengths)
+
+
+def drawn_beside_people(
+    rows: JudgedRows, parts: Sequence[Part], statistics: Sequence[Statistic], *, resamples: int, seed: int
+) -> tuple[Sequence[CellDraws], Mapping[str, Sequence[CellDraws]]]:
+    """Return the human rate of every part, and the statistics of every metric there, from the same draws."""
+    bootstrap = JointBootstrap(_with_human(rows), parts)
+    human = bootstrap.cells(_HUMAN, ["human_rate"])
+    tables = {metric: bootstrap.cells(metric, statistics) for metric in rows.scores}
+    bootstrap.run(resamples=resamples, seed=seed)
+    return human, tables
+
+
+def _with_human(rows: JudgedRows) -> JudgedRows:
+    """Add a metric `_HUMAN` whose verdicts are the labels; it has none where labels leave [0, 1]."""
+    positive = right(rows.labels)
+    verdicts = np.full(len(rows.labels), np.nan) if positive is None else positive.astype(np.float64)
+    return replace(rows, scores={**rows.scores, _HUMAN: rows.labels}, verdicts={**rows.verdicts, _HUMAN: verdicts})

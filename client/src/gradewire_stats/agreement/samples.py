@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.agreement.statistics import (
+    JUDGED_STATISTICS,
+    RANK_STATISTICS,
     RIGHT_FROM,
-    VERDICT_STATISTICS,
     Ordering,
     Statistic,
     kendall,
@@ -20,14 +21,13 @@ from gradewire_stats.agreement.statistics import (
     two_labels,
 )
 
-RANK_STATISTICS: tuple[Statistic, ...] = ("spearman", "kendall", "auc")
-# They rank every draw anew, many times the cost of a sum: their intervals come from fewer draws.
+# Statistics of ranks sort every draw again, many times the cost of a sum: their intervals come from fewer draws.
 RANK_DRAWS = 1000
 # Kendall's tau costs a pass for each distinct label; beyond this many, a plain loop over still fewer draws is used.
 MAX_LABEL_LEVELS = 16
 LOOPED_DRAWS = 200
-# Numbers in work at a time: some arrays of this size stay in a core's cache.
-CELLS_AT_A_TIME = 1 << 17
+# Some arrays of this size stay in a core's cache.
+NUMBERS_AT_A_TIME = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class NumberedRows:
     """A table with its questions numbered, once for all samples of it.
 
     Attributes:
@@ -103,10 +103,6 @@ class Columns:
         )
 
 
-ADDITIVE_STATISTICS: tuple[Statistic, ...] = ("pearson", "pairwise", *VERDICT_STATISTICS, "human_rate")
-OF_VERDICTS = {*VERDICT_STATISTICS, "human_rate"}
-
-
 def sums_by_question(
     sample: Sample, statistics: Collection[Statistic], *, label_scale: tuple[float, float], count: int
 ) -> dict[str, NDArray[np.float64]]:
@@ -136,7 +132,7 @@ def sums_by_question(
         ordered, pairs = ordered_pairs(sample.scores, sample.labels, sample.clusters, count=count)
         sums |= {"ordered": ordered, "pairs": pairs}
     positive, judged = sample.positive, ~np.isnan(sample.verdicts)
-    if positive is not None and judged.any() and not OF_VERDICTS.isdisjoint(statistics):
+    if positive is not None and judged.any() and not JUDGED_STATISTICS.isdisjoint(statistics):
         said = judged & (sample.verdicts >= RIGHT_FROM)
         sums |= {
             "judged": summed(judged.astype(np.float64)),
@@ -175,7 +171,7 @@ class RankedSample:
         self._looped = 0
 
     def resample(self, weights: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
-        """Values of draws.
+        """Return the values of statistics of ranks in draws.
 
         Args:
             weights: float64[draws, questions], how often each question was drawn.
@@ -184,7 +180,7 @@ class RankedSample:
             float64[draws] of each wanted statistic; NaN where it is not defined. Kendall's tau ends after
             `LOOPED_DRAWS` draws in all where labels have many levels.
         """
-        step = max(1, CELLS_AT_A_TIME // max(1, len(self._sample.scores)))
+        step = max(1, NUMBERS_AT_A_TIME // max(1, len(self._sample.scores)))
         parts: dict[Statistic, list[NDArray[np.float64]]] = {statistic: [] for statistic in self._wanted}
         for start in range(0, len(weights), step):
             drawn = np.take(weights[start : start + step], self._sample.clusters, axis=1)

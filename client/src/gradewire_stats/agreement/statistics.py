@@ -50,6 +50,10 @@ VerdictStatistic = Literal["accuracy", "f1", "macro_f1", "precision", "recall", 
 Statistic = Literal["pearson", "spearman", "kendall", "auc", "pairwise", "human_rate"] | VerdictStatistic
 VERDICT_STATISTICS: tuple[Statistic, ...] = get_args(VerdictStatistic)
 ALL_STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall", "auc", "pairwise", *VERDICT_STATISTICS)
+RANK_STATISTICS: tuple[Statistic, ...] = ("spearman", "kendall", "auc")
+ADDITIVE_STATISTICS: tuple[Statistic, ...] = ("pearson", "pairwise", *VERDICT_STATISTICS, "human_rate")
+JUDGED_STATISTICS = {*VERDICT_STATISTICS, "human_rate"}
+"""Statistics of rows with a verdict."""
 RIGHT_FROM = 0.5
 
 
@@ -345,7 +349,7 @@ def _tied_pairs(values: NDArray[np.float64]) -> float:
 def additive_values(
     sums: Mapping[str, NDArray[np.float64]], statistics: Collection[Statistic]
 ) -> dict[Statistic, NDArray[np.float64]]:
-    """Statistics of draws.
+    """Return the statistics that follow from sums over rows, in draws.
 
     Args:
         sums: float64[draws] by name, as `sums_by_question` names them.

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gradewire_server import garbage
-from gradewire_server.garbage import collect_and_keep, collect_when_idle
+from gradewire_server import memory
+from gradewire_server.memory import collect_and_keep, collect_when_idle
 
 
 @pytest.fixture(autouse=True)
@@ -31,15 +31,15 @@ class Node:
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Fills with garbage that was left whenever it was looked for."""
-    monkeypatch.setattr(garbage, "_COLLECT_EVERY_S", 0.01)
+    monkeypatch.setattr(memory, "_COLLECT_EVERY_S", 0.01)
     seen: list[int] = []
-    usual = garbage.collect_and_keep
+    usual = memory.collect_and_keep
 
     def look() -> None:
         usual()
         seen.append(Node.left)
 
-    monkeypatch.setattr(garbage, "collect_and_keep", look)
+    monkeypatch.setattr(memory, "collect_and_keep", look)
     return seen
 
 
@@ -92,7 +92,7 @@ async def test_it_waits_for_the_end_of_calls(looks: list[int]) -> None:
 async def test_what_became_garbage_after_a_look_is_found_in_the_end(
     looks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(garbage, "_COLLECT_ALL_EVERY_S", 0.1)
+    monkeypatch.setattr(memory, "_COLLECT_ALL_EVERY_S", 0.1)
     node: Node | None = Node()
     collect_and_keep()
     node = None

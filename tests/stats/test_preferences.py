@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from gradewire_stats.pairwise import Choice, JudgedPairs, PairwiseReport, choices_from_scores, pairwise_agreement
+from gradewire_stats.preferences import Choice, JudgedPairs, PairwiseReport, choices_from_scores, pairwise_agreement
 
 VOTES: list[list[Choice]] = [
     ["A"] * 5,

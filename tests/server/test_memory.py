@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server import memory_guard
-from gradewire_server.memory_guard import MemoryGuard, Unfinished, resident_bytes
+from gradewire_server import memory
+from gradewire_server.memory import MemoryGuard, Unfinished, resident_bytes
 from gradewire_server.rpc.messages import Receiver
 
 _MIB = 1 << 20
@@ -46,7 +46,7 @@ async def test_what_the_server_has_after_loading_is_its_own(
 ) -> None:
     receiver = Receiver()
     guard = MemoryGuard(receiver, 512 * _MIB, 1, shed=lambda _: None)
-    monkeypatch.setattr(memory_guard, "resident_bytes", lambda: 350 * _MIB)
+    monkeypatch.setattr(memory, "resident_bytes", lambda: 350 * _MIB)
     with caplog.at_level(logging.WARNING):
         guard.loaded()
     assert not caplog.records
@@ -60,7 +60,7 @@ async def test_a_limit_that_leaves_too_little_is_told_at_start(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guard = MemoryGuard(Receiver(), 400 * _MIB, 1, shed=lambda _: None)
-    monkeypatch.setattr(memory_guard, "resident_bytes", lambda: 350 * _MIB)
+    monkeypatch.setattr(memory, "resident_bytes", lambda: 350 * _MIB)
     with caplog.at_level(logging.WARNING):
         guard.loaded()
     assert [record.getMessage() for record in caplog.records] == [

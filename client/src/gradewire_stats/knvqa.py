@@ -1,20 +1,18 @@
-"""Verdicts of evaluators against people's: models by evaluators (KNVQA-Eval), and accuracies by data set (SMILE)."""
+"""Verdicts of evaluators against people's, model by model: the tables of KNVQA-Eval."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.draws import CellDraws, JointBootstrap, mean_over
-from gradewire_stats.agreement.rows import JudgedRows, Part, parts_of, rows_by
-from gradewire_stats.agreement.statistics import Statistic, right
-from gradewire_stats.bootstrap import CellsMean, Estimate
+from gradewire_stats.agreement.draws import CellDraws, drawn_beside_people
+from gradewire_stats.agreement.rows import JudgedRows, Part, rows_by
+from gradewire_stats.agreement.statistics import Statistic
+from gradewire_stats.bootstrap import Estimate
 
 KNVQA_STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "macro_f1", "precision", "recall", "positive_rate")
-# People as one more evaluator; no metric line begins so.
-_HUMAN = "\x00human"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ def knvqa_table(
         ValueError: There is no row, columns differ in length, or a label is not a number.
     """
     parts = [Part("model", "", name, "", where) for name, where in rows_by(list(map(str, rows.models))).items()]
-    human, tables = _drawn(rows, parts, (*KNVQA_STATISTICS, "human_rate"), resamples=resamples, seed=seed)
+    human, tables = drawn_beside_people(rows, parts, (*KNVQA_STATISTICS, "human_rate"), resamples=resamples, seed=seed)
     ranks = _ranks([cell.values["human_rate"] for cell in human])
     summaries = [
         ModelSummary(
@@ -148,122 +146,3 @@ def _mean_length(lengths_words: NDArray[np.float64] | None, rows: NDArray[np.int
     # An empty prediction is a failed row, no short answer.
     known = lengths_words[rows][np.isfinite(lengths_words[rows]) & (lengths_words[rows] > 0)]
     return float(known.mean()) if len(known) else math.nan
-
-
-@dataclass(frozen=True, slots=True)
-class AccuracyCell:
-    """All labelled answers of one model to one data set, as people judge them, judged by a metric or not.
-
-    Attributes:
-        human: Mean label, 0 to 1; NaN where labels of the table leave that range.
-    """
-
-    dataset: str
-    model: str
-    rows: int
-    human: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluatorCell:
-    """The same answers as a metric judges them.
-
-    Attributes:
-        judged: Rows with a verdict.
-        failed: Rows without.
-        accuracy: Share of right verdicts, 0 to 1.
-        human: Mean label of the judged rows, 0 to 1.
-        deviation: `accuracy` minus `human`, -1 to 1.
-    """
-
-    dataset: str
-    model: str
-    judged: int
-    failed: int
-    accuracy: Estimate
-    human: Estimate
-    deviation: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluatorAccuracy:
-    """One line of the table.
-
-    Attributes:
-        cells: In the order of the table's cells.
-        mean_absolute_deviation: Mean size of the deviation over the cells in which it is defined, 0 to 1. Chance
-            keeps its draws away from 0, so near 0 the interval lies a little too high.
-    """
-
-    evaluator: str
-    cells: Sequence[EvaluatorCell]
-    mean_absolute_deviation: CellsMean
-
-
-@dataclass(frozen=True, slots=True)
-class ModelAccuracyTable:
-    """Data sets and models by evaluators."""
-
-    cells: Sequence[AccuracyCell]
-    evaluators: Sequence[EvaluatorAccuracy]
-
-
-def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> ModelAccuracyTable:
-    """Return the accuracy of every model on every data set, human and by metric.
-
-    Args:
-        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` gives verdicts to metrics without one.
-        resamples: Draws of whole questions behind the intervals.
-        seed: Same seed, same intervals.
-
-    Returns:
-        Rows without a verdict enter no figure of a metric, the human one beside it included, and are counted.
-
-    Raises:
-        MissingScipyError: scipy is not installed.
-        ValueError: There is no row, columns differ in length, or a label is not a number.
-    """
-    parts = [part for part in parts_of(rows) if part.level == "cell"]
-    statistics: Sequence[Statistic] = ("positive_rate", "human_rate", "deviation")
-    human, tables = _drawn(rows, parts, statistics, resamples=resamples, seed=seed)
-    return ModelAccuracyTable(
-        [
-            AccuracyCell(part.dataset, part.model, len(part.rows), cell.estimate("human_rate"))
-            for part, cell in zip(parts, human, strict=True)
-        ],
-        [_evaluator(metric, table) for metric, table in tables.items()],
-    )
-
-
-def _evaluator(metric: str, table: Sequence[CellDraws]) -> EvaluatorAccuracy:
-    cells = [
-        EvaluatorCell(
-            dataset=cell.part.dataset,
-            model=cell.part.model,
-            judged=cell.sample.judged,
-            failed=len(cell.part.rows) - cell.sample.judged,
-            accuracy=cell.estimate("positive_rate"),
-            human=cell.estimate("human_rate"),
-            deviation=cell.estimate("deviation"),
-        )
-        for cell in table
-    ]
-    return EvaluatorAccuracy(metric, cells, mean_over(table, "deviation", absolute=True))
-
-
-def _drawn(
-    rows: JudgedRows, parts: Sequence[Part], statistics: Sequence[Statistic], *, resamples: int, seed: int
-) -> tuple[Sequence[CellDraws], Mapping[str, Sequence[CellDraws]]]:
-    """Return the human rate of every part, and the statistics of every metric there, from the same draws."""
-    bootstrap = JointBootstrap(_with_human(rows), parts)
-    human = bootstrap.cells(_HUMAN, ["human_rate"])
-    tables = {metric: bootstrap.cells(metric, statistics) for metric in rows.scores}
-    bootstrap.run(resamples=resamples, seed=seed)
-    return human, tables
-
-
-def _with_human(rows: JudgedRows) -> JudgedRows:
-    """Add a metric `_HUMAN` whose verdicts are the labels; it has none where labels leave [0, 1]."""
-    positive = right(rows.labels)
-    verdicts = np.full(len(rows.labels), np.nan) if positive is None else positive.astype(np.float64)
-    return replace(rows, scores={**rows.scores, _HUMAN: rows.labels}, verdicts={**rows.verdicts, _HUMAN: verdicts})
