@@ -28,10 +28,10 @@ _PING_TIMEOUT_MS: Final = 20_000
 _HANDSHAKE_TIMEOUT_MS: Final = 20_000
 _MAX_STREAMS: Final = 128
 """Calls that one connection may have open; further ones wait in the client."""
-_MAX_PENDING: Final = 512
+_MAX_PENDING: Final = 1024
 """Calls of one method that wait to be taken in; from here on gRPC drops some as CANCELLED, and half as many again all.
 
-Taken in they are refused in due form, so this many are what a stall of a fraction of a second leaves waiting."""
+Taken in they are refused in due form. A flood over eight connections keeps no more than this waiting."""
 _MAX_PENDING_S: Final = 2
 """Seconds, whole ones, after which gRPC ends a call as CANCELLED that it could not hand over: clients take that for
 overload and come back, before their deadlines are over."""
