@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,33 +87,35 @@ class Upstream:
 
     async def _unary(self, method: RpcMethod[Any, Any], request: Message, options: CallOptions) -> Message:
         ends_s = None if options.timeout_s is None else time.monotonic() + options.timeout_s
-        processes = len(self._pool.connections)
-        for tries_left in reversed(range(processes)):
-            connection = self._take()
+        tried: list[ServerConnection] = []
+        while True:
+            connection = self._take(tried)
+            tried.append(connection)
             left_s = None if ends_s is None else ends_s - time.monotonic()
             call = connection.start(method, request, timeout_s=left_s, metadata=options.metadata)
             connection.calls += 1
             try:
                 reply: Message = await call
-                if processes > 1 and any(key == STOPPING_KEY for key, _ in await call.trailing_metadata()):
+                if len(self._pool.connections) > 1 and any(
+                    key == STOPPING_KEY for key, _ in await call.trailing_metadata()
+                ):
                     self._pool.failed(connection)
             except aio.AioRpcError as error:
-                if error.code() is not grpc.StatusCode.UNAVAILABLE or not tries_left:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE or len(tried) == len(self._pool.connections):
                     raise
                 self._pool.failed(connection)
             else:
                 return reply
             finally:
                 connection.calls -= 1
-        raise AssertionError("a server has at least one process")
 
-    def _take(self) -> ServerConnection:
+    def _take(self, tried: Collection[ServerConnection] = ()) -> ServerConnection:
         """Return the connection for the next call; while there are others, none that stops or cannot be reached."""
         if len(self._pool.connections) > 1:
             for each in self._pool.connections:
                 if each.channel.get_state(try_to_connect=True) in _DOWN:
                     self._pool.failed(each)
-        return self._pool.least_loaded()
+        return self._pool.least_loaded(tried=tried)
 
 
 class CallClosedError(Exception):

@@ -94,6 +94,16 @@ def test_a_connection_that_found_nobody_is_left_alone_while_there_are_others() -
     assert spread.connections == [first, second]
 
 
+def test_one_that_was_tried_is_taken_only_where_there_is_no_other() -> None:
+    pool = ConnectionPool()
+    busy, idle = _open(pool, calls=2), _open(pool)
+    for each in (busy, idle):
+        pool.failed(each)
+    assert pool.least_loaded() is idle
+    assert pool.least_loaded(tried=[idle]) is busy
+    assert pool.least_loaded(tried=[idle, busy]) is idle
+
+
 def test_connections_of_a_process_that_stops_or_was_lost_are_retired() -> None:
     spread = ConnectionPool()
     first = _open(spread, "0/2", calls=1)

@@ -7,7 +7,7 @@ lost, its connections are retired: they get no further calls, and new ones lead 
 
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -117,15 +117,16 @@ class ConnectionPool:
             for each in self.connections
         )
 
-    def least_loaded(self, content: int | None = None) -> ServerConnection:
+    def least_loaded(self, content: int | None = None, *, tried: Collection[ServerConnection] = ()) -> ServerConnection:
         """Return the connection for the next call: of the process with the fewest calls of this client, in turn.
 
         Args:
             content: Number made of what the call is about. The process that it leads to is taken while that has hardly
                 more calls than the others: it has seen the content before, and remembers.
+            tried: Connections that are taken only where there are no others.
         """
         self._turns += 1
-        chosen = self.connections[0] if len(self.connections) == 1 else self._least_loaded(content)
+        chosen = self.connections[0] if len(self.connections) == 1 else self._least_loaded(content, tried)
         chosen.turn = self._turns
         return chosen
 
@@ -155,9 +156,10 @@ class ConnectionPool:
         spare = [each for each in self.connections if processes.count(each.process) > 1]
         return min(spare, key=lambda each: each.calls, default=None)
 
-    def _least_loaded(self, content: int | None) -> ServerConnection:
+    def _least_loaded(self, content: int | None, tried: Collection[ServerConnection]) -> ServerConnection:
         now_s = time.monotonic()
-        here = [each for each in self.connections if each.avoided_until_s <= now_s] or self.connections
+        here = [each for each in self.connections if each not in tried] or self.connections
+        here = [each for each in here if each.avoided_until_s <= now_s] or here
         here = [each for each in here if each.refused_until_s <= now_s] or here
         by_process: dict[object, int] = {}
         for each in here:
