@@ -13,7 +13,7 @@ from tests.support.servers.in_process import serving
 from tests.support.servers.wire import EXACT, item, request
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
-from gradewire_server import garbage
+from gradewire_server import memory
 from gradewire_server.app import serve
 from gradewire_server.process import Stop
 from gradewire_server.settings.server import Settings
@@ -70,7 +70,7 @@ async def test_it_can_be_started_again_on_the_same_store(tmp_path: Path, setting
 async def test_garbage_is_looked_for_while_no_call_is_in_flight(
     tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(garbage, "_COLLECT_EVERY_S", 0.02)
+    monkeypatch.setattr(memory, "_COLLECT_EVERY_S", 0.02)
     looked: list[int] = []
 
     def note(phase: str, info: dict[str, int]) -> None:
