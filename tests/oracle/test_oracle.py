@@ -92,7 +92,7 @@ MUTANTS = {
     "fraction": ("smile/formula.py", "if preset is SmilePreset.PAPER:", "if True:", "v1"),
     "whole words": ("smile/formula.py", "if preset is SmilePreset.PAPER:", "if False:", "paper"),
     "word boundaries": (
-        "matching/easy_match.py",
+        "matching/containment.py",
         """whole = f" {' '.join(prediction.words)} \"""",
         "whole = prediction.text",
         "paper",

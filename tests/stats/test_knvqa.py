@@ -7,7 +7,7 @@ import pytest
 
 from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.knvqa import KNVQA_STATISTICS, knvqa_table
-from gradewire_stats.systems import model_accuracy
+from gradewire_stats.model_accuracy import model_accuracy
 
 NAN = math.nan
 # KNVQA-Eval, OK-VQA subset, in percent: table 5 (human rate), table 3 (precision, recall) and table 2, left (accuracy);

@@ -8,12 +8,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.samples import NUMBERS_AT_A_TIME, RANK_DRAWS, scale_of, standard
-from gradewire_stats.agreement.statistics import RIGHT_FROM, Ordering
+from gradewire_stats.agreement.samples import NUMBERS_AT_A_TIME, RANK_DRAWS
+from gradewire_stats.agreement.statistics import RIGHT_FROM, Ordering, scale_of, standard
 from gradewire_stats.bootstrap import Estimate, drawn_values, draws, estimate
 
 AlphaLevel = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[AlphaLevel, ...] = ("nominal", "ordinal", "interval")
+_Values = dict[Any, NDArray[np.float64]]
+LabelRule = Literal["mean", "majority", "lave"]
+# More labels of one item are taken for a mistake in the file: the matrix has a column for each.
+MAX_ANNOTATORS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +170,6 @@ def _of_pair(
             kappa = (count * (drawn @ agree) - expected) / (count * count - expected)
         found.append(np.where(count * count > expected, kappa, np.nan))
     return np.concatenate(found)
-
-
-_Values = dict[Any, NDArray[np.float64]]
-LabelRule = Literal["mean", "majority", "lave"]
-# More labels of one item are taken for a mistake in the file: the matrix has a column for each.
-MAX_ANNOTATORS = 1000
-# Pairs grow with the square: outputs for people name those with the most items only.
-SHOWN_PAIRS = 6
 
 
 @dataclass(frozen=True, slots=True)

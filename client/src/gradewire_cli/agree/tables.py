@@ -13,6 +13,7 @@ from gradewire_cli.results.interval_notes import NamedEstimate, agreement_interv
 from gradewire_cli.results.tables import (
     ALL_ROWS,
     CELLS_MEAN,
+    SHOWN_PAIRS,
     TITLES,
     Cell,
     Table,
@@ -27,7 +28,6 @@ from gradewire_cli.results.tables import (
     of_cells,
 )
 from gradewire_stats.agreement.statistics import ALL_STATISTICS
-from gradewire_stats.annotators import SHOWN_PAIRS
 from gradewire_stats.systems import LEAST_MODELS, MOST_MODELS
 
 if TYPE_CHECKING:

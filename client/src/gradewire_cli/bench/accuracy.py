@@ -18,7 +18,7 @@ from gradewire_cli.results.tables import TITLES, Cell, Table, Value, cell_names,
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named
 from gradewire_cli.scoring.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 from gradewire_stats.knvqa import EvaluatorOnModel, KnvqaTable, ModelSummary, knvqa_table
-from gradewire_stats.systems import model_accuracy
+from gradewire_stats.model_accuracy import model_accuracy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -38,8 +38,7 @@ from gradewire_cli.pages.page import (
 )
 from gradewire_cli.pages.pictures import Album
 from gradewire_cli.pages.texts import ShownText, signed, visible
-from gradewire_cli.results.tables import STATISTICS, Table, estimated
-from gradewire_stats.annotators import SHOWN_PAIRS
+from gradewire_cli.results.tables import SHOWN_PAIRS, STATISTICS, Table, estimated
 from gradewire_stats.curves import metric_curves
 
 if TYPE_CHECKING:

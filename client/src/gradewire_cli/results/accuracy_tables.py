@@ -11,7 +11,7 @@ from gradewire_cli.results.tables import CELLS_MEAN, Table, Value, bare, cell_na
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradewire_stats.systems import ModelAccuracyTable
+    from gradewire_stats.model_accuracy import ModelAccuracyTable
 
 
 @dataclass(frozen=True, slots=True)

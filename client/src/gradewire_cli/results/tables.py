@@ -39,6 +39,8 @@ CELLS_MEAN = "cells' mean"
 # Width without a terminal: no cell is folded.
 LOG_COLUMNS = 160
 FURTHER_TABLES = "further tables: --all-tables"
+SHOWN_PAIRS = 6
+"""Pairs of annotators that tables and pages name, those with the most items: pairs grow with the square."""
 # Characters at the ends of a table in a terminal.
 _EDGE_CHARACTERS = 2
 

@@ -8,14 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.rows import JudgedRows, Part
+from gradewire_stats.agreement.rows import JudgedRows, Part, Sample
 from gradewire_stats.agreement.samples import (
     RANK_DRAWS,
     NumberedRows,
     RankedSample,
-    Sample,
-    scale_of,
-    sums_by_question,
 )
 from gradewire_stats.agreement.statistics import (
     ADDITIVE_STATISTICS,
@@ -29,6 +26,8 @@ from gradewire_stats.agreement.statistics import (
     correlations,
     one_blas_thread,
     right,
+    scale_of,
+    sums_by_question,
 )
 from gradewire_stats.bootstrap import (
     CellsMean,

@@ -1,4 +1,4 @@
-"""Rows with scores, verdicts and labels, and their parts by data set, model and group."""
+"""Rows with scores, verdicts and labels, their parts by data set, model and group, and samples of one metric."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ class JudgedRows:
     verdict_labels: NDArray[np.float64] | None = None
 
     def beside_evaluator(self, verdicts: NDArray[np.float64]) -> Self:
-        """Return the same rows, of which `labels` are an evaluator's scores, with its verdicts for those of verdicts.
+        """Return the same rows, with an evaluator's scores as `labels` and its verdicts as `verdict_labels`.
 
         Args:
             verdicts: float64[rows]: 1 right, 0 wrong; NaN in all rows where it gives none, and then AUC and the
@@ -117,3 +117,31 @@ def rows_by(keys: Sequence[Key]) -> dict[Key, NDArray[np.intp]]:
     for row, key in enumerate(keys):
         found.setdefault(key, []).append(row)
     return {key: np.array(found[key], dtype=np.intp) for key in sorted(found)}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Rows that have a score, by ascending score, so that no draw has to be sorted again.
+
+    Attributes:
+        scores: float64[rows], finite.
+        verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
+        labels: float64[rows].
+        verdict_labels: float64[rows], those that verdicts are compared with.
+        positive: bool[rows], labelled right; None where labels of the table leave [0, 1].
+        clusters: int[rows], question of each row.
+        failed: Rows of the part without a score.
+    """
+
+    scores: NDArray[np.float64]
+    verdicts: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    verdict_labels: NDArray[np.float64]
+    positive: NDArray[np.bool_] | None
+    clusters: NDArray[np.intp]
+    failed: int
+
+    @property
+    def judged(self) -> int:
+        """Rows with a verdict."""
+        return int(np.count_nonzero(~np.isnan(self.verdicts)))

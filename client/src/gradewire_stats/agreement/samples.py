@@ -1,4 +1,4 @@
-"""Sums and ranks of one metric on the rows of one part, and its statistics in all draws."""
+"""Samples: one metric on the rows of one part, taken from a table with numbered questions; and its ranks in draws."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,15 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.rows import JudgedRows
+from gradewire_stats.agreement.rows import JudgedRows, Sample
 from gradewire_stats.agreement.statistics import (
-    JUDGED_STATISTICS,
     RANK_STATISTICS,
-    RIGHT_FROM,
     Ordering,
     Statistic,
     kendall,
-    ordered_pairs,
     right,
     scipy_stats,
     spearman,
@@ -28,34 +25,6 @@ MAX_LABEL_LEVELS = 16
 LOOPED_DRAWS = 200
 # Some arrays of this size stay in a core's cache.
 NUMBERS_AT_A_TIME = 1 << 17
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Rows that have a score, by ascending score, so that no draw has to be sorted again.
-
-    Attributes:
-        scores: float64[rows], finite.
-        verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
-        labels: float64[rows].
-        verdict_labels: float64[rows], those that verdicts are compared with.
-        positive: bool[rows], labelled right; None where labels of the table leave [0, 1].
-        clusters: int[rows], question of each row.
-        failed: Rows of the part without a score.
-    """
-
-    scores: NDArray[np.float64]
-    verdicts: NDArray[np.float64]
-    labels: NDArray[np.float64]
-    verdict_labels: NDArray[np.float64]
-    positive: NDArray[np.bool_] | None
-    clusters: NDArray[np.intp]
-    failed: int
-
-    @property
-    def judged(self) -> int:
-        """Rows with a verdict."""
-        return int(np.count_nonzero(~np.isnan(self.verdicts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,61 +70,6 @@ class NumberedRows:
             clusters=self.clusters[taken],
             failed=len(part) - len(kept),
         )
-
-
-def sums_by_question(
-    sample: Sample, statistics: Collection[Statistic], *, label_scale: tuple[float, float], count: int
-) -> dict[str, NDArray[np.float64]]:
-    """Sums that the statistics are made of.
-
-    Args:
-        sample: Rows whose `clusters` count from 0 to `count` - 1.
-        statistics: Which are wanted; those of verdicts give no sums where there is no verdict or labels leave [0, 1].
-        label_scale: Middle and width of the labels: the same for all samples of a part, so that their sums are too.
-        count: Number of questions.
-
-    Returns:
-        float64[count] by name.
-    """
-
-    def summed(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(np.bincount(sample.clusters, weights=values, minlength=count), dtype=np.float64)
-
-    sums: dict[str, NDArray[np.float64]] = {}
-    if "pearson" in statistics and len(sample.scores):
-        # Centred and scaled first: sums of squares lose digits where the spread is small beside the mean.
-        dx = standard(sample.scores, *scale_of(sample.scores))
-        dy = standard(sample.labels, *label_scale)
-        sums |= {"rows": summed(np.ones_like(dx)), "x": summed(dx), "y": summed(dy)}
-        sums |= {"xy": summed(dx * dy), "xx": summed(dx * dx), "yy": summed(dy * dy)}
-    if "pairwise" in statistics:
-        ordered, pairs = ordered_pairs(sample.scores, sample.labels, sample.clusters, count=count)
-        sums |= {"ordered": ordered, "pairs": pairs}
-    positive, judged = sample.positive, ~np.isnan(sample.verdicts)
-    if positive is not None and judged.any() and not JUDGED_STATISTICS.isdisjoint(statistics):
-        said = judged & (sample.verdicts >= RIGHT_FROM)
-        sums |= {
-            "judged": summed(judged.astype(np.float64)),
-            "true_positive": summed((said & positive).astype(np.float64)),
-            "false_positive": summed((said & ~positive).astype(np.float64)),
-            "positive": summed((judged & positive).astype(np.float64)),
-            "human": summed(np.where(judged, sample.verdict_labels, 0.0)),
-        }
-    return sums
-
-
-def scale_of(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Middle and half width of values, computed so that no finite value overflows; width 1 where all are alike."""
-    if not len(values):
-        return 0.0, 1.0
-    low, high = float(values.min()), float(values.max())
-    half = high / 2 - low / 2
-    return low / 2 + high / 2, half or 1.0
-
-
-def standard(values: NDArray[np.float64], middle: float, half: float) -> NDArray[np.float64]:
-    """Values between -1 and 1 (for those the scale was taken from)."""
-    return values / half - middle / half if half > 1 else (values - middle) / half
 
 
 class RankedSample:

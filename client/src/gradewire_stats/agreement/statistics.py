@@ -11,6 +11,8 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats.agreement.rows import Sample
+
 
 class MissingScipyError(ImportError):
     """scipy or threadpoolctl is not installed; the message says how to get it."""
@@ -344,6 +346,61 @@ def _count_by_sorting(scores: NDArray[np.float64], labels: NDArray[np.float64]) 
 def _tied_pairs(values: NDArray[np.float64]) -> float:
     counts = np.unique(values, return_counts=True)[1].astype(np.float64)
     return float((counts * (counts - 1) / 2).sum())
+
+
+def sums_by_question(
+    sample: Sample, statistics: Collection[Statistic], *, label_scale: tuple[float, float], count: int
+) -> dict[str, NDArray[np.float64]]:
+    """Sums that the statistics are made of.
+
+    Args:
+        sample: Rows whose `clusters` count from 0 to `count` - 1.
+        statistics: Which are wanted; those of verdicts give no sums where there is no verdict or labels leave [0, 1].
+        label_scale: Middle and width of the labels: the same for all samples of a part, so that their sums are too.
+        count: Number of questions.
+
+    Returns:
+        float64[count] by name.
+    """
+
+    def summed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.bincount(sample.clusters, weights=values, minlength=count), dtype=np.float64)
+
+    sums: dict[str, NDArray[np.float64]] = {}
+    if "pearson" in statistics and len(sample.scores):
+        # Centred and scaled first: sums of squares lose digits where the spread is small beside the mean.
+        dx = standard(sample.scores, *scale_of(sample.scores))
+        dy = standard(sample.labels, *label_scale)
+        sums |= {"rows": summed(np.ones_like(dx)), "x": summed(dx), "y": summed(dy)}
+        sums |= {"xy": summed(dx * dy), "xx": summed(dx * dx), "yy": summed(dy * dy)}
+    if "pairwise" in statistics:
+        ordered, pairs = ordered_pairs(sample.scores, sample.labels, sample.clusters, count=count)
+        sums |= {"ordered": ordered, "pairs": pairs}
+    positive, judged = sample.positive, ~np.isnan(sample.verdicts)
+    if positive is not None and judged.any() and not JUDGED_STATISTICS.isdisjoint(statistics):
+        said = judged & (sample.verdicts >= RIGHT_FROM)
+        sums |= {
+            "judged": summed(judged.astype(np.float64)),
+            "true_positive": summed((said & positive).astype(np.float64)),
+            "false_positive": summed((said & ~positive).astype(np.float64)),
+            "positive": summed((judged & positive).astype(np.float64)),
+            "human": summed(np.where(judged, sample.verdict_labels, 0.0)),
+        }
+    return sums
+
+
+def scale_of(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Middle and half width of values, computed so that no finite value overflows; width 1 where all are alike."""
+    if not len(values):
+        return 0.0, 1.0
+    low, high = float(values.min()), float(values.max())
+    half = high / 2 - low / 2
+    return low / 2 + high / 2, half or 1.0
+
+
+def standard(values: NDArray[np.float64], middle: float, half: float) -> NDArray[np.float64]:
+    """Values between -1 and 1 (for those the scale was taken from)."""
+    return values / half - middle / half if half > 1 else (values - middle) / half
 
 
 def additive_values(

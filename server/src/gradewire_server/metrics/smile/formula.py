@@ -14,7 +14,7 @@ from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item, MetricResult, ResultWarning
 from gradewire_server.domain.metric import ModelMetadata, ParameterError, calibration_for, parameter_info
 from gradewire_server.metrics.common import TIE, EncoderParameters, check_readable, cut_warning, first_of_the_highest
-from gradewire_server.metrics.matching.easy_match import contained
+from gradewire_server.metrics.matching.containment import contained
 from gradewire_server.metrics.smile.texts import SmileTexts
 from gradewire_server.metrics.values.matching import match_values
 from gradewire_server.metrics.values.reading import Outcome

@@ -7,7 +7,7 @@ from tests.support.engines.programs import Table
 
 from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry, Status
 from gradewire_server.domain.metric import NO_MODEL, Parameters
-from gradewire_server.metrics.matching.easy_match import EasyMatch, contained
+from gradewire_server.metrics.matching.containment import EasyMatch, contained
 from gradewire_server.metrics.text.normalise import normalise
 
 
