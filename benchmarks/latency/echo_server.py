@@ -8,6 +8,7 @@ import asyncio
 import sys
 
 import grpc
+import uvloop
 
 
 async def echo(request: bytes, _context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
@@ -30,4 +31,4 @@ async def main() -> None:
 
 if __name__ == "__main__":
     argparse.ArgumentParser(description=__doc__).parse_args()
-    asyncio.run(main())
+    uvloop.run(main())

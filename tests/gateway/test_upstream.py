@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 from tests.client.small_server import Fault, SmallServer, run_small_server
 
 from gradewire_gateway.settings import UpstreamSettings
@@ -75,6 +76,29 @@ async def test_what_both_refuse_and_what_is_no_loss_fails(servers: tuple[SmallSe
         with pytest.raises(grpc.aio.AioRpcError, match="no"):
             await upstream.unary(SCORE, scoring_pb2.ScoreRequest(), OPTIONS)
         assert sum(_calls(servers)) == 3
+
+
+async def test_none_is_asked_twice_while_another_one_was_not_asked(servers: tuple[SmallServer, SmallServer]) -> None:
+    busy, idle = servers
+    async with _upstream(busy, idle) as upstream:
+
+        def call() -> asyncio.Task[Message]:
+            return upstream.unary(SCORE, scoring_pb2.ScoreRequest(), OPTIONS)
+
+        busy.script.faults, idle.script.faults = [LOST, LOST], [LOST, LOST]
+        for _ in range(2):  # the one that is asked first is avoided from then on
+            with pytest.raises(grpc.aio.AioRpcError, match="shutting down"):
+                await call()
+        busy.script.hold.clear()
+        first, second = call(), call()
+        (answered,), (held,) = await asyncio.wait((first, second), return_when=asyncio.FIRST_COMPLETED)
+        assert isinstance(answered.result(), scoring_pb2.ScoreResponse)
+        idle.script.faults = [LOST, LOST]
+        asked = call()
+        await asyncio.wait((asked,), timeout=0.3)
+        busy.script.hold.set()
+        assert isinstance(await asked, scoring_pb2.ScoreResponse)
+        await held
 
 
 async def test_a_call_that_nobody_waits_for_is_cancelled(servers: tuple[SmallServer, SmallServer]) -> None:

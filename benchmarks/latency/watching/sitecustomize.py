@@ -18,10 +18,11 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 _TICK_S = 0.001
 _FIGURES = struct.Struct("ddd")
-_run_forever = asyncio.BaseEventLoop.run_forever
+_run = asyncio.Runner.run
 _tasks: list[asyncio.Task[None]] = []
 
 
@@ -34,16 +35,16 @@ async def _watch(figures: mmap.mmap) -> None:
         _FIGURES.pack_into(figures, 0, *map(max, now_s, _FIGURES.unpack_from(figures)))
 
 
-def _watched(loop: asyncio.BaseEventLoop) -> None:
+def _watched(runner: asyncio.Runner, program: Any, **options: Any) -> Any:
     if not _tasks and threading.current_thread() is threading.main_thread():
         role = "gateway" if "gradewire_gateway.serving" in sys.orig_argv else "server"
         path = Path(os.environ["HOLDS_DIRECTORY"]) / f"{role}-{os.getpid()}"
         path.write_bytes(bytes(_FIGURES.size))
         with path.open("r+b") as file:
             figures = mmap.mmap(file.fileno(), _FIGURES.size)
-        _tasks.append(loop.create_task(_watch(figures)))
-    _run_forever(loop)
+        _tasks.append(runner.get_loop().create_task(_watch(figures)))
+    return _run(runner, program, **options)
 
 
 if "HOLDS_DIRECTORY" in os.environ:
-    asyncio.BaseEventLoop.run_forever = _watched  # type: ignore[method-assign, assignment] # to watch a program as it is
+    asyncio.Runner.run = _watched  # type: ignore[method-assign, assignment] # uvloop.run goes through it as well

@@ -134,7 +134,7 @@ class JudgeHost:
     async def _reply_to(self, request: HostRequest) -> JudgeReply[Any]:
         need, deadline_s = request.need, request.deadline_s
         try:
-            async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
+            async with asyncio.timeout_at(deadline_s):  # the loop has the same clock
                 judge = await self._judge(need.model)
         except TimeoutError:
             return failed_reply(TIMED_OUT)

@@ -2,8 +2,11 @@
 
 import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from benchmarks.latency.event_loops import Hold, Watched, watched_environment
 
 
@@ -28,3 +31,12 @@ def test_processes_are_watched_within_and_not_after_it() -> None:
         assert Path(os.environ["HOLDS_DIRECTORY"]).is_dir()
         assert watched.longest() == {}
     assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("library", ["asyncio", "uvloop"])
+def test_a_hold_is_written_down_on_either_loop(library: str) -> None:
+    program = "async def hold():\n  for _ in range(3):\n    time.sleep(0.05)\n    await asyncio.sleep(0.005)\n"
+    with watched_environment() as watched:
+        started = f"import asyncio, time, {library}\n{program}{library}.run(hold())"
+        subprocess.run([sys.executable, "-c", started], check=True, timeout=60)
+        assert watched.longest()["server"].ms >= 40

@@ -13,7 +13,8 @@ from benchmarks.load.frames import FramedConnection
 from benchmarks.load.generator import SCORE, Texts
 
 _PROGRAM = """
-import asyncio, contextlib, sys, time
+import asyncio, sys, time
+import uvloop
 from tests.support.servers.wire import wire_server
 
 async def hold():
@@ -30,11 +31,11 @@ async def main():
         await asyncio.to_thread(sys.stdin.readline)
         holding.cancel()
 
-asyncio.run(main())
+uvloop.run(main())
 """
 _ROOT = Path(__file__).resolve().parents[3]
 _DEADLINE_S = 30.0
-_CALLS = 512
+_CALLS = 1024
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ class VectorCall:
                 loop = asyncio.get_running_loop()
                 self._future = loop.create_future()
                 if self.deadline_s < math.inf:
-                    timer = loop.call_at(self.deadline_s, self._expire)  # loop.time() is time.monotonic()
+                    timer = loop.call_at(self.deadline_s, self._expire)  # the loop has the same clock
                 await self._future
         finally:
             self.open = False

@@ -285,7 +285,7 @@ class JudgeService(UniformJudges, ModelIndex):
             return refusal
         self._entering += 1
         try:
-            async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
+            async with asyncio.timeout_at(deadline_s):  # the loop has the same clock
                 return await self._library.get(reference)
         except TimeoutError:
             return TIMED_OUT

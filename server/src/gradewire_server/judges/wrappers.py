@@ -70,7 +70,7 @@ class SeeingJudge(JudgeWrapper):
             if not self.status.sees_images:
                 return failed_reply(_cannot_see(self.status.name))
             try:
-                async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
+                async with asyncio.timeout_at(deadline_s):  # the loop has the same clock
                     images = await self._checks.checked(need.prompt.images)
             except TimeoutError:
                 return failed_reply(TIMED_OUT)

@@ -176,11 +176,10 @@ class RpcTelemetry:
 
 async def watch_lateness(late: Callable[[float], None]) -> None:
     """Report again and again how late the event loop comes to what is due, in seconds."""
-    loop = asyncio.get_running_loop()
     while True:
-        due_s = loop.time() + _LATENESS_EVERY_S
+        due_s = time.monotonic() + _LATENESS_EVERY_S
         await asyncio.sleep(_LATENESS_EVERY_S)
-        late(max(0.0, loop.time() - due_s))
+        late(max(0.0, time.monotonic() - due_s))
 
 
 class Snapshots:

@@ -98,10 +98,10 @@ class EmbeddedJudge(Judge):
         end = TextEnd(self._tokenizer.text, self._tokenizer.ends, () if isinstance(need, Choose) else need.stop)
         try:
             async with asyncio.timeout_at(deadline_s):
-                begin_s = loop.time()
+                begin_s = time.monotonic()
                 prompt, labels = await loop.run_in_executor(self._thread, self._tokenize, need)
-                timing.tokenize_s = loop.time() - begin_s
-                work = Work(prompt.fixed, prompt.item, loop.create_future(), loop.time(), labels=labels)
+                timing.tokenize_s = time.monotonic() - begin_s
+                work = Work(prompt.fixed, prompt.item, loop.create_future(), time.monotonic(), labels=labels)
                 if isinstance(need, Generate):
                     work.max_tokens, work.ended = need.max_tokens, end.reached
                 result = await self._compute(work)
@@ -185,7 +185,7 @@ class EmbeddedJudge(Judge):
                 self._queue.start_over()  # states that nobody is sure of are never used again
 
     async def _run(self, planned: Planned) -> None:
-        begin_s, begin_ns = self._loop.time(), time.time_ns()
+        begin_s, begin_ns = time.monotonic(), time.time_ns()
         for work in planned.works:
             work.begun_s = work.begun_s or begin_s
         try:
@@ -197,7 +197,7 @@ class EmbeddedJudge(Judge):
             for work in planned.works:
                 work.fail(_CLOSED)
             raise
-        duration_s = self._loop.time() - begin_s
+        duration_s = time.monotonic() - begin_s
         self._trace(planned, begin_ns)
         decoded = 0
         for work, row, result in zip(planned.works, planned.run.rows, results, strict=False):

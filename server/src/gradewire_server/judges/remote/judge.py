@@ -162,7 +162,7 @@ class RemoteJudge(Judge):
             return _CLOSED
         question = replace(question, prompt=prompt)
         try:
-            async with asyncio.timeout_at(deadline_s):  # loop.time() is time.monotonic()
+            async with asyncio.timeout_at(deadline_s):  # the loop has the same clock
                 subject = self._server.subject(question)
                 # A tenant's question waits for no other tenant's, and is not answered by its request.
                 shared = None if subject is None else (question.namespace, subject)
