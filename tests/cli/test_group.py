@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from gradewire_cli import main
+from gradewire_stats import MissingScipyError
 from gradewire_stats.agreement.report import agreement
 from gradewire_stats.agreement.rows import JudgedRows
-from gradewire_stats.agreement.statistics import MissingScipyError
 
 HEAVY = ("gradewire_server", "gradewire_models", "rich", "grpc", "scipy", "pyarrow", "onnxruntime")
 Main = Callable[..., tuple[int, str, str]]

@@ -19,7 +19,7 @@ PROGRAMS = {
     "parquet": ((), "assert report.to_arrow().num_rows == 1"),
     "agree": (
         (),
-        "import gradewire_stats.agreement.statistics as them; them.scipy_stats(); them.one_blas_thread()",
+        "import gradewire_stats as them; them.scipy_stats(); them.one_blas_thread()",
     ),
 }
 # For each extra that a command needs and no program here: the extras beside it, and the command.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats import one_blas_thread
 from gradewire_stats.agreement.rows import JudgedRows, rows_by
-from gradewire_stats.agreement.statistics import one_blas_thread
 from gradewire_stats.bootstrap import Estimate, draws, estimate, free_clusters, question_clusters, strata_of
 
 LEAST_MODELS = 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import draws_by_statistic
 from gradewire_cli.scoring.labelled_run import described_run
-from gradewire_stats.agreement.statistics import MissingScipyError
+from gradewire_stats import MissingScipyError
 from gradewire_stats.bootstrap import LEAST_QUESTIONS
 from gradewire_stats.calibration.quality import abstention
 

@@ -14,7 +14,7 @@ from gradewire.metrics import Auto, Correctness
 from gradewire.metrics.choice import format_metric_line, parse_metric_line
 from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores
 from gradewire_cli.problems import InputError
-from gradewire_stats.agreement.statistics import MissingScipyError
+from gradewire_stats import MissingScipyError
 from gradewire_stats.calibration.cascade import CascadeFit, CascadeRows, HeldRisk, fit_cascade, held_risks
 from gradewire_stats.calibration.labelled_rows import Half, half_of
 

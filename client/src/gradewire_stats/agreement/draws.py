@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats import one_blas_thread
 from gradewire_stats.agreement.rows import JudgedRows, Part, Sample
 from gradewire_stats.agreement.samples import (
     RANK_DRAWS,
@@ -24,7 +25,6 @@ from gradewire_stats.agreement.statistics import (
     additive_values,
     auc,
     correlations,
-    one_blas_thread,
     right,
     scale_of,
     sums_by_question,

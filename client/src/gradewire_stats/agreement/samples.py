@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats import scipy_stats
 from gradewire_stats.agreement.rows import JudgedRows, Sample
 from gradewire_stats.agreement.statistics import (
     RANK_STATISTICS,
@@ -13,7 +14,6 @@ from gradewire_stats.agreement.statistics import (
     Statistic,
     kendall,
     right,
-    scipy_stats,
     spearman,
     two_labels,
 )

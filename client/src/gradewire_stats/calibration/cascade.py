@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.statistics import scipy_stats
+from gradewire_stats import scipy_stats
 from gradewire_stats.bootstrap import numbered, ratio_draws
 from gradewire_stats.calibration.labelled_rows import Half, half_of, question_keys
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.statistics import one_blas_thread
+from gradewire_stats import one_blas_thread
 from gradewire_stats.calibration.evaluate_fit import distances, log_odds, ramp, ruled
 from gradewire_stats.calibration.labelled_rows import (
     FOLDS,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 import numpy as np
 
-from gradewire_stats.agreement.statistics import scipy_stats
+from gradewire_stats import scipy_stats
 from gradewire_stats.bootstrap import Difference, Estimate, difference
 from gradewire_stats.comparison.groups import RESAMPLES, GroupedRows, GroupStatistics, compare_groups
 

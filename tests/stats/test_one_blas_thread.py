@@ -3,7 +3,7 @@
 import sklearn.ensemble
 from threadpoolctl import threadpool_info
 
-from gradewire_stats.agreement.statistics import one_blas_thread
+from gradewire_stats import one_blas_thread
 
 
 def test_products_and_trees_keep_to_one_thread() -> None:
