@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradewire_models.repository.built import default_repository, load_built
-from gradewire_stats.agreement.statistics import Ordering, spearman
+from gradewire_stats.agreement.ranks import Ordering, spearman
 from gradewire_stats.bootstrap import draws, interval
 
 if TYPE_CHECKING:

@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from tests.support.examples import example_count
 
-from gradewire_stats.annotators import (
-    LEVELS,
-    MAX_COLUMNS,
-    alpha_of_draws,
-    annotator_agreement,
-    consensus,
-    kappa_of_draws,
-    ratings_of,
-)
+from gradewire_stats.annotators import LEVELS, MAX_COLUMNS, alpha_of_draws, annotator_agreement, kappa_of_draws
+from gradewire_stats.consensus import consensus, ratings_of
 
 NAN = math.nan
 LABEL = st.sampled_from([0.0, 0.5, 1.0, 1.0, 2.5, -3.0, NAN, NAN])

@@ -3,7 +3,8 @@
 - `agreement`: metrics beside labels; `curves`: ROC and calibration of one metric; `preferences`: pairs of answers of
   which people chose one.
 - `systems`, `model_accuracy`, `knvqa`, `ave`: tables of models, evaluators and descriptions, as papers have them.
-- `annotators`: agreement between people; `estimated_mean`: a mean from a few labels and many scores.
+- `annotators`: agreement between people; `consensus`: one label out of several; `estimated_mean`: a mean from a few
+  labels and many scores.
 - `calibration`: probabilities fitted on labels; `comparison`: runs and models without labels; `ratings`: Elo and
   Bradley-Terry. `bootstrap`: the draws behind every interval.
 """

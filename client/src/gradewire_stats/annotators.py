@@ -1,4 +1,4 @@
-"""Labels of several annotators: one label out of many, Krippendorff's alpha and Cohen's kappa."""
+"""Agreement between annotators: Krippendorff's alpha and Cohen's kappa."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.samples import NUMBERS_AT_A_TIME, RANK_DRAWS
-from gradewire_stats.agreement.statistics import RIGHT_FROM, Ordering, scale_of, standard
+from gradewire_stats.agreement.ranks import NUMBERS_AT_A_TIME, RANK_DRAWS, Ordering
+from gradewire_stats.agreement.statistics import scale_of, standard
 from gradewire_stats.bootstrap import Estimate, drawn_values, draws, estimate
 
 AlphaLevel = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[AlphaLevel, ...] = ("nominal", "ordinal", "interval")
 _Values = dict[Any, NDArray[np.float64]]
-LabelRule = Literal["mean", "majority", "lave"]
-# More labels of one item are taken for a mistake in the file: the matrix has a column for each.
-MAX_ANNOTATORS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,80 +201,6 @@ class AnnotatorAgreement:
     annotators: int
     alpha: Mapping[AlphaLevel, Estimate]
     pairs: Sequence[PairAgreement]
-
-
-def ratings_of(labels: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    """Lists of labels as a matrix.
-
-    Args:
-        labels: Labels of each item, the first of the first annotator and so on; NaN where one gave none.
-
-    Returns:
-        float64[items, annotators], NaN where an item has fewer labels.
-
-    Raises:
-        ValueError: An item has more than `MAX_ANNOTATORS` labels.
-    """
-    width = max(map(len, labels), default=0)
-    if width > MAX_ANNOTATORS:
-        raise ValueError(f"an item has {width} labels, more than {MAX_ANNOTATORS}")
-    ratings = np.full((len(labels), width), np.nan)
-    for item, given in enumerate(labels):
-        ratings[item, : len(given)] = given
-    return ratings
-
-
-def consensus(ratings: NDArray[np.float64], rule: LabelRule) -> NDArray[np.float64]:
-    """One label per item.
-
-    Args:
-        ratings: float64[items, annotators], NaN where there is no label.
-        rule: "mean"; "majority", the most frequent label, the mean of those that are equally frequent; or "lave": 1
-            where at least 4 of 5 annotators call the answer right (a label from 0.5 upward), 0.5 where 2 or 3 do, else
-            0; with other numbers of annotators, shares of at least 4/5 and 2/5 (Manas et al. 2024, section 5.1).
-
-    Returns:
-        float64[items]; NaN where nobody labelled the item.
-
-    Raises:
-        ValueError: The rule is unknown, or is "lave" and a label lies outside [0, 1].
-    """
-    given = ~np.isnan(ratings)
-    count = given.sum(axis=1)
-    labelled = count > 0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if rule == "mean":
-            return np.asarray(np.where(given, ratings, 0.0).sum(axis=1) / np.where(labelled, count, np.nan))
-        if rule == "majority":
-            return _majority(ratings)
-        if rule != "lave":
-            raise ValueError(f"the rule {rule!r} is none of mean, majority, lave")
-        if (ratings[given] < 0).any() or (ratings[given] > 1).any():
-            raise ValueError("lave is a rule for labels from 0 to 1: use mean or majority")
-        # Whole numbers on both sides: a share of 4/5 is not exact in binary.
-        right = (given & (ratings >= RIGHT_FROM)).sum(axis=1)
-        label = np.where(5 * right >= 4 * count, 1.0, np.where(5 * right >= 2 * count, 0.5, 0.0))
-        return np.asarray(np.where(labelled, label, np.nan))
-
-
-def _majority(ratings: NDArray[np.float64]) -> NDArray[np.float64]:
-    items, width = ratings.shape
-    if not ratings.size:
-        return np.full(items, np.nan)
-    # NaN sorts last and is equal to nothing, so it never makes a run.
-    ordered = np.sort(ratings, axis=1)
-    starts = np.ones(ordered.shape, dtype=bool)
-    starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    flat_starts = np.flatnonzero(starts.ravel())
-    lengths = np.diff(flat_starts, append=items * width)
-    values, item = ordered.ravel()[flat_starts], flat_starts // width
-    lengths[np.isnan(values)] = 0
-    longest = np.zeros(items, dtype=lengths.dtype)
-    np.maximum.at(longest, item, lengths)
-    best = (lengths == longest[item]) & (lengths > 0)
-    total = np.bincount(item[best], weights=values[best], minlength=items)
-    tied = np.bincount(item[best], minlength=items)
-    return np.asarray(np.where(tied > 0, total / np.maximum(tied, 1), np.nan))
 
 
 def annotator_agreement(

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.samples import RANK_DRAWS
-from gradewire_stats.agreement.statistics import Ordering, correlations, spearman
+from gradewire_stats.agreement.ranks import RANK_DRAWS, Ordering, spearman
+from gradewire_stats.agreement.statistics import correlations
 from gradewire_stats.bootstrap import (
     Difference,
     Estimate,

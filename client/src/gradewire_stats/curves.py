@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.statistics import RIGHT_FROM, auc, right
+from gradewire_stats.agreement.rows import RIGHT_FROM, right
+from gradewire_stats.agreement.statistics import auc
 
 MOST_ROC_POINTS = 200
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.draws import CellDraws, drawn_beside_people
+from gradewire_stats.agreement.joint_bootstrap import CellDraws, drawn_beside_people
 from gradewire_stats.agreement.rows import JudgedRows, Part, rows_by
 from gradewire_stats.agreement.statistics import Statistic
 from gradewire_stats.bootstrap import Estimate

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gradewire_stats.agreement.draws import CellDraws, drawn_beside_people, mean_over
+from gradewire_stats.agreement.joint_bootstrap import CellDraws, drawn_beside_people, mean_over
 from gradewire_stats.agreement.rows import JudgedRows, parts_of
 from gradewire_stats.agreement.statistics import Statistic
 from gradewire_stats.bootstrap import CellsMean, Estimate
@@ -32,7 +32,7 @@ class EvaluatorCell:
     Attributes:
         judged: Rows with a verdict.
         failed: Rows without.
-        accuracy: Share of right verdicts, 0 to 1.
+        accuracy: Share of the answers that the metric calls right, 0 to 1: the accuracy of the model by its verdicts.
         human: Mean label of the judged rows, 0 to 1.
         deviation: `accuracy` minus `human`, -1 to 1.
     """

@@ -17,7 +17,8 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import STATISTICS
 from gradewire_stats.agreement.report import AgreementReport
 from gradewire_stats.agreement.statistics import ALL_STATISTICS
-from gradewire_stats.annotators import annotator_agreement, ratings_of
+from gradewire_stats.annotators import annotator_agreement
+from gradewire_stats.consensus import ratings_of
 
 _ROOT = Path(__file__).parents[3]
 

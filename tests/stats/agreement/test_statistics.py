@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn import metrics as sk
 from tests.support.examples import example_count
 
-from gradewire_stats.agreement.draws import JointBootstrap
+from gradewire_stats.agreement.joint_bootstrap import JointBootstrap
 from gradewire_stats.agreement.report import agreement
 from gradewire_stats.agreement.rows import JudgedRows, parts_of
 from gradewire_stats.agreement.statistics import ALL_STATISTICS, VERDICT_STATISTICS, Statistic

@@ -10,8 +10,7 @@ import numpy as np
 
 from gradewire_cli.problems import InputError
 from gradewire_stats.agreement.report import AgreementReport, agreement
-from gradewire_stats.agreement.rows import JudgedRows
-from gradewire_stats.agreement.statistics import RIGHT_FROM, Statistic
+from gradewire_stats.agreement.rows import RIGHT_FROM, JudgedRows
 from gradewire_stats.calibration import evaluate_fit
 from gradewire_stats.calibration.fit_correctness import fit_correctness
 from gradewire_stats.calibration.labelled_rows import InputKinds, checked
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from gradewire_cli.calibrate.rows import LabelledScores
     from gradewire_cli.scoring.labelled_run import Draws
+    from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.calibration.fit_correctness import CorrectnessFitResult
     from gradewire_stats.calibration.labelled_rows import FittedFeature
     from gradewire_stats.calibration.thresholds import Objective, WeightObjective

@@ -13,7 +13,7 @@ from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import parameter_names, parse_metric_line
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.results.resumable_output import verdict
-from gradewire_stats.agreement.statistics import right
+from gradewire_stats.agreement.rows import right
 from gradewire_stats.calibration.labelled_rows import Half, half_of
 
 if TYPE_CHECKING:

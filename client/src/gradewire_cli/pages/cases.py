@@ -13,7 +13,7 @@ from gradewire_cli.pages.pictures import Album, ShownPicture
 from gradewire_cli.pages.texts import ShownText, find_window, normal_form, shown, signed, visible
 from gradewire_cli.results.tables import number
 from gradewire_stats import scipy_stats
-from gradewire_stats.agreement.statistics import RIGHT_FROM, right
+from gradewire_stats.agreement.rows import RIGHT_FROM, right
 
 Direction = Literal["high", "low"]
 # Evidence of a disagreement: the metric's verdict, or the rank of its score where it gives none.

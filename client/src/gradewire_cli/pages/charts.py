@@ -10,7 +10,7 @@ import numpy as np
 
 from gradewire_cli.pages.texts import MINUS, signed
 from gradewire_cli.results.tables import number
-from gradewire_stats.agreement.statistics import RIGHT_FROM, Statistic
+from gradewire_stats.agreement.rows import RIGHT_FROM
 from gradewire_stats.bootstrap import CellsMean
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire_stats.agreement.report import AgreementReport
+    from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.bootstrap import Estimate
     from gradewire_stats.curves import Calibration, Distribution, RocCurve
 

@@ -20,7 +20,7 @@ from gradewire_cli.results.results_table import TABLE_SUFFIXES
 from gradewire_cli.results.resumable_output import read_results, verdict
 from gradewire_cli.results.tallies import MetricTally
 from gradewire_stats.agreement.rows import JudgedRows
-from gradewire_stats.annotators import LabelRule, consensus, ratings_of
+from gradewire_stats.consensus import LabelRule, consensus, ratings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

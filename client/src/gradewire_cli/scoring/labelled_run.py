@@ -19,7 +19,7 @@ from gradewire_cli.rows.input_file import InputFile, input_file
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
 from gradewire_cli.scoring.plan import resolve_plan, scoring_options, single_metric, without_all
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
-from gradewire_stats.annotators import LabelRule
+from gradewire_stats.consensus import LabelRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

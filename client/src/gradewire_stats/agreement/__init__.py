@@ -1,1 +1,1 @@
-"""Agreement with human labels: rows, their samples by part, statistics, draws of the bootstrap, the whole report."""
+"""Agreement with human labels: rows and samples, statistics, ranks, the bootstrap over questions, the whole report."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gradewire_stats.agreement.draws import CellDraws, Comparison, JointBootstrap, mean_over
+from gradewire_stats.agreement.joint_bootstrap import CellDraws, JointBootstrap, StatisticDifference, mean_over
 from gradewire_stats.agreement.rows import JudgedRows, Level, parts_of
 from gradewire_stats.agreement.statistics import ALL_STATISTICS, Statistic
 from gradewire_stats.bootstrap import CellsMean, Estimate
@@ -57,7 +57,7 @@ class AgreementReport:
     """The result of `agreement`."""
 
     metrics: Sequence[MetricAgreement]
-    comparisons: Sequence[Comparison] = field(default=())
+    comparisons: Sequence[StatisticDifference] = field(default=())
     seed: int = 0
 
 

@@ -7,8 +7,24 @@ from typing import Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+RIGHT_FROM = 0.5
+"""Labels and verdicts are right from here."""
 # Labels outside [0, 1] give no figure of verdicts: those of an evaluator that has none.
 _NO_VERDICT = 2.0
+
+
+def right(labels: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+    """Labels as right or wrong.
+
+    Args:
+        labels: float64[rows], human labels without NaN.
+
+    Returns:
+        True from 0.5 upward; None where a label lies outside [0, 1], because then nobody said what counts as right.
+    """
+    if labels.size and (labels.min() < 0.0 or labels.max() > 1.0):
+        return None
+    return labels >= RIGHT_FROM
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +55,7 @@ class JudgedRows:
     verdict_labels: NDArray[np.float64] | None = None
 
     def beside_evaluator(self, verdicts: NDArray[np.float64]) -> Self:
-        """Return the same rows, with an evaluator's scores as `labels` and its verdicts as `verdict_labels`.
+        """Return the same rows, whose `labels` are an evaluator's scores, with its verdicts as `verdict_labels`.
 
         Args:
             verdicts: float64[rows]: 1 right, 0 wrong; NaN in all rows where it gives none, and then AUC and the
@@ -145,3 +161,48 @@ class Sample:
     def judged(self) -> int:
         """Rows with a verdict."""
         return int(np.count_nonzero(~np.isnan(self.verdicts)))
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedRows:
+    """A table with its questions numbered, once for all samples of it.
+
+    Attributes:
+        clusters: int[rows], question of each row.
+        strata: int[questions], data set of each question.
+    """
+
+    rows: JudgedRows
+    clusters: NDArray[np.intp]
+    strata: NDArray[np.intp]
+
+    def usable(self, part: NDArray[np.intp], *metrics: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which rows of a part all metrics scored, and which of these all judged: two bool[rows of the part].
+
+        Args:
+            part: int[rows of the part], positions in the table.
+            *metrics: One at least.
+        """
+        scored = np.all([np.isfinite(self.rows.scores[metric][part]) for metric in metrics], axis=0)
+        unjudged = np.any([np.isnan(self.rows.verdicts[metric][part]) for metric in metrics], axis=0)
+        return scored, scored & ~unjudged
+
+    def sample(
+        self, metric: str, part: NDArray[np.intp], *, scored: NDArray[np.bool_], judged: NDArray[np.bool_]
+    ) -> Sample:
+        """One metric on the rows that are `scored` (as `usable` gives them), its clusters as in the table."""
+        rows = self.rows
+        kept = np.flatnonzero(scored)
+        kept = kept[np.argsort(rows.scores[metric][part[kept]], kind="stable")]
+        taken = part[kept]
+        verdict_labels = rows.labels if rows.verdict_labels is None else rows.verdict_labels
+        positive = right(verdict_labels)
+        return Sample(
+            scores=rows.scores[metric][taken],
+            verdicts=np.where(judged[kept], rows.verdicts[metric][taken], np.nan),
+            labels=rows.labels[taken],
+            verdict_labels=verdict_labels[taken],
+            positive=None if positive is None else positive[taken],
+            clusters=self.clusters[taken],
+            failed=len(part) - len(kept),
+        )

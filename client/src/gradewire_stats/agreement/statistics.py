@@ -1,16 +1,15 @@
-"""Statistics of scores beside labels: of rows as they are, by scipy, and of weighted rows, for many draws at once."""
+"""Statistics of scores beside labels: their names, point values, and values that follow from sums over questions."""
 
 import math
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_stats import scipy_stats
-from gradewire_stats.agreement.rows import Sample
+from gradewire_stats.agreement.rows import RIGHT_FROM, Sample
 
 VerdictStatistic = Literal["accuracy", "f1", "macro_f1", "precision", "recall", "positive_rate", "deviation"]
 Statistic = Literal["pearson", "spearman", "kendall", "auc", "pairwise", "human_rate"] | VerdictStatistic
@@ -20,21 +19,6 @@ RANK_STATISTICS: tuple[Statistic, ...] = ("spearman", "kendall", "auc")
 ADDITIVE_STATISTICS: tuple[Statistic, ...] = ("pearson", "pairwise", *VERDICT_STATISTICS, "human_rate")
 JUDGED_STATISTICS = {*VERDICT_STATISTICS, "human_rate"}
 """Statistics of rows with a verdict."""
-RIGHT_FROM = 0.5
-
-
-def right(labels: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-    """Labels as right or wrong.
-
-    Args:
-        labels: float64[rows], human labels without NaN.
-
-    Returns:
-        True from 0.5 upward; None where a label lies outside [0, 1], because then nobody said what counts as right.
-    """
-    if labels.size and (labels.min() < 0.0 or labels.max() > 1.0):
-        return None
-    return labels >= RIGHT_FROM
 
 
 def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
@@ -88,47 +72,6 @@ def correlations(
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class Ordering:
-    """Rows by ascending value, equal values in one group; worked out once for all resamples.
-
-    Attributes:
-        order: int[rows], positions of the rows by ascending value; None where the rows stand so already.
-        starts: int[groups], where each group of equal values starts in `order`.
-        group: int[rows], group of each row.
-    """
-
-    order: NDArray[np.intp] | None
-    starts: NDArray[np.intp]
-    group: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, values: NDArray[np.float64]) -> Self:
-        """Orders `values`, float64[rows] without NaN, at least one row."""
-        order = np.argsort(values, kind="stable")
-        ascending = values[order]
-        first = np.ones(len(values), dtype=bool)
-        first[1:] = ascending[1:] != ascending[:-1]
-        group = np.empty(len(values), dtype=np.intp)
-        group[order] = np.cumsum(first) - 1
-        in_place = bool((order[1:] > order[:-1]).all())
-        return cls(None if in_place else order, np.flatnonzero(first), group)
-
-    def totals(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weight of every group, float64[resamples, groups]."""
-        ascending = weights if self.order is None else weights[:, self.order]
-        if len(self.starts) == len(self.group):
-            return ascending
-        summed: NDArray[np.float64] = np.add.reduceat(ascending, self.starts, axis=1)
-        return summed
-
-    def midranks(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Mean rank of every row within its resample, from 1, float64[resamples, rows]."""
-        totals = self.totals(weights)
-        ranks = np.cumsum(totals, axis=1) - (totals - 1) / 2
-        return ranks[:, self.group]
-
-
 def pearson_of_sums(  # noqa: PLR0913, PLR0917 - the six sums of the formula
     total: NDArray[np.float64],
     sum_x: NDArray[np.float64],
@@ -145,99 +88,6 @@ def pearson_of_sums(  # noqa: PLR0913, PLR0917 - the six sums of the formula
         defined = (spread_x > 1e-12 * sum_xx) & (spread_y > 1e-12 * sum_yy)
         covariance = sum_xy - sum_x * sum_y / total
         return np.asarray(np.where(defined, covariance / np.sqrt(spread_x * spread_y), np.nan))
-
-
-def spearman(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
-    """Spearman's rho of every resample, float64[resamples]; NaN where a side is constant."""
-    rank_x, rank_y = x.midranks(weights), y.midranks(weights)
-    total = weights.sum(axis=1)
-    # The mean rank is known beforehand, so both sides are centred at no cost.
-    middle = (total[:, None] + 1) / 2
-    dx, dy = rank_x - middle, rank_y - middle
-    weighted_x, weighted_y = weights * dx, weights * dy
-    nothing = np.zeros_like(total)
-    sums = [product.sum(axis=1) for product in (weighted_x * dy, weighted_x * dx, weighted_y * dy)]
-    return pearson_of_sums(total, nothing, nothing, *sums)
-
-
-def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
-    """Kendall's tau-b of every resample.
-
-    Costs one pass for each distinct value of `y`: meant for labels of a few levels.
-
-    Args:
-        weights: float64[resamples, rows], whole numbers.
-        x: Order of the scores.
-        y: Order of the labels.
-
-    Returns:
-        float64[resamples]; NaN where a side is constant in the resample.
-    """
-    lower = np.zeros((len(weights), len(x.starts)))
-    surplus = np.zeros(len(weights))
-    for level in range(len(y.starts)):
-        here = x.totals(weights * (y.group == level))
-        cumulative = np.cumsum(lower, axis=1)
-        # Pairs with a lower label: concordant where the score is lower too, discordant where it is higher.
-        surplus += (here * (2 * cumulative - lower - cumulative[:, -1:])).sum(axis=1)
-        lower += here
-    total = weights.sum(axis=1)
-    pairs = total * (total - 1) / 2
-    tied_x = _tied_weights(x.totals(weights))
-    tied_y = _tied_weights(y.totals(weights))
-    scale = (pairs - tied_x) * (pairs - tied_y)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(scale > 0, surplus / np.sqrt(scale), np.nan)
-
-
-def _tied_weights(totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    tied: NDArray[np.float64] = (totals * (totals - 1) / 2).sum(axis=1)
-    return tied
-
-
-def two_labels(
-    weights: NDArray[np.float64], x: Ordering, upper: NDArray[np.bool_]
-) -> dict[Statistic, NDArray[np.float64]]:
-    """All statistics of ranks at the price of one, for labels of two levels.
-
-    With U (upper, lower) pairs of which S are in order (ties half): AUC = S / U; concordant minus discordant pairs are
-    2S - U; and the ranks of the upper rows sum to S - U / 2 above their expectation.
-
-    Args:
-        weights: float64[resamples, rows], whole numbers.
-        x: Order of the scores.
-        upper: bool[rows], rows with the higher label.
-
-    Returns:
-        float64[resamples] of each; NaN where a side is constant in the resample, for AUC only if that is the labels.
-    """
-    groups = x.totals(weights)
-    high = x.totals(weights * upper)
-    low = groups - high
-    below = np.cumsum(low, axis=1)
-    lows = below[:, -1].copy()
-    below -= low / 2
-    in_order = np.einsum("ij,ij->i", high, below)
-    total = groups.sum(axis=1)
-    highs = total - lows
-    pairs = highs * lows
-    squares = np.einsum("ij,ij->i", groups, groups)
-    cubes = np.einsum("ij,ij,ij->i", groups, groups, groups)
-    untied_scores = (total * total - squares) / 2
-    # Twelve times the spread of the midranks.
-    rank_spread = total**3 - cubes
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return {
-            "spearman": np.where(
-                (untied_scores > 0) & (pairs > 0),
-                (in_order - pairs / 2) / np.sqrt(rank_spread / 12 * (pairs / total)),
-                np.nan,
-            ),
-            "kendall": np.where(
-                (untied_scores > 0) & (pairs > 0), (2 * in_order - pairs) / np.sqrt(untied_scores * pairs), np.nan
-            ),
-            "auc": np.where(pairs > 0, in_order / pairs, np.nan),
-        }
 
 
 # Up to this many answers to a question are compared each with each, for all questions at once; more of them are counted
@@ -260,17 +110,17 @@ def ordered_pairs(
         Two float64[questions]: pairs that the scores order as the labels do, ties of scores counted half, and all
         pairs.
     """
-    right, pairs = np.zeros(count), np.zeros(count)
+    in_order, pairs = np.zeros(count), np.zeros(count)
     order = np.argsort(clusters, kind="stable")
     sizes = np.bincount(clusters, minlength=count)
     small = sizes[clusters[order]] <= COMPARED_EACH
     few = order[small]
-    _compare_each(scores[few], labels[few], clusters[few], right=right, pairs=pairs)
+    _compare_each(scores[few], labels[few], clusters[few], in_order=in_order, pairs=pairs)
     for cluster in np.flatnonzero(sizes > COMPARED_EACH):
         start = np.searchsorted(clusters[order], cluster)
         here = order[start : start + sizes[cluster]]
-        right[cluster], pairs[cluster] = _count_by_sorting(scores[here], labels[here])
-    return right, pairs
+        in_order[cluster], pairs[cluster] = _count_by_sorting(scores[here], labels[here])
+    return in_order, pairs
 
 
 def _compare_each(
@@ -278,10 +128,10 @@ def _compare_each(
     labels: NDArray[np.float64],
     clusters: NDArray[np.intp],
     *,
-    right: NDArray[np.float64],
+    in_order: NDArray[np.float64],
     pairs: NDArray[np.float64],
 ) -> None:
-    """Adds to `right` and `pairs`; rows of a question stand beside each other."""
+    """Adds to `in_order` and `pairs`; rows of a question stand beside each other."""
     for apart in range(1, COMPARED_EACH):
         same = np.flatnonzero(clusters[apart:] == clusters[:-apart])
         if not len(same):
@@ -291,7 +141,7 @@ def _compare_each(
         differ = by_label != 0
         ordered = np.where(by_score == 0, 0.5, by_score == by_label)[differ]
         question = clusters[same][differ]
-        right += np.bincount(question, weights=ordered, minlength=len(right))
+        in_order += np.bincount(question, weights=ordered, minlength=len(in_order))
         pairs += np.bincount(question, minlength=len(pairs))
 
 

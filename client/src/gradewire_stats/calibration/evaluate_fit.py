@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.statistics import RIGHT_FROM
+from gradewire_stats.agreement.rows import RIGHT_FROM
 
 _AT_ONCE: Final = 2048
 

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.statistics import RIGHT_FROM
+from gradewire_stats.agreement.rows import RIGHT_FROM
 
 Half = Literal["a", "b"]
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.statistics import RIGHT_FROM, auc
+from gradewire_stats.agreement.rows import RIGHT_FROM
+from gradewire_stats.agreement.statistics import auc
 from gradewire_stats.calibration.evaluate_fit import overruled, probabilities, uncertain
 from gradewire_stats.calibration.labelled_rows import LEAST_OF_A_CLASS, LabelledFeatures, left_out_sources
 

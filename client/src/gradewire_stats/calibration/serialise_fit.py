@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.statistics import RIGHT_FROM
+from gradewire_stats.agreement.rows import RIGHT_FROM
 from gradewire_stats.calibration.labelled_rows import FittedFeature
 
 FORMAT: Final = 1

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.agreement.statistics import RIGHT_FROM, auc, correlations
+from gradewire_stats.agreement.rows import RIGHT_FROM
+from gradewire_stats.agreement.statistics import auc, correlations
 from gradewire_stats.calibration.labelled_rows import question_key
 
 Objective = Literal["accuracy", "balanced_accuracy", "f1"]

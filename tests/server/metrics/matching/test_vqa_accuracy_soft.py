@@ -10,12 +10,13 @@ from tests.support.engines.programs import Table
 from gradewire_proto.parts import VqaParts
 from gradewire_server.domain.items import Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.metrics.matching.soft_vqa_accuracy import (
+from gradewire_server.metrics.matching.vqa_accuracy import (
     MAX_CHARACTERS,
     SoftVqaAccuracy,
+    VqaAccuracy,
+    VqaAccuracyParameters,
     character_similarity,
 )
-from gradewire_server.metrics.matching.vqa_accuracy import VqaAccuracy, VqaAccuracyParameters
 
 
 def grade(prediction: str, *references: str, **parameters: Any) -> Any:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from tests.support.examples import example_count
 
-from gradewire_stats.agreement import statistics
-from gradewire_stats.agreement.statistics import auc, right
+from gradewire_stats.agreement import ranks
+from gradewire_stats.agreement.rows import right
+from gradewire_stats.agreement.statistics import auc
 
 VALUES = st.sampled_from([0.0, 0.1, 0.25, 0.25, 1 / 3, 0.5, 0.75, 0.9, 1.0])
 TABLES = st.lists(st.tuples(VALUES, st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 3)), min_size=1, max_size=25)
@@ -34,13 +35,13 @@ def test_every_statistic_of_a_draw_equals_scipy_on_the_repeated_rows(table: list
         "spearman": stats.spearmanr(drawn_x, drawn_y).statistic if varied else math.nan,
         "kendall": stats.kendalltau(drawn_x, drawn_y).statistic if varied else math.nan,
     }
-    order_x, order_y = statistics.Ordering.of(x), statistics.Ordering.of(y)
+    order_x, order_y = ranks.Ordering.of(x), ranks.Ordering.of(y)
     draws = times[None, :]
-    assert same(statistics.spearman(draws, order_x, order_y)[0], expected["spearman"])
-    assert same(statistics.kendall(draws, order_x, order_y)[0], expected["kendall"])
-    assert same(statistics.two_labels(draws, order_x, y >= 0.5)["auc"][0], auc(drawn_x, drawn_y >= 0.5))
+    assert same(ranks.spearman(draws, order_x, order_y)[0], expected["spearman"])
+    assert same(ranks.kendall(draws, order_x, order_y)[0], expected["kendall"])
+    assert same(ranks.two_labels(draws, order_x, y >= 0.5)["auc"][0], auc(drawn_x, drawn_y >= 0.5))
     upper = y >= 0.5
-    together = statistics.two_labels(draws, order_x, upper)
+    together = ranks.two_labels(draws, order_x, upper)
     drawn_upper = np.repeat(upper, times.astype(int))
     varied = len(drawn_x) > 1 and np.ptp(drawn_x) > 0 and len(set(drawn_upper)) == 2
     assert same(together["auc"][0], auc(drawn_x, drawn_upper))
@@ -56,18 +57,18 @@ def test_area_under_the_curve_equals_the_share_of_ordered_pairs(table: list[tupl
 
 
 def test_equal_scores_have_an_area_of_one_half_in_every_draw() -> None:
-    order, draws = statistics.Ordering.of(np.zeros(40)), np.arange(120.0).reshape(3, 40) % 3
+    order, draws = ranks.Ordering.of(np.zeros(40)), np.arange(120.0).reshape(3, 40) % 3
     positive = np.arange(40) % 5 > 0
-    assert statistics.two_labels(draws, order, positive)["auc"].tolist() == [0.5] * 3
+    assert ranks.two_labels(draws, order, positive)["auc"].tolist() == [0.5] * 3
 
 
 def test_draws_do_not_touch_each_other() -> None:
     order, labels = (
-        statistics.Ordering.of(np.array([0.3, 0.1, 0.9, 0.5])),
-        statistics.Ordering.of(np.array([0.0, 0, 1, 1])),
+        ranks.Ordering.of(np.array([0.3, 0.1, 0.9, 0.5])),
+        ranks.Ordering.of(np.array([0.0, 0, 1, 1])),
     )
     draws = np.array([[1.0, 1, 1, 1], [2, 0, 1, 1], [1, 1, 0, 0]])
-    for statistic in (statistics.spearman, statistics.kendall):
+    for statistic in (ranks.spearman, ranks.kendall):
         together = statistic(draws, order, labels)
         alone = [statistic(draw[None, :], order, labels)[0] for draw in draws]
         np.testing.assert_allclose(together, alone, equal_nan=True)

@@ -9,12 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_stats import one_blas_thread
-from gradewire_stats.agreement.rows import JudgedRows, Part, Sample
-from gradewire_stats.agreement.samples import (
-    RANK_DRAWS,
-    NumberedRows,
-    RankedSample,
-)
+from gradewire_stats.agreement.ranks import RANK_DRAWS, RankedSample
+from gradewire_stats.agreement.rows import JudgedRows, NumberedRows, Part, Sample, right
 from gradewire_stats.agreement.statistics import (
     ADDITIVE_STATISTICS,
     ALL_STATISTICS,
@@ -25,7 +21,6 @@ from gradewire_stats.agreement.statistics import (
     additive_values,
     auc,
     correlations,
-    right,
     scale_of,
     sums_by_question,
 )
@@ -166,7 +161,7 @@ def _point(
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class StatisticDifference:
     """A statistic of `metric` minus that of `baseline`, on the rows that both scored, drawn together.
 
     Attributes:
@@ -197,7 +192,7 @@ class PairDraws:
             if part.part.level in {"cell", "all"}
         ]
 
-    def comparison(self, statistic: Statistic) -> Comparison:
+    def comparison(self, statistic: Statistic) -> StatisticDifference:
         """The difference in a statistic with its intervals; all draws have to be taken."""
         cells = [sides for sides in self._sides if sides[0].part.level == "cell"]
         defined = [sides for sides in cells if not math.isnan(_point_difference(sides, statistic))]
@@ -206,7 +201,7 @@ class PairDraws:
         questions = min((first.questions(statistic) for first, _ in defined), default=0)
         mean = _mean_of_defined([_point_difference(sides, statistic) for sides in defined])
         drawn = _mean_of_draws([_difference(sides, statistic) for sides in defined])
-        return Comparison(
+        return StatisticDifference(
             *self._names,
             statistic,
             rows=everything.sample.judged if statistic in VERDICT_STATISTICS else len(everything.sample.scores),

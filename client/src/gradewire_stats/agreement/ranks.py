@@ -1,0 +1,218 @@
+"""Statistics of ranks, of rows as they are drawn: Spearman's rho, Kendall's tau and AUC for many draws at once."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradewire_stats import scipy_stats
+from gradewire_stats.agreement.rows import Sample
+from gradewire_stats.agreement.statistics import RANK_STATISTICS, Statistic, pearson_of_sums
+
+# Statistics of ranks sort every draw again, many times the cost of a sum: their intervals come from fewer draws.
+RANK_DRAWS = 1000
+# Kendall's tau costs a pass for each distinct label; beyond this many, a plain loop over still fewer draws is used.
+MAX_LABEL_LEVELS = 16
+LOOPED_DRAWS = 200
+# Some arrays of this size stay in a core's cache.
+NUMBERS_AT_A_TIME = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """Rows by ascending value, equal values in one group; worked out once for all resamples.
+
+    Attributes:
+        order: int[rows], positions of the rows by ascending value; None where the rows stand so already.
+        starts: int[groups], where each group of equal values starts in `order`.
+        group: int[rows], group of each row.
+    """
+
+    order: NDArray[np.intp] | None
+    starts: NDArray[np.intp]
+    group: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> Self:
+        """Orders `values`, float64[rows] without NaN, at least one row."""
+        order = np.argsort(values, kind="stable")
+        ascending = values[order]
+        first = np.ones(len(values), dtype=bool)
+        first[1:] = ascending[1:] != ascending[:-1]
+        group = np.empty(len(values), dtype=np.intp)
+        group[order] = np.cumsum(first) - 1
+        in_place = bool((order[1:] > order[:-1]).all())
+        return cls(None if in_place else order, np.flatnonzero(first), group)
+
+    def totals(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weight of every group, float64[resamples, groups]."""
+        ascending = weights if self.order is None else weights[:, self.order]
+        if len(self.starts) == len(self.group):
+            return ascending
+        summed: NDArray[np.float64] = np.add.reduceat(ascending, self.starts, axis=1)
+        return summed
+
+    def midranks(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean rank of every row within its resample, from 1, float64[resamples, rows]."""
+        totals = self.totals(weights)
+        ranks = np.cumsum(totals, axis=1) - (totals - 1) / 2
+        return ranks[:, self.group]
+
+
+def spearman(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
+    """Spearman's rho of every resample, float64[resamples]; NaN where a side is constant."""
+    rank_x, rank_y = x.midranks(weights), y.midranks(weights)
+    total = weights.sum(axis=1)
+    # The mean rank is known beforehand, so both sides are centred at no cost.
+    middle = (total[:, None] + 1) / 2
+    dx, dy = rank_x - middle, rank_y - middle
+    weighted_x, weighted_y = weights * dx, weights * dy
+    nothing = np.zeros_like(total)
+    sums = [product.sum(axis=1) for product in (weighted_x * dy, weighted_x * dx, weighted_y * dy)]
+    return pearson_of_sums(total, nothing, nothing, *sums)
+
+
+def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
+    """Kendall's tau-b of every resample.
+
+    Costs one pass for each distinct value of `y`: meant for labels of a few levels.
+
+    Args:
+        weights: float64[resamples, rows], whole numbers.
+        x: Order of the scores.
+        y: Order of the labels.
+
+    Returns:
+        float64[resamples]; NaN where a side is constant in the resample.
+    """
+    lower = np.zeros((len(weights), len(x.starts)))
+    surplus = np.zeros(len(weights))
+    for level in range(len(y.starts)):
+        here = x.totals(weights * (y.group == level))
+        cumulative = np.cumsum(lower, axis=1)
+        # Pairs with a lower label: concordant where the score is lower too, discordant where it is higher.
+        surplus += (here * (2 * cumulative - lower - cumulative[:, -1:])).sum(axis=1)
+        lower += here
+    total = weights.sum(axis=1)
+    pairs = total * (total - 1) / 2
+    tied_x = _tied_weights(x.totals(weights))
+    tied_y = _tied_weights(y.totals(weights))
+    scale = (pairs - tied_x) * (pairs - tied_y)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(scale > 0, surplus / np.sqrt(scale), np.nan)
+
+
+def _tied_weights(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    tied: NDArray[np.float64] = (totals * (totals - 1) / 2).sum(axis=1)
+    return tied
+
+
+def two_labels(
+    weights: NDArray[np.float64], x: Ordering, upper: NDArray[np.bool_]
+) -> dict[Statistic, NDArray[np.float64]]:
+    """All statistics of ranks at the price of one, for labels of two levels.
+
+    With U (upper, lower) pairs of which S are in order (ties half): AUC = S / U; concordant minus discordant pairs are
+    2S - U; and the ranks of the upper rows sum to S - U / 2 above their expectation.
+
+    Args:
+        weights: float64[resamples, rows], whole numbers.
+        x: Order of the scores.
+        upper: bool[rows], rows with the higher label.
+
+    Returns:
+        float64[resamples] of each; NaN where a side is constant in the resample, for AUC only if that is the labels.
+    """
+    groups = x.totals(weights)
+    high = x.totals(weights * upper)
+    low = groups - high
+    below = np.cumsum(low, axis=1)
+    lows = below[:, -1].copy()
+    below -= low / 2
+    in_order = np.einsum("ij,ij->i", high, below)
+    total = groups.sum(axis=1)
+    highs = total - lows
+    pairs = highs * lows
+    squares = np.einsum("ij,ij->i", groups, groups)
+    cubes = np.einsum("ij,ij,ij->i", groups, groups, groups)
+    untied_scores = (total * total - squares) / 2
+    # Twelve times the spread of the midranks.
+    rank_spread = total**3 - cubes
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {
+            "spearman": np.where(
+                (untied_scores > 0) & (pairs > 0),
+                (in_order - pairs / 2) / np.sqrt(rank_spread / 12 * (pairs / total)),
+                np.nan,
+            ),
+            "kendall": np.where(
+                (untied_scores > 0) & (pairs > 0), (2 * in_order - pairs) / np.sqrt(untied_scores * pairs), np.nan
+            ),
+            "auc": np.where(pairs > 0, in_order / pairs, np.nan),
+        }
+
+
+class RankedSample:
+    """A sample with its orders worked out, once for all draws."""
+
+    def __init__(self, sample: Sample, statistics: Collection[Statistic]) -> None:
+        self._sample = sample
+        self._scores = Ordering.of(sample.scores)
+        self._labels = Ordering.of(sample.labels)
+        self._wanted = [statistic for statistic in RANK_STATISTICS if statistic in statistics]
+        if sample.positive is None and "auc" in self._wanted:
+            self._wanted.remove("auc")
+        self._looped = 0
+
+    def resample(self, weights: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
+        """Return the values of statistics of ranks in draws.
+
+        Args:
+            weights: float64[draws, questions], how often each question was drawn.
+
+        Returns:
+            float64[draws] of each wanted statistic; NaN where it is not defined. Kendall's tau ends after
+            `LOOPED_DRAWS` draws in all where labels have many levels.
+        """
+        step = max(1, NUMBERS_AT_A_TIME // max(1, len(self._sample.scores)))
+        parts: dict[Statistic, list[NDArray[np.float64]]] = {statistic: [] for statistic in self._wanted}
+        for start in range(0, len(weights), step):
+            drawn = np.take(weights[start : start + step], self._sample.clusters, axis=1)
+            for statistic, values in self._of_rows(drawn).items():
+                parts[statistic].append(values)
+        return {statistic: np.concatenate(values) for statistic, values in parts.items() if values}
+
+    def _of_rows(self, drawn: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
+        if len(self._labels.starts) <= 2 and self._wanted != ["auc"]:
+            return self._of_two_labels(drawn)
+        values: dict[Statistic, NDArray[np.float64]] = {}
+        if "spearman" in self._wanted:
+            values["spearman"] = spearman(drawn, self._scores, self._labels)
+        if "kendall" in self._wanted:
+            values["kendall"] = self._kendall(drawn)
+        if "auc" in self._wanted and self._sample.positive is not None:
+            values["auc"] = two_labels(drawn, self._scores, self._sample.positive)["auc"]
+        return values
+
+    def _of_two_labels(self, drawn: NDArray[np.float64]) -> dict[Statistic, NDArray[np.float64]]:
+        upper = self._labels.group == len(self._labels.starts) - 1
+        found = two_labels(drawn, self._scores, upper)
+        if self._sample.positive is not None and not np.array_equal(upper, self._sample.positive):
+            # Two labels on the same side of 0.5 can be ranked, but there is only one class; verdicts have their own.
+            found["auc"] = two_labels(drawn, self._scores, self._sample.positive)["auc"]
+        return {statistic: values for statistic, values in found.items() if statistic in self._wanted}
+
+    def _kendall(self, drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+        if len(self._labels.starts) <= MAX_LABEL_LEVELS:
+            return kendall(drawn, self._scores, self._labels)
+        kendalltau = scipy_stats().kendalltau
+        looped = []
+        for weights in drawn[: LOOPED_DRAWS - self._looped]:
+            times = weights.astype(np.intp)
+            x, y = np.repeat(self._sample.scores, times), np.repeat(self._sample.labels, times)
+            varied = len(x) > 1 and x.min() < x.max() and y.min() < y.max()
+            looped.append(float(kendalltau(x, y).statistic) if varied else np.nan)
+        self._looped += len(looped)
+        return np.asarray(looped, dtype=np.float64)
