@@ -152,6 +152,7 @@ def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_l
     flood = configure_log(log_level)
     # A creation time beside every counter would double the lines that are scraped, and nobody reads it.
     disable_created_metrics()  # type: ignore[no-untyped-call]
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         uvloop.run(serve(flood))
     except TokensFileError as error:
@@ -161,5 +162,7 @@ def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_l
         _log.error("cannot serve: %s", error)
         return 1
     finally:
+        for number, handler in handlers.items():  # uvloop leaves those of its closed loop, which do nothing
+            signal.signal(number, handler)
         flood.report(at_once=True)
     return 0
