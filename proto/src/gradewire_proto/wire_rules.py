@@ -91,7 +91,7 @@ class Backoff:
     Attributes:
         first_s: The first wait.
         longest_s: The longest one.
-        spread: Least and largest factor of a wait, drawn anew each time: those who failed together do not come back
+        spread: Least and largest factor of a wait, drawn each time: those who failed together do not come back
             together.
     """
 

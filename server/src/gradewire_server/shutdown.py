@@ -25,7 +25,7 @@ async def wind_down(
 ) -> None:
     """Drains, lets the calls in flight finish, and stops gRPC; an urgent stop cuts each of these short.
 
-    Where other processes go on, callers are told to go there while their calls are still taken (`Calls`).
+    If other processes go on, `Calls` sends callers there and still takes their calls.
     """
     _log.info(
         "draining for %.1f s, then up to %.1f s for calls in flight",

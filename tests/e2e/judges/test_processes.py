@@ -164,7 +164,7 @@ async def test_a_killed_host_costs_what_it_was_at_work_on_and_the_next_one_answe
     assert {result.status for _, group in again for result in group} == {types_pb2.STATUS_OK}
     assert _hosts(server) != [host]
     assert len(_workers(server)) == 1
-    # Whoever inherits it may take a while to reap it.
+    # The process that inherits it may take a while to reap it.
     await asyncio.to_thread(wait_until, lambda: not _runs(worker))
     assert server.samples()["gradewire_judge_host_restarts_total"] == 1
     await asyncio.to_thread(wait_until, lambda: not server.http("/healthz")[1]["degraded"])

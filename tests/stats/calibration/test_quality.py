@@ -259,7 +259,7 @@ def test_sources_of_one_kind_give_a_distance_that_a_server_reads() -> None:
 
 
 def test_abstention_worked_out_by_hand() -> None:
-    """Of five judged rows three are certain, of which two are right; of the uncertain two one is."""
+    """Five judged rows: two of the three certain ones are right, and one of the two uncertain ones."""
     verdicts = np.array([1, 0, 1, 1, 0, math.nan])
     certain = np.array([True, True, True, False, False, True])
     labels = np.array([1.0, 0.0, 0.4, 0.5, 1.0, 1.0])

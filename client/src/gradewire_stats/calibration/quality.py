@@ -157,7 +157,7 @@ def transfer_warnings(figures: tuple[TransferStatistics, ...]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """Of one metric over rows with a verdict and a label.
+    """Accuracy of one metric over rows with a verdict and a label, with and without the uncertain verdicts.
 
     Attributes:
         judged: Such rows.

@@ -122,7 +122,7 @@ class DiskPrepared(PreparedStore):
         return self._commit(put)
 
     def _rebuild_and_read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """Start anew: what was prepared is lost with its file, and items say NOT_PREPARED."""
+        """Make an empty store: prepared references are lost with their file, and items say NOT_PREPARED."""
         try:
             self._environment.rebuild()
             with self._environment.on_writer(write=False) as transaction:

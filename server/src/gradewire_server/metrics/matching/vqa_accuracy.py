@@ -162,7 +162,7 @@ def character_similarity(prediction: str, reference: str) -> float:
 
 
 class SoftVqaAccuracy(VqaAccuracy):
-    """As `vqa_accuracy`, each annotator agreeing by 1 - character error rate; the first of the closest is named.
+    """VQA accuracy in which each annotator agrees by 1 - character error rate; the first of the closest is named.
 
     Without `verdict_cut` there is no verdict.
     """
