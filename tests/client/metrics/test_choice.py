@@ -146,6 +146,12 @@ def test_labels_of_a_metric_asked_for_several_times_say_what_differs() -> None:
     assert labels(lines) == ("bertscore?layer=4", "bertscore?layer=5")
     assert labels("smile:v1/1,smile:fast/1,smile:fast/2") == ("smile:v1/1", "smile:fast/1", "smile:fast/2")
     assert labels("smile:v1/1,smile:fast/1") == ("smile", "smile:fast")
+    # Read again, each label is the same: of metrics without versions, and beside a metric of another name.
+    assert labels("smile:v1/1?model=a,smile:v1/1?model=b") == ("smile?model=a", "smile?model=b")
+    assert labels("bleu/1?max_ngram=2,bleu/1?max_ngram=3,lave:v1,lave:paper") == (
+        *("bleu?max_ngram=2", "bleu?max_ngram=3"),
+        *("lave", "lave:paper"),
+    )
     assert labels("rouge_l,rouge_l?stem=true,rouge_l?measure=recall,meteor?alpha=0.5") == (
         "rouge_l",
         "rouge_l?stem=true",
@@ -235,7 +241,7 @@ def test_specs_carry_every_parameter() -> None:
         ("", {}, "no metric"),
         ([], {}, "metrics is empty"),
         (["smile", 3], {}, "metrics[1] is a int"),
-        ("smile,smile", {}, "asks for smile:v1 twice"),
+        ("smile,smile", {}, "asks for smile twice"),
         ("smile,smile:v1", {}, "twice"),
         ("sbert", {"preset": "fast"}, "preset is for smile"),
         ("exact_match", {"model": "m"}, "model: none of the metrics uses one"),

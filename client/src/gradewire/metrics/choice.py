@@ -264,8 +264,11 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
 def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
     """Return what the results of these metrics, as they were written, are called."""
     labels = [_label(metric) for metric in metrics]
-    if len(set(labels)) < len(labels):
-        labels = _differing_labels(metrics)
+    times = Counter(labels)
+    for name in {metric.name for metric, label in zip(metrics, labels, strict=True) if times[label] > 1}:
+        places = [place for place, metric in enumerate(metrics) if metric.name == name]
+        for place, label in zip(places, _differing_labels([metrics[place] for place in places]), strict=True):
+            labels[place] = label
     if repeated := [label for label, count in Counter(labels).items() if count > 1]:
         raise InvalidRequest(f"metrics asks for {repeated[0]} twice: leave one")
     return tuple(labels)
@@ -276,21 +279,24 @@ def _label(metric: Metric) -> str:
 
     A preset is always a part, but for the one that the server takes without any.
     """
-    told = _as_labelled(metric)
-    if getattr(told, "preset", None) == _USUAL_PRESET:
-        usual: dict[str, Any] = {"preset": None}
-        told = replace(told, **usual)
-    return write_line(told, () if metric.version is not None else parameter_names(metric.name))
+    keys = () if metric.version is not None else parameter_names(metric.name)
+    return write_line(_without_usual_preset(_as_labelled(metric)), keys)
 
 
 def _differing_labels(metrics: Sequence[Metric]) -> list[str]:
-    """Return the labels of metrics among which several have the same: by what differs between those of one name."""
+    """Return the labels of metrics of one name among which several have the same: by what differs between them."""
     explicit = [_as_labelled(metric) for metric in metrics]
-    times = Counter(metric.name for metric in explicit)
-    differing = {name: _differing(name, tuple(metric for metric in explicit if metric.name == name)) for name in times}
-    return [
-        metric.name if times[metric.name] == 1 else write_line(metric, differing[metric.name]) for metric in explicit
-    ]
+    keys = ("version", *parameter_names(explicit[0].name))
+    differing = {key for key in keys if len({getattr(metric, key) for metric in explicit}) > 1}
+    if "version" not in differing:
+        # Read again, such a label has no version, and metrics without one are called without the usual preset.
+        explicit = [_without_usual_preset(metric) for metric in explicit]
+    return [write_line(metric, differing) for metric in explicit]
+
+
+def _without_usual_preset(metric: Metric) -> Metric:
+    usual: dict[str, Any] = {"preset": None}
+    return replace(metric, **usual) if getattr(metric, "preset", None) == _USUAL_PRESET else metric
 
 
 def _as_labelled(metric: Metric) -> Metric:
@@ -302,8 +308,3 @@ def _as_labelled(metric: Metric) -> Metric:
     if prompt := getattr(metric, "prompt", None):
         told["prompt"] = short_prompt(prompt)
     return replace(metric, **told) if told else metric
-
-
-def _differing(name: str, metrics: Sequence[Metric]) -> frozenset[str]:
-    keys = ("version", *parameter_names(name))
-    return frozenset(key for key in keys if len({getattr(metric, key) for metric in metrics}) > 1)
