@@ -152,6 +152,41 @@ def test_a_command_does_not_write_where_another_run_does(tmp_path: Path, command
     assert not list(tmp_path.glob("*.lock"))
 
 
+_SLOW = """
+import functools, sys
+from gradewire_cli import group
+from gradewire.testing import StubTransport
+from tests.cli.conftest import answer
+def slow(request):
+    if request.items:
+        print("asked", flush=True)
+        sys.stdin.readline()
+    return answer(request)
+group.gradewire.main = functools.partial(group.gradewire.main, obj=StubTransport(slow))
+group.main()
+"""
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_of_two_runs_on_a_new_output_the_second_is_told_the_number_of_the_first(tmp_path: Path, suffix: str) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", [{"references": ["a"], "prediction": "b"}]), tmp_path / f"out{suffix}"
+    arguments = ["score", file, "--out", out, "--quiet"]
+    with subprocess.Popen(
+        [sys.executable, "-c", _SLOW, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "asked\n"
+        for options in ([], ["--resume"], ["--overwrite"]):
+            command = [sys.executable, "-c", PROGRAM, *arguments, *options]
+            second = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+            assert second.returncode == 2
+            assert f"another run writes there (process {first.pid} on " in second.stderr
+        first.communicate("\n")
+    assert first.returncode == 0
+    assert out.read_bytes()
+    assert not list(tmp_path.glob("*.lock"))
+
+
 def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
     path, link = tmp_path / "out", tmp_path / "link"
     path.write_bytes(b"")

@@ -1,13 +1,17 @@
-"""A gateway process that lives and does nothing is ended, so that another one can take its place."""
+"""The gateway's process: one that lives and does nothing is ended; directories of killed servers go."""
 
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from gradewire_server.processes import http_gateway as gateways
-from gradewire_server.processes.http_gateway import GatewayProcess, endpoint, gateway_settings
+from gradewire_server.processes.http_gateway import GatewayProcess, endpoint, gateway_settings, private_directory
 from gradewire_server.settings.server import Settings
 
 
@@ -25,3 +29,41 @@ async def test_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             with suppress(ProcessLookupError):
                 await gateway.kill()
+
+
+_OWNER = """
+import sys, time
+from gradewire_server.processes.http_gateway import private_directory
+with private_directory() as directory:
+    print(directory, flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_directories_of_killed_servers_are_removed_at_the_next_start_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    foreign = tmp_path / "gradewire-foreign"
+    foreign.mkdir()
+    (tmp_path / "gradewire-link").symlink_to(foreign)
+    owners = [
+        subprocess.Popen([sys.executable, "-c", _OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    try:
+        made = [Path(owner.stdout.readline().strip()) for owner in owners if owner.stdout is not None]
+        assert all(directory.parent == tmp_path for directory in made)
+        owners[0].kill()
+        owners[0].wait()
+        with private_directory() as own:
+            left = {path.name for path in tmp_path.iterdir()}
+            assert left == {own.name, made[1].name, made[2].name, "gradewire-foreign", "gradewire-link"}
+            assert own.stat().st_mode & 0o777 == 0o700
+        assert owners[1].communicate("\n")[0] == ""
+        assert {path.name for path in tmp_path.iterdir()} == {made[2].name, "gradewire-foreign", "gradewire-link"}
+    finally:
+        for owner in owners:
+            owner.kill()
+            owner.communicate()

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import socket
 import sys
 import time
@@ -28,9 +27,8 @@ async def _no_figures() -> MetricsJson:
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    path = private_directory()
-    yield path
-    shutil.rmtree(path)
+    with private_directory() as path:
+        yield path
 
 
 async def test_it_says_that_it_serves(directory: Path, tmp_path: Path) -> None:

@@ -285,6 +285,45 @@ def test_a_rebuild_that_fails_leaves_nothing_open_and_is_made_up_for(
     directory.close()
 
 
+def test_what_another_process_has_grown_and_somebody_cut_is_never_read(tmp_path: Path) -> None:
+    directory = StoreDirectory(tmp_path)
+    environment = opened(directory)
+    fill(environment, 1)
+    directory.share()
+    with subprocess.Popen(
+        [sys.executable, "-c", _OTHER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        seen_bytes = (environment.path / "data.mdb").stat().st_size
+        fill(environment, 400)
+        # Not smaller than the other process has seen it, and far smaller than it has become.
+        os.truncate(environment.path / "data.mdb", seen_bytes)
+        other.stdin.write("\n")
+        other.stdin.flush()
+        assert other.stdout.readline() == "\n"
+    assert other.returncode == 0
+    with pytest.raises(TruncatedError), environment.reading():
+        pass
+    environment.close(suspect=False)
+    directory.close()
+
+
+def test_meta_pages_that_are_overwritten_are_never_read(tmp_path: Path) -> None:
+    directory = StoreDirectory(tmp_path)
+    environment = opened(directory)
+    fill(environment)
+    with (environment.path / "data.mdb").open("r+b") as data:
+        data.write(bytes(8192))
+    with pytest.raises(TruncatedError), environment.reading() as transaction:
+        pytest.fail(f"it was read: {transaction}")
+    environment.rebuild()
+    fill(environment)
+    environment.close(suspect=False)
+    directory.close()
+
+
 _OTHER = """
 import sys
 from pathlib import Path

@@ -1,13 +1,15 @@
 """The HTTP gateway as the server's child: its socket and settings, its process, and its restarts."""
 
 import asyncio
+import fcntl
 import json
 import logging
+import os
 import shutil
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +24,9 @@ _log = logging.getLogger(__name__)
 
 _MAX_PATH_BYTES: Final = 96
 """Bytes of a socket's name; the system takes a few more."""
+_PREFIX: Final = "gradewire-"
+_OWNER: Final = "owner"
+"""A file in a server's directory that the server has locked for as long as it lives."""
 _BACKLOG: Final = 512
 _MODULE: Final = "gradewire_gateway.serving"
 _START_S: Final = 60.0
@@ -48,12 +53,8 @@ class Endpoint:
 def endpoint(settings: Settings) -> Iterator[Endpoint]:
     """Bind the port of the HTTP API and make a directory that only this user can enter; raise BindError."""
     listening = bound_socket(settings.http_api.host, settings.http_api.port or 0, "http-api-port", backlog=_BACKLOG)
-    directory = private_directory()
-    try:
+    with listening, private_directory() as directory:
         yield Endpoint(listening, f"unix:{directory / 'grpc'}")
-    finally:
-        listening.close()
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
@@ -74,13 +75,41 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
     )
 
 
-def private_directory() -> Path:
-    """Make a directory that only this user can enter, with a name short enough for sockets in it."""
-    made = Path(tempfile.mkdtemp(prefix="gradewire-"))
+@contextmanager
+def private_directory() -> Iterator[Path]:
+    """Make a directory that only this user can enter, with a name short enough for sockets; remove it at the end.
+
+    Those that killed servers have left beside it are removed first.
+    """
+    directory = _directory_with_short_name()
+    try:
+        _remove_left_behind(directory.parent)
+        with (directory / f"{_OWNER}.new").open("w") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX)
+            # It has its name once it is locked: before, another server would take it for one that was left behind.
+            (directory / f"{_OWNER}.new").rename(directory / _OWNER)
+            yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _directory_with_short_name() -> Path:
+    made = Path(tempfile.mkdtemp(prefix=_PREFIX))
     if len(bytes(made / "grpc")) <= _MAX_PATH_BYTES:
         return made
     made.rmdir()
-    return Path(tempfile.mkdtemp(prefix="gradewire-", dir="/tmp"))
+    return Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
+
+
+def _remove_left_behind(folder: Path) -> None:
+    """Remove directories of servers of this user that are gone, whose locks the kernel has released."""
+    for directory in folder.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if directory.is_symlink() or directory.stat().st_uid != os.getuid():
+                continue
+            with (directory / _OWNER).open() as owner:
+                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(directory)
 
 
 class GatewayLostError(Exception):

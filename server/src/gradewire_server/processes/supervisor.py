@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -124,8 +123,7 @@ async def supervise(
     count = settings.process_count
     async with AsyncExitStack() as stack:
         port = stack.enter_context(reserved_port(settings.listen.host, settings.listen.port))
-        directory = private_directory()
-        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        directory = stack.enter_context(private_directory())
         await _http_side(stack, settings, state)
         with_judges = settings.engine.judge.backend == "embedded"
         positions = [Position(index, count, port, directory, judge_host=with_judges) for index in range(count)]

@@ -26,6 +26,7 @@ _MAX_READERS = 512
 # LMDB 0.9, 64 bit: page header (16 bytes), magic, version, address, map size, two database records of 48 bytes whose
 # first begins with the page size, last page, transaction.
 _META = struct.Struct("<16xII8x8xI92xQQ")
+_MAGIC = 0xBEEFC0DE
 
 _LAYOUT = "v1"
 """A new layout gets a new name, so that processes of different versions never read each other's files."""
@@ -103,17 +104,24 @@ def _damage(directory: Path) -> str:
 
 
 def _truncation(data: Path) -> str:
-    """Compares a file's size with its meta pages."""
+    """Return how far a file is shorter than its meta pages promise, "" where it is not."""
     with data.open("rb") as file:
-        first = _META.unpack(file.read(_META.size))
-        file.seek(first[2])
-        second = _META.unpack(file.read(_META.size))
-    if first[:3] != second[:3]:
-        return "meta pages disagree"
-    _, _, page_bytes, last_page, _ = max(first, second, key=lambda meta: meta[4])
-    expected = (last_page + 1) * page_bytes
+        expected = _promised_bytes(file.fileno())
     found = data.stat().st_size
     return "" if found >= expected else f"{found} bytes instead of {expected}"
+
+
+def _promised_bytes(file: int) -> int:
+    """Return the size that an open file must have for all pages of its meta pages, which are read past the map.
+
+    Raises:
+        ValueError, struct.error: The meta pages are damaged, or gone.
+    """
+    first = _META.unpack(os.pread(file, _META.size, 0))
+    second = _META.unpack(os.pread(file, _META.size, first[2]))
+    if first[0] != _MAGIC or first[:3] != second[:3]:
+        raise ValueError("meta pages disagree")
+    return int((max(first[3], second[3]) + 1) * first[2])
 
 
 def _identity(data: Path) -> list[int]:
@@ -253,10 +261,16 @@ class WatchedEnvironment:
             self.check()  # notes how far the file has grown
 
     def check(self) -> None:
-        """Raises TruncatedError where the file has shrunk or is not open; a long scan asks this again and again."""
+        """Raise TruncatedError if the file has shrunk or is not open; a long scan calls this again and again."""
         if self._file is None:
             raise TruncatedError(self)
-        largest = self._largest_bytes  # before the size is read: another thread may note a larger one meanwhile
+        # Both before the size is read. Another thread may note a larger size meanwhile. Another process may have grown
+        # the file since this one looked at it last; LMDB writes pages before the meta page that promises them.
+        largest = self._largest_bytes
+        try:
+            largest = max(largest, _promised_bytes(self._file))
+        except (ValueError, struct.error) as error:
+            raise TruncatedError(self) from error
         status = os.fstat(self._file)
         size = status.st_size
         # What is written into a deleted file is lost; files of vectors are deleted by others as they need room.

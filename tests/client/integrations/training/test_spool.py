@@ -167,7 +167,7 @@ def full(spool: Spool) -> None:
     sql(spool)(f"PRAGMA max_page_count={pages}")
 
 
-def test_on_a_full_disk_what_waits_is_kept_and_what_was_scored_is_scored_again_later(tmp_path: Path) -> None:
+def test_on_a_full_disk_what_waits_is_kept_and_what_was_scored_too(tmp_path: Path) -> None:
     with opened(tmp_path) as spool:
         spool.add(header(1), [b'{"prediction": "%s"}\n' % (b"x" * 300)])
         full(spool)
@@ -183,7 +183,7 @@ def test_on_a_full_disk_what_waits_is_kept_and_what_was_scored_is_scored_again_l
         assert [scores.state for scores in spool.results()] == [StepState.NOT_SCORED]
         assert "full" in spool.results()[0].problem
         sql(spool)("PRAGMA max_page_count=1000000")
-        deliver(spool, step)
+        spool.delivered(step, large)
         assert spool.add(header(2), _ROWS) == (StepState.NOT_SCORED, [])
     with opened(tmp_path) as spool:
         assert [(scores.step, scores.state) for scores in spool.results()] == [
@@ -247,28 +247,6 @@ def test_a_directory_of_another_version_is_named(tmp_path: Path) -> None:
     for _ in range(2):  # the lock is let go
         with pytest.raises(OSError, match="move it away"):
             Spool(tmp_path / "other", SpoolLimits())
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE scores SET scores = '{'",
-        "UPDATE scores SET scores = '[]'",
-        "UPDATE scores SET scores = '{\"metrics\": []}'",
-        "UPDATE scores SET scores = json_set(scores, '$.state', 'LOST')",
-        "UPDATE scores SET scores = json_set(scores, '$.lost', 1)",
-        "UPDATE scores SET state = 'LOST'",
-    ],
-)
-def test_damaged_scores_are_refused_with_the_path(tmp_path: Path, damage: str) -> None:
-    with opened(tmp_path) as spool:
-        deliver(spool, waiting(spool, 1)[0])
-    with closing(sqlite3.connect(tmp_path / "steps.sqlite")) as database:
-        database.execute(damage)
-        database.commit()
-    for _ in range(2):  # the lock is let go
-        with pytest.raises(OSError, match=r"steps\.sqlite cannot be used: .*; move it away"):
-            Spool(tmp_path, SpoolLimits())
 
 
 @pytest.mark.parametrize(

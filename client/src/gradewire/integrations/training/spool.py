@@ -1,5 +1,6 @@
 """The spool of steps that wait to be scored: which is tried when, and which gives way where too many wait."""
 
+import contextlib
 import json
 import threading
 import time
@@ -112,15 +113,19 @@ class Spool:
             return scores
 
     def take(self) -> WaitingStep | None:
-        """Return the next step that is due, waiting for one; None when closed."""
+        """Return the next step that is due for scoring, waiting for one; None when closed."""
         with self._changed:
             while not self.closed:
                 now_s = time.monotonic()
                 step = self._next_due(now_s)
                 due_s = 0.0 if step is None else self._due_s(step)
-                if step is not None and due_s <= now_s:
+                if step is None or due_s > now_s:
+                    self._changed.wait(None if step is None else due_s - now_s)
+                elif step.unwritten is None:
                     return step
-                self._changed.wait(None if step is None else due_s - now_s)
+                else:
+                    with contextlib.suppress(OSError):
+                        self._keep(step, step.unwritten)
             return None
 
     def read(self, step: WaitingStep) -> list[Any] | StepScores | None:
@@ -166,17 +171,13 @@ class Spool:
         """Keep the scores, and remove the step.
 
         Raises:
-            OSError: They cannot be kept; the step is scored again later.
+            OSError: The disk takes no more; `take` and `close` try again, and the step is not scored again by this
+                process.
         """
         with self._changed:
             step.is_delivering = False
-            try:
-                if not self.closed:
-                    self._finish({step.sequence: scores})
-            except OSError as error:
-                self.failed(step, error, str(error))
-                self._changed.notify_all()
-                raise
+            if not self.closed:
+                self._keep(step, scores)
 
     def wait_empty(self, timeout_s: float | None) -> bool:
         """Return True once nothing waits and nothing is being delivered; False after `timeout_s`."""
@@ -203,6 +204,10 @@ class Spool:
         """End the waiting of all, and let other processes have the directory."""
         with self._changed:
             if not self.closed:
+                for step in list(self._waiting.values()):
+                    with contextlib.suppress(OSError):
+                        if step.unwritten is not None:
+                            self._keep(step, step.unwritten)
                 self.closed = True
                 self._database.close()
             self._changed.notify_all()
@@ -265,6 +270,16 @@ class Spool:
         turns = {step: (max(self._due_s(step), now_s), step.failures, step.sequence) for step in tried}
         return min(turns, key=turns.__getitem__, default=None)
 
+    def _keep(self, step: WaitingStep, scores: StepScores) -> None:
+        """Write the scores of a step and remove it; raise OSError where the disk takes no more, and hold them here."""
+        try:
+            self._finish({step.sequence: scores})
+        except OSError as error:
+            step.unwritten = scores
+            self.failed(step, error, str(error))
+            self._changed.notify_all()
+            raise
+
     def _finish(self, finished: Mapping[int, StepScores]) -> None:
         """Write how steps ended, and remove them; raises OSError where the disk takes no more: they wait on."""
         self._database.write(finished)
@@ -284,7 +299,7 @@ class Spool:
     def _open_waiting(self) -> list[StepScores]:
         """Read the steps that earlier processes left; return those that are damaged, which are set aside."""
         damaged = {}
-        for sequence, step, items, stored in self._database.steps():
+        for sequence, step, stored in self._database.steps():
             try:
                 stored.check()
                 header = StepHeader(**json.loads(stored.header))
@@ -295,7 +310,8 @@ class Spool:
                 )
             else:
                 size_bytes = len(stored.header) + len(stored.rows)
-                self._waiting[sequence] = WaitingStep(sequence, header, items, size_bytes)
+                # Counted, for the rows are what the digest is of.
+                self._waiting[sequence] = WaitingStep(sequence, header, stored.rows.count(b"\n"), size_bytes)
         with self._changed:
             self._finish(damaged)
         return list(damaged.values())

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gradewire._fork_safety import keep_for_good
 from gradewire.errors import InvalidRequest
@@ -19,17 +19,22 @@ from gradewire.integrations.training.steps import StepScores, StepState, Waiting
 
 _log = logging.getLogger("gradewire.validation")
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _SETTINGS: Final = "locking_mode=EXCLUSIVE auto_vacuum=FULL journal_mode=WAL synchronous=FULL wal_autocheckpoint=1"
 _SCHEMA: Final = f"""
 BEGIN;
 CREATE TABLE steps (
     sequence INTEGER PRIMARY KEY, step INTEGER, header BLOB, rows BLOB, items INTEGER, digest BLOB
 );
-CREATE TABLE scores (number INTEGER PRIMARY KEY, sequence INTEGER, state TEXT, scores TEXT);
+CREATE TABLE scores (number INTEGER PRIMARY KEY, sequence INTEGER, state TEXT, scores TEXT, digest BLOB);
 PRAGMA user_version = {_VERSION};
 COMMIT;
 """
+_FROM_VERSION_1: Final = f"BEGIN; ALTER TABLE scores ADD COLUMN digest BLOB; PRAGMA user_version = {_VERSION}; COMMIT"
+# As bytes: damaged text cannot be read as text.
+_SCORES: Final = "SELECT sequence, CAST(scores AS BLOB), CAST(digest AS BLOB) FROM scores"
+_CONTENT: Final = "CAST(header AS BLOB), CAST(rows AS BLOB), CAST(digest AS BLOB) FROM steps"
+_STATES: Final = {state.value.encode(): state for state in StepState}
 _DATABASE: Final = "steps.sqlite"
 
 
@@ -52,8 +57,12 @@ class StoredStep:
             raise ValueError("its header and rows are not those that were written")
 
 
-def _digest(header: bytes, rows: bytes) -> bytes:
-    return hashlib.blake2b(header + b"\n" + rows, digest_size=16).digest()
+def _digest(head: bytes, content: bytes) -> bytes:
+    return hashlib.blake2b(head + b"\n" + content, digest_size=16).digest()
+
+
+def _scores_digest(sequence: int, scores: bytes) -> bytes:
+    return _digest(str(sequence).encode(), scores)
 
 
 class StepDatabase:
@@ -102,38 +111,47 @@ class StepDatabase:
                 row = (added.sequence, added.header.step, stored.header, stored.rows, added.items, stored.digest)
                 self._connection.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)", row)
             for number, scores in finished.items():
-                values = (number, scores.state, json.dumps(scores.to_dict()))
-                self._connection.execute("INSERT INTO scores (sequence, state, scores) VALUES (?, ?, ?)", values)
+                text = json.dumps(scores.to_dict())
+                values = (number, scores.state, text, _scores_digest(number, text.encode()))
+                insert = "INSERT INTO scores (sequence, state, scores, digest) VALUES (?, ?, ?, ?)"
+                self._connection.execute(insert, values)
                 self._connection.execute("DELETE FROM steps WHERE sequence = ?", (number,))
 
     def read(self, sequence: int) -> StoredStep:
         """Return a step that waits; raises OSError where the database cannot be read."""
         with self._transaction():
-            query = "SELECT header, rows, digest FROM steps WHERE sequence = ?"
+            query = f"SELECT {_CONTENT} WHERE sequence = ?"
             stored = self._connection.execute(query, (sequence,)).fetchone()
         return StoredStep(*(stored or (b"", b"", b"")))
 
-    def steps(self) -> Iterator[tuple[int, int, int, StoredStep]]:
-        """Yield the sequence number, step, number of items and content of each step that waits, the oldest first."""
-        query = "SELECT sequence, step, items, header, rows, digest FROM steps ORDER BY sequence"
+    def steps(self) -> Iterator[tuple[int, int, StoredStep]]:
+        """Yield the sequence number, step and content of each step that waits, the oldest first."""
         with self._transaction():
-            for sequence, step, items, *stored in self._connection.execute(query):
-                yield sequence, step, items, StoredStep(*stored)
+            query = f"SELECT sequence, step, {_CONTENT} ORDER BY sequence"
+            for sequence, step, *stored in self._connection.execute(query):
+                yield sequence, step, StoredStep(*stored)
 
     def scores(self, most: int) -> dict[int, StepScores]:
-        """Return the newest scores by sequence number, the oldest first; raises OSError where they are damaged."""
-        query = "SELECT sequence, scores FROM scores ORDER BY number DESC LIMIT ?"
+        """Return the newest scores by sequence number, the oldest first; damaged ones are left out and logged."""
         with self._transaction():
-            newest = self._connection.execute(query, (most,)).fetchall()
-        with self._refusing_damage():
-            return {sequence: StepScores.from_dict(json.loads(scores)) for sequence, scores in newest[::-1]}
+            newest = self._connection.execute(f"{_SCORES} ORDER BY number DESC LIMIT ?", (most,)).fetchall()
+        found = {}
+        for sequence, *stored in newest[::-1]:
+            try:
+                found[sequence] = _undamaged(sequence, *stored)
+            except ValueError as error:
+                path = self._directory / _DATABASE
+                _log.error("%s: the scores of submission %s are damaged and left out (%s)", path, sequence, error)
+        return found
 
     def counts(self) -> Counter[StepState]:
         """Return the number of finished steps by state."""
+        counts: Counter[StepState] = Counter()
+        query = "SELECT CAST(state AS BLOB), count(*) FROM scores GROUP BY state"
         with self._transaction():
-            states = self._connection.execute("SELECT state, count(*) FROM scores GROUP BY state").fetchall()
-        with self._refusing_damage():
-            return Counter({StepState(state): count for state, count in states})
+            for state, count in self._connection.execute(query):
+                counts[_STATES.get(state, StepState.CORRUPT)] += count
+        return counts
 
     def next_sequence(self) -> int:
         """Return the first number that no step has had."""
@@ -151,14 +169,14 @@ class StepDatabase:
                 self._exported = data.count(b"\n")
                 if not data.endswith(b"\n") and data:
                     os.truncate(path, data.rfind(b"\n") + 1)  # a kill or a full disk cut the last line off
-            query = "SELECT sequence, scores FROM scores WHERE number > ? ORDER BY number"
+            query = f"{_SCORES} WHERE number > ? ORDER BY number"
             lacking = self._connection.execute(query, (self._exported,)).fetchall()
             if not lacking:
                 return
             exported, self._exported = self._exported + len(lacking), None
             with path.open("ab") as file:
-                for sequence, scores in lacking:
-                    file.write(json.dumps({"sequence": sequence, **json.loads(scores)}).encode() + b"\n")
+                for sequence, *stored in lacking:
+                    file.write(json.dumps(_exported(sequence, *stored)).encode() + b"\n")
             self._exported = exported
         except (OSError, sqlite3.Error):
             _log.exception("%s lacks scores that are kept in %s", path, _DATABASE)
@@ -168,7 +186,7 @@ class StepDatabase:
         folder = self._directory / "corrupt"
         folder.mkdir(exist_ok=True)
         path = folder / f"{sequence:012d}-step{step}.jsonl"
-        path.write_bytes(bytes(stored.header) + b"\n" + bytes(stored.rows))
+        path.write_bytes((stored.header or b"") + b"\n" + (stored.rows or b""))
         return f"it was damaged ({error}) and lies at {path}"
 
     @contextlib.contextmanager
@@ -180,13 +198,24 @@ class StepDatabase:
         except sqlite3.Error as error:
             raise OSError(f"{self._directory / _DATABASE}: {error}") from error
 
-    @contextlib.contextmanager
-    def _refusing_damage(self) -> Iterator[None]:
-        try:
-            yield
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            path = self._directory / _DATABASE
-            raise OSError(f"{path} cannot be used: its scores are damaged ({error}); move it away") from error
+
+def _undamaged(sequence: int, scores: bytes, digest: bytes | None) -> StepScores:
+    """Return scores as they were written; raise ValueError where they are damaged. Version 1 stored no digest."""
+    try:
+        if digest is not None and digest != _scores_digest(sequence, scores):
+            raise ValueError("they are not those that were written")
+        return StepScores.from_dict(json.loads(scores))
+    except (AttributeError, LookupError, TypeError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _exported(sequence: int, scores: bytes, digest: bytes | None) -> dict[str, Any]:
+    """Return the line of scores in the file; damaged ones keep their place, by which lines are counted."""
+    try:
+        return {"sequence": sequence, **_undamaged(sequence, scores, digest).to_dict()}
+    except ValueError as error:
+        problem = f"the scores are damaged in {_DATABASE} ({error})"
+        return {"sequence": sequence, "state": StepState.CORRUPT, "problem": problem}
 
 
 def _lock(directory: Path) -> int:
@@ -225,11 +254,11 @@ def _open(directory: Path) -> sqlite3.Connection:
         for setting in _SETTINGS.split():
             database.execute(f"PRAGMA {setting}")
         (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version not in {0, _VERSION}:
+        if version not in range(_VERSION + 1):
             database.close()
             raise InvalidRequest(f"directory={str(directory)!r} was written by a later version of gradewire: use that")
-        if not version:
-            database.executescript(_SCHEMA)
-    except sqlite3.Error as error:
+        if version < _VERSION:
+            database.executescript(_FROM_VERSION_1 if version else _SCHEMA)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise OSError(f"{path} cannot be used: {error}; if it is damaged, move it away") from error
     return database

@@ -147,6 +147,7 @@ class WaitingStep:
         due_s: Time at which it may be tried again, monotonic seconds.
         problem: The last failure; empty without one.
         is_delivering: True while its scores are with sinks and callbacks.
+        unwritten: Its scores, which everybody has but the disk, which takes no more.
     """
 
     sequence: int
@@ -157,6 +158,7 @@ class WaitingStep:
     due_s: float = 0.0
     problem: str = ""
     is_delivering: bool = False
+    unwritten: StepScores | None = None
 
     def finished(self, state: StepState, problem: str, finished_unix_s: float | None = None) -> StepScores:
         """Return what is known of it without its scores."""

@@ -81,7 +81,7 @@ class Deliveries:
             try:
                 delivered()
             except OSError:
-                _log.exception("scores of step %d cannot be kept; it is scored again later", scores.step)
+                _log.exception("scores of step %d cannot be written; that is tried again", scores.step)
 
     @staticmethod
     def _call(function: Callable[[StepScores], None], scores: StepScores, what: str) -> None:
