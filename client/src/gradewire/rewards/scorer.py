@@ -174,6 +174,8 @@ class RewardScorer:
             RewardFailed: The policy for failures does not go on.
             GradewireError: The call itself is wrong: metric, token, address.
         """
+        if answers is not None and len(answers) != len(samples):
+            raise InvalidRequest(f"answers: {len(answers)} of them for {len(samples)} samples")
         given_s = self.deadline_s if deadline_s is None else check_deadline(deadline_s)
         return await self._score(samples, None, given_s, answers)
 
