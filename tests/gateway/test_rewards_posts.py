@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 from tests.gateway.conftest import EXACT, gym_post, openrlhf_post, slime_post
-from tests.support.servers.gateway import RunningGateway, gateway_over
+from tests.support.servers.gateway import SCORE, RunningGateway, gateway_over
 from tests.support.servers.wire import Wire, until, wire_server
 
 from gradewire_gateway.rewards import AGGREGATE_PATH, OPENRLHF_PATH, SEED_PATH, SLIME_PATH, VERIFY_PATH
@@ -103,6 +103,26 @@ async def test_a_post_that_cannot_be_read_is_told_why(posts: RunningGateway) -> 
     for path, body, named in UNREADABLE:
         status, code, detail = problem(await posts.post(path, json.dumps(body)))
         assert (status, code, named in detail) == (400, "invalid_argument", True), detail
+
+
+async def test_a_post_of_too_many_samples_is_refused(wire: Wire) -> None:
+    async with gateway_over(f"127.0.0.1:{wire.port}", rewards=EXACT) as gateway:
+        assert (await gateway.post(OPENRLHF_PATH, openrlhf_post(*["the cat"] * 4096))).status_code == 200
+        refused = problem(await gateway.post(OPENRLHF_PATH, openrlhf_post(*[""] * 4097)))
+        assert refused == (413, "resource_exhausted", "the post has 4097 samples: post at most 4096 at a time")
+
+
+async def test_a_field_under_both_of_its_names_is_an_error(posts: RunningGateway) -> None:
+    status, code, detail = problem(await posts.post(SCORE, {"referenceSet": "s", "reference_set": "t"}))
+    assert (status, code) == (400, "invalid_argument")
+    assert detail == "reference_set: is there twice, as referenceSet too"
+
+
+async def test_what_is_missing_among_many_names_is_told_shortly(posts: RunningGateway) -> None:
+    status, _, detail = problem(await posts.post(SLIME_PATH, {f"{'x' * 200}{number}": 0 for number in range(200)}))
+    assert status == 400
+    assert detail.startswith("prompt is missing in the body")
+    assert len(detail) < 3_000
 
 
 HOSTILE: list[tuple[bytes | str, int]] = [

@@ -93,6 +93,61 @@ def test_the_fault_is_found_where_it_is(value: Any, at: str, what: str) -> None:
     assert what in fault.what
 
 
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ({"items": [{}], "referenceSet": "a", "reference_set": "b"}, ("reference_set", "referenceSet")),
+        ({"reference_set": "a", "items": [], "referenceSet": "a"}, ("referenceSet", "reference_set")),
+        ({"omit_diagnostics": True, "omitDiagnostics": None}, ("omitDiagnostics", "omit_diagnostics")),
+        (
+            {"items": [{}, {"syntheticAnswers": [], "synthetic_answers": []}]},
+            ("items[1].synthetic_answers", "syntheticAnswers"),
+        ),
+        (
+            {"metrics": [{"smile": {"sentenceWeight": 1, "sentence_weight": 1}}]},
+            ("metrics[0].smile.sentence_weight", "sentenceWeight"),
+        ),
+    ],
+)
+def test_a_field_under_both_of_its_names_is_refused_with_both(value: Any, named: tuple[str, str]) -> None:
+    with pytest.raises(ProblemError) as caught:
+        read_message(json.dumps(value).encode(), Request)
+    problem = caught.value.problem
+    assert (problem.status, problem.at) == (400, named[0])
+    assert problem.detail == f"{named[0]}: is there twice, as {named[1]} too"
+
+
+@pytest.mark.parametrize("name", ["a", "é" * 999])
+def test_a_name_twice_in_an_object_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ProblemError, match=f"the name '{name[:80]}' stands twice"):
+        read_object(json.dumps({"x": {"b": 1, name: 2}}, ensure_ascii=False).replace('"b"', f'"{name}"').encode())
+
+
+MANY = 1 << 18
+
+
+@pytest.mark.parametrize(
+    ("body", "is_read"),
+    [
+        ('{"x":[' + "0," * (MANY - 3) + "0]}", True),
+        ('{"x":[' + "0," * MANY + "0]}", False),
+        ('{"x":[' + "[]," * (MANY // 2) + "0]}", False),
+        ('{"x":"' + ",[{" * MANY + '"}', True),
+        ('{"x":"' + r"\"," * MANY + '"}', True),
+        ('{"x":"' + r"\\" * MANY + '","y":[' + "0," * MANY + "0]}", False),
+        ('{"x":"' + ",[{" * MANY, None),
+    ],
+)
+def test_a_body_of_too_many_values_is_refused_before_it_is_read(body: str, is_read: bool | None) -> None:  # noqa: FBT001 - a column
+    """None: it is no JSON."""
+    if is_read:
+        assert read_object(body.encode())
+        return
+    with pytest.raises(ProblemError) as caught:
+        read_object(body.encode())
+    assert caught.value.problem.status == (400 if is_read is None else 413)
+
+
 def test_what_is_null_counts_as_left_out() -> None:
     assert read_message(b'{"items": null, "priority": null}', Request) == Request()
 

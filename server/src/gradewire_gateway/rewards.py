@@ -4,10 +4,13 @@ import asyncio
 import base64
 import binascii
 import json
+from collections import Counter as Tally
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
+from io import StringIO
 from typing import Any, Final, TypeAlias, TypeVar
 
 from grpc import aio
@@ -16,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
-from gradewire.rewards import Reward, RewardError, RewardSample, RewardScorer, posts
+from gradewire.rewards import Answer, Reward, RewardError, RewardSample, RewardScorer, extract_answer, posts
 from gradewire.rewards.framework_settings import scorer_of
 from gradewire.rewards.posts import PostReply, RewardForm
 from gradewire.transport import Metadata, Transport
@@ -40,6 +43,11 @@ _BASIC: Final = "basic "
 
 _MOST_IDLE: Final = 256
 """Each takes some kilobytes; a caller who comes back later gets another one."""
+
+_MOST_SAMPLES: Final = 4096
+"""Samples of one post: as many as the server takes items in a request, unless it is set otherwise."""
+_READ_AT_A_TIME: Final = 100_000
+"""Characters that are read in some tens of milliseconds; then the thread goes on with what others have posted."""
 
 T = TypeVar("T")
 
@@ -202,24 +210,54 @@ def reward_endpoints(gateway: Gateway) -> dict[str, Endpoint]:
 def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers, counter: Counter) -> Endpoint:
     """Return the endpoint for posts of one form; those that come together share calls to the server."""
 
+    def read(data: bytes) -> tuple[Body, Sequence[RewardSample]]:
+        posted = read_object(data)
+        samples = _readable(lambda: form.read(posted))
+        if len(samples) > _MOST_SAMPLES:
+            detail = f"the post has {len(samples)} samples: post at most {_MOST_SAMPLES} at a time"
+            raise ProblemError(Problem(413, "resource_exhausted", detail))
+        return posted, samples
+
     async def answer(request: Request) -> Response:
-        async with json_body(gateway, request, read_object) as (posted, options, body):
-            samples = _readable(lambda: form.read(posted))
+        async with json_body(gateway, request, read) as ((posted, samples), options, body):
+            answers = await _answers(gateway, samples, body.size_bytes)
             async with scorers.of(caller_of(options)) as scorer:
-                rewards = await _rewards(scorer, samples, options.timeout_s, body)
-            for reward in rewards:
-                counter.labels(request.scope["path"], str(reward.status)).inc()
-            return _readable(lambda: _written(form.write(posted, rewards)))
+                rewards = await _rewards(scorer, samples, answers, options.timeout_s, body)
+            for status, number in Tally(str(reward.status) for reward in rewards).items():
+                counter.labels(request.scope["path"], status).inc(number)
+            write = partial(_readable, lambda: _written(form.write(posted, rewards)))
+            return await gateway.json.run(body.size_bytes, write)
 
     return answer
 
 
+async def _answers(gateway: Gateway, samples: Sequence[RewardSample], size_bytes: int) -> list[Answer]:
+    """Return the answers of the samples of a post of so many bytes, which are read beside those of other posts."""
+    extraction: Any = gateway.settings.rewards.extraction
+    answers: list[Answer] = []
+
+    def read_some() -> None:
+        characters = 0
+        while len(answers) < len(samples) and characters < _READ_AT_A_TIME:
+            completion = samples[len(answers)].completion
+            answers.append(extract_answer(completion, extraction))
+            characters += len(completion)
+
+    while len(answers) < len(samples):
+        await gateway.json.run(size_bytes, read_some)
+    return answers
+
+
 async def _rewards(
-    scorer: RewardScorer, samples: Sequence[RewardSample], timeout_s: float | None, body: RequestBody
+    scorer: RewardScorer,
+    samples: Sequence[RewardSample],
+    answers: Sequence[Answer],
+    timeout_s: float | None,
+    body: RequestBody,
 ) -> list[Reward]:
     """Return the rewards; end the calls when the caller goes away."""
     deadline_s = scorer.deadline_s if timeout_s is None else min(timeout_s, scorer.deadline_s)
-    scoring = asyncio.ensure_future(scorer.ascore(samples, deadline_s=deadline_s))
+    scoring = asyncio.ensure_future(scorer.ascore(samples, deadline_s=deadline_s, answers=answers))
     gone = asyncio.ensure_future(body.disconnected())
     gone.add_done_callback(lambda _done: scoring.cancel())
     try:
@@ -238,9 +276,13 @@ async def _rewards(
 def _plain_endpoint(gateway: Gateway, write: Callable[[Body], PostReply]) -> Endpoint:
     """Return the endpoint for posts that are answered without the server."""
 
+    def reply_to(data: bytes) -> Response:
+        posted = read_object(data)
+        return _readable(lambda: _written(write(posted)))
+
     async def answer(request: Request) -> Response:
-        async with json_body(gateway, request, read_object) as (posted, _options, _body):
-            return _readable(lambda: _written(write(posted)))
+        async with json_body(gateway, request, reply_to) as (reply, _options, _body):
+            return reply
 
     return answer
 
@@ -255,12 +297,17 @@ def _readable(read: Callable[[], T]) -> T:
         raise invalid("the body is nested too deeply") from None
 
 
+_ENCODER: Final = json.JSONEncoder(allow_nan=False)
+
+
 def _written(reply: PostReply) -> Response:
     if reply.status != 200:
         raise problem_of_reply(reply)
+    content = StringIO()
     try:
         # In ASCII: what was posted comes back in replies, and JSON may hold halves of pairs, which UTF-8 cannot carry.
-        content = json.dumps(reply.body, allow_nan=False)
+        # In pieces: `dumps`, and a join of them all, would keep other threads waiting.
+        content.writelines(_ENCODER.iterencode(reply.body))
     except ValueError as error:
         raise InvalidRequest(f"the body holds a number that JSON does not have ({error})") from error
-    return Response(content, reply.status, dict(reply.headers), JSON_TYPE)
+    return Response(content.getvalue(), reply.status, dict(reply.headers), JSON_TYPE)

@@ -1,12 +1,14 @@
 """The final answer of a completion."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire.errors import InvalidRequest
 from gradewire.rewards import extract_answer
-from gradewire.rewards.answer import MAX_READ_CHARACTERS
+from gradewire.rewards.answer import MAX_READ_CHARACTERS, after_thinking
 
 # No braces and no backslash: the text of a box that needs no counting.
 PLAIN = st.text(
@@ -68,6 +70,26 @@ def test_answers_are_found_where_models_write_them(completion: str, text: str, p
 )
 def test_what_is_thought_is_not_said(completion: str, text: str) -> None:
     assert extract_answer(completion).text == text
+
+
+def after_each_end_of_thinking(text: str) -> str | None:
+    """What is said after the thinking, which is cut off at one end after another."""
+    spoken = text
+    while (end := re.search(r"</think>|\[/THINK\]", spoken, re.IGNORECASE)) is not None:
+        spoken = spoken[end.end() :]
+    said, start, _ = re.sub(r"<THINK>|\[THINK\]", "<think>", spoken, flags=re.IGNORECASE).partition("<think>")
+    if not start:
+        return spoken
+    return spoken[: len(said)] if said.strip() and spoken != text else None
+
+
+@given(
+    st.lists(st.sampled_from(["<think>", "</think>", "[THINK]", "[/THINK]", "</Think>", "<Think>", "x", " ", "<"])).map(
+        "".join
+    )
+)
+def test_thinking_is_left_out_as_one_end_after_another_would_be(text: str) -> None:
+    assert after_thinking(text) == after_each_end_of_thinking(text)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Completions in texts that hold the prompt too."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,20 @@ from hypothesis import strategies as st
 from gradewire.rewards.answer import completion_in, without_end
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Zs", "Cc"], exclude_characters="<|>[]｜"), min_size=1)  # noqa: RUF001 - DeepSeek's bar
+
+END = re.compile(
+    r"(?:<\|(?:im_end|eot_id|endoftext|end_of_text|end|eom_id)\|>|</s>|<end_of_turn>|<｜end▁of▁sentence｜>|<pad>|\s)+\Z"  # noqa: RUF001 - as above
+)
+"""The marks at the end of a turn, searched from the beginning: plain, and quadratic where blanks have no end."""
+PIECES = (
+    *("<|im_end|>", "<|end|>", "</s>", "<end_of_turn>", "<｜end▁of▁sentence｜>", "<pad>", "<|eot_id|>"),  # noqa: RUF001 - as above
+    *(" ", "\n", "\u2028", "\x1c", "x", "<", ">", "|>", "<|im_end", "pad>"),
+)
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=12).map("".join))
+def test_the_end_of_a_turn_is_the_one_that_a_search_from_the_beginning_finds(text: str) -> None:
+    assert without_end(text) == END.sub("", text)
 
 
 @given(

@@ -15,6 +15,7 @@ from tests.client.small_server import Fault, SmallServer
 from gradewire import AccessDenied, InvalidRequest, ServerUnreachable, Status
 from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.rewards import (
+    Answer,
     FailureHandling,
     Gathering,
     RewardFailed,
@@ -54,6 +55,17 @@ def test_what_is_sent_is_the_answer_with_question_and_id(small_server: SmallServ
         scorer.score([RIGHT, UNDECIDED])
     (sent,) = transport.items
     assert (sent.prediction, list(sent.references), sent.question, sent.id) == ("a cat", ["a cat"], "What?", "7")
+
+
+async def test_answers_that_were_extracted_before_are_scored_as_they_are(small_server: SmallServer) -> None:
+    small_server.script.score = lambda item: float(item.prediction == "a cat")
+    async with RewardScorer(small_server.address, "exact_match", extraction="boxed") as scorer:
+        answers = [Answer("a cat", "whole"), Answer("", "nothing", "it was not read")]
+        right, empty = await scorer.ascore([WRONG, RIGHT], answers=answers)
+        assert (right.value, right.answer) == (1.0, "a cat")
+        assert (empty.status, empty.reason) == (Status.EMPTY_PREDICTION, "it was not read")
+        with pytest.raises(InvalidRequest, match="answers: 2 of them for 1 samples"):
+            await scorer.ascore([RIGHT], answers=answers)
 
 
 def test_the_extra_info_has_the_same_keys_for_every_reward(small_server: SmallServer) -> None:

@@ -25,9 +25,12 @@ _TURNS = (
     *("<|im_start|>assistant\n", "<|start_header_id|>assistant<|end_header_id|>\n\n", "<start_of_turn>model\n"),
     *("<｜Assistant｜>", "<|assistant|>", "[/INST]", "<|Assistant|>"),  # noqa: RUF001 - DeepSeek's full-width bars
 )
-_TURN_END = re.compile(
-    r"(?:<\|(?:im_end|eot_id|endoftext|end_of_text|end|eom_id)\|>|</s>|<end_of_turn>|<｜end▁of▁sentence｜>|<pad>|\s)+\Z"  # noqa: RUF001 - as above
+_TURN_ENDS = (
+    *("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<|end|>", "<|eom_id|>"),
+    *("</s>", "<end_of_turn>", "<｜end▁of▁sentence｜>", "<pad>"),  # noqa: RUF001 - as above
 )
+# Read from the end: a search from the beginning would try every blank as the first one of the end.
+_TURN_END_REVERSED = re.compile(rf"(?:{'|'.join(re.escape(mark[::-1]) for mark in _TURN_ENDS)}|\s)+")
 
 _LONGEST_TURN_END = 4096
 
@@ -144,10 +147,8 @@ def completion_in(query: str, prompt: str) -> str | None:
 
 def without_end(completion: str) -> str:
     """Return a completion without the marks by which a model ends its turn."""
-    if not completion.endswith(">") and not completion[-1:].isspace():
-        return completion  # as most do: the search below would begin at every blank
-    tail = completion[-_LONGEST_TURN_END:]
-    return completion[: len(completion) - len(tail)] + _TURN_END.sub("", tail)
+    found = _TURN_END_REVERSED.match(completion[-_LONGEST_TURN_END:][::-1])
+    return completion[: len(completion) - found.end()] if found else completion
 
 
 def after_thinking(text: str) -> str | None:
@@ -158,14 +159,13 @@ def after_thinking(text: str) -> str | None:
     """
     if (channels := list(_CHANNEL.finditer(text))) != []:
         return _final_channel(text, channels)
-    spoken = text
-    for end in _THINKING_END.finditer(text):
-        spoken = text[end.end() :]
+    end = max((mark.end() for mark in _THINKING_END.finditer(text)), default=0)
+    spoken = text[end:]
     if (start := _START.search(spoken)) is None:
         return spoken
     before = spoken[: start.start()]
     # It began to think (again) and did not end: what it had said before is no final answer unless thinking came last.
-    return None if not before.strip() or spoken is text else before
+    return before if end and before.strip() else None
 
 
 def _final_channel(text: str, channels: list[re.Match[str]]) -> str | None:

@@ -29,6 +29,9 @@ _BAD_GATEWAY = 502
 
 _TASK = "_ng_task_index"
 _MOST_REWARD = 1e100  # means and deviations of larger ones overflow
+# What an error lists of a body.
+_MOST_LISTED = 30
+_MOST_CHARACTERS = 80
 # Gym's words for kinds of failures.
 _KINDS = {
     Status.TIMEOUT: "transport_timeout",
@@ -94,7 +97,8 @@ def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
     fields: Mapping[str, Any] = body if isinstance(body, Mapping) else _typed(body, dict, "the body", "a JSON object")
     for name in needed:
         if name not in fields:
-            there = ", ".join(sorted(map(str, fields))) or "nothing"
+            names = sorted(str(name)[:_MOST_CHARACTERS] for name in fields)
+            there = ", ".join(names[:_MOST_LISTED]) or "nothing"
             raise InvalidRequest(f"{name} is missing in the body (there is: {there})")
     return fields
 
@@ -321,9 +325,10 @@ def _is_turn(turn: object) -> bool:
 def _reward_statistics(rewards: Sequence[float]) -> dict[str, float]:
     if not rewards:
         return {}
+    least, most = min(rewards), max(rewards)
     return {
         "mean/reward": fmean(rewards),
-        "min/reward": min(rewards),
-        "max/reward": max(rewards),
-        "std/reward": pstdev(rewards),
+        "min/reward": least,
+        "max/reward": most,
+        "std/reward": pstdev(rewards) if least < most else 0.0,  # it is slow, for it computes with fractions
     }

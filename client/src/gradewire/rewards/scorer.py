@@ -155,20 +155,29 @@ class RewardScorer:
         """Return the reward of one sample; calls of several threads are gathered."""
         return self.score([sample])[0]
 
-    async def ascore(self, samples: Sequence[RewardSample], *, deadline_s: float | None = None) -> list[Reward]:
+    async def ascore(
+        self,
+        samples: Sequence[RewardSample],
+        *,
+        deadline_s: float | None = None,
+        answers: Sequence[Answer] | None = None,
+    ) -> list[Reward]:
         """Return the rewards of samples, in order: of a prompt's completions in one call.
 
         Args:
             samples: The completions.
             deadline_s: Of this call, seconds; None: the scorer's.
+            answers: The answer of each sample, where you have extracted them, on a thread of yours, say.
 
         Raises:
             RewardFailureRate: Too many of the last rewards failed.
             RewardFailed: The policy for failures does not go on.
             GradewireError: The call itself is wrong: metric, token, address.
         """
+        if answers is not None and len(answers) != len(samples):
+            raise InvalidRequest(f"answers: {len(answers)} of them for {len(samples)} samples")
         given_s = self.deadline_s if deadline_s is None else check_deadline(deadline_s)
-        return await self._score(samples, None, given_s)
+        return await self._score(samples, None, given_s, answers)
 
     async def ascore_one(self, sample: RewardSample, *, deadline_s: float | None = None) -> Reward:
         """Return the reward of one sample; calls of the same event loop are gathered."""
@@ -203,9 +212,14 @@ class RewardScorer:
         self._window = FailureWindow(self._settings.failures)
 
     async def _score(
-        self, samples: Sequence[RewardSample], calls: ClientCalls | None, deadline_s: float
+        self,
+        samples: Sequence[RewardSample],
+        calls: ClientCalls | None,
+        deadline_s: float,
+        answers: Sequence[Answer] | None = None,
     ) -> list[Reward]:
-        answers = await self._read(samples)
+        if answers is None:
+            answers = await self._read(samples)
         gatherer = self._gatherer(calls)
         with call_trace(CLIENT_REWARDS, lambda: {ITEMS: len(samples)}) as trace:
             scores = await self._scores(samples, answers, gatherer, deadline_s)
