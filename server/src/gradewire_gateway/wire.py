@@ -227,10 +227,12 @@ class Json:
             return make(data)
         return await asyncio.get_running_loop().run_in_executor(self._thread, make, data)
 
-    async def write(self, message: Message) -> bytes:
-        """Return the JSON form of a message on one line, without a line end."""
-        if message.ByteSize() < _LARGE_BYTES:
+    async def write(self, message: Message, hold: Callable[[int], None]) -> bytes:
+        """Return the JSON form of a message on one line, without a line end; `hold` is told the size of a large one."""
+        size_bytes = message.ByteSize()
+        if size_bytes < _LARGE_BYTES:
             return write_message(message)
+        hold(size_bytes)
         return await asyncio.get_running_loop().run_in_executor(self._thread, write_message, message)
 
 
