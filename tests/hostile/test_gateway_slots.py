@@ -10,13 +10,14 @@ from typing import Final
 import httpx2
 import pytest
 from tests.support.figures import TakeFigure
-from tests.support.servers.gateway import LINES, SCORE, SCORE_STREAM, RawConnection, RunningGateway
+from tests.support.servers.gateway import LINES, SCORE, SCORE_STREAM, RawConnection, RunningGateway, connections
 from tests.support.servers.server_process import ServerProcess
 
 _ITEM: Final = {"references": ["a"], "prediction": "a"}
-_METRICS: Final = [{"exactMatch": {}}]
-_ASKED: Final = json.dumps({"items": [_ITEM], "metrics": _METRICS}).encode()
-_HUGE_ITEMS: Final = [_ITEM | {"id": "x" * 1_000_000}] * 9
+_METRICS: Final = [{"exactMatch": {}}] * 32
+_ASKED: Final = json.dumps({"items": [_ITEM], "metrics": _METRICS[:1]}).encode()
+_HUGE_ITEMS: Final = [_ITEM] * 2200
+# Of 100 kB, with replies of 9 MB.
 _HUGE: Final = json.dumps({"items": _HUGE_ITEMS, "metrics": _METRICS}).encode()
 _HUGE_LINES: Final = b"\n".join(
     json.dumps(line).encode() for line in ({"config": {"metrics": _METRICS}}, {"items": {"items": _HUGE_ITEMS}})
@@ -46,22 +47,18 @@ async def _serving(directory: Path) -> AsyncIterator[RunningGateway]:
 @asynccontextmanager
 async def many(port: int, count: int) -> AsyncIterator[list[RawConnection]]:
     """Opens so many connections; some may be closed by the gateway."""
-    made = [await RawConnection.open(port) for _ in range(count)]
-    try:
-        yield made
-    finally:
-        for each in made:
-            each.close()
+    async with connections(port) as connect:
+        yield [await connect() for _ in range(count)]
 
 
 async def unserved(port: int, *headers: str, host: str = "127.0.0.1") -> int:
     """Calls of somebody else that are not scored, of twenty."""
     failed = 0
     for _ in range(_CALLS):
-        connection = await RawConnection.open(port, host)
-        await connection.post(SCORE, _ASKED, *headers)
-        failed += await connection.status() != 200
-        connection.close()
+        async with connections(port) as connect:
+            connection = await connect(host)
+            await connection.post(SCORE, _ASKED, *headers)
+            failed += await connection.status() != 200
     return failed
 
 
@@ -132,6 +129,7 @@ async def _ask_and_read_nothing(gateway: RunningGateway, attackers: list[RawConn
     for connection in attackers:
         with suppress(ConnectionError):  # it was refused, and did not want the rest of the body
             await connection.post(path, body, _ATTACKER)
+            await connection.begun()
     return await gateway.in_flight()
 
 
