@@ -317,11 +317,3 @@ async def test_connections_that_send_no_head_are_closed(wire: Wire) -> None:
         writer.write(b"GET /healthz HTTP/1.1\r\n")
         assert await asyncio.wait_for(reader.read(), 10) == b""
         writer.close()
-
-
-async def test_connections_are_counted(wire: Wire) -> None:
-    async with gateway_over(f"127.0.0.1:{wire.port}", max_connections=1) as gateway:
-        assert (await gateway.client.get("/healthz")).status_code == 200  # and stays open
-        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
-        assert await asyncio.wait_for(reader.read(), 10) == b""
-        writer.close()

@@ -1,6 +1,7 @@
 """Bodies in any pieces: lines come out whole, what is held is bounded and given back."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
-from gradewire_gateway.body import Body, Budget, DisconnectedError
+from gradewire_gateway.body import Body, Budget, DisconnectedError, Share
 from gradewire_gateway.problems import ProblemError
 from gradewire_gateway.settings import Bounds
 
@@ -31,8 +32,8 @@ def receiving(*chunks: bytes, then: dict[str, Any] | None = None) -> Any:
 
 
 def body_of(*chunks: bytes, budget: Budget | None = None, then: dict[str, Any] | None = None) -> Body:
-    bounds = Bounds(max_body_bytes=100, max_bytes_in_flight=150)
-    return Body(receiving(*chunks, then=then), Headers(), bounds, budget or Budget(150, "too much is held"))
+    share = Share(budget or Budget(250, "too much is held"), "a caller")
+    return Body(receiving(*chunks, then=then), Headers(), Bounds(max_body_bytes=100), share)
 
 
 async def lines_of(body: Body) -> list[bytes]:
@@ -55,7 +56,7 @@ async def test_a_line_that_is_too_large_is_refused() -> None:
 
 
 async def test_what_is_held_is_given_back() -> None:
-    budget = Budget(150, "too much is held")
+    budget = Budget(250, "too much is held")
     with body_of(b"x" * 100, budget=budget) as body:
         await body.read()
         assert budget.held == 100
@@ -73,3 +74,48 @@ async def test_a_caller_that_goes_away_is_noticed() -> None:
     with body_of(b"all") as body:
         assert await body.read() == b"all"
         await asyncio.wait_for(body.disconnected(), 5)
+
+
+def test_a_caller_holds_no_more_than_it_leaves_free() -> None:
+    budget = Budget(128, "too much is held")
+
+    def taken_by(caller: str) -> int:
+        count = 0
+        with suppress(ProblemError):
+            while True:
+                budget.change(caller, 1)
+                count += 1
+        return count
+
+    assert [taken_by(caller) for caller in "abcdefg"] == [64, 32, 16, 8, 4, 2, 1]
+    budget.change("a", -64)
+    assert budget.held == 63
+    assert taken_by("h") == 33
+    budget = Budget(1, "too much is held")
+    assert (taken_by("a"), taken_by("b")) == (1, 0), "the only one is not kept for nobody"
+
+
+async def test_a_line_that_was_begun_has_a_time_limit_and_the_wait_for_one_has_none() -> None:
+    coming: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": await coming.get(), "more_body": True}
+
+    share = Share(Budget(250, "too much is held"), "a caller")
+    lines = Body(receive, Headers(), Bounds(body_s=0.1), share).lines()
+    first = asyncio.ensure_future(anext(lines))
+    await asyncio.sleep(0.3)
+    assert not first.done()
+    coming.put_nowait(b"a\nb")
+    assert await first == b"a"
+
+    async def trickle() -> None:
+        while True:
+            coming.put_nowait(b"b")
+            await asyncio.sleep(0.03)
+
+    trickling = asyncio.create_task(trickle())
+    with pytest.raises(ProblemError) as caught:
+        await asyncio.wait_for(anext(lines), 10)
+    trickling.cancel()
+    assert caught.value.problem.status == 408

@@ -157,7 +157,9 @@ async def test_large_messages_are_read_and_written_on_a_thread() -> None:
     request = judging_pb2.CompareRequest(pairs=pairs)
     reader = Json()
     try:
-        written = await reader.write(request)
+        held: list[int] = []
+        written = await reader.write(request, held.append)
+        assert held == [request.ByteSize()]
         assert len(written) > 64 << 10
         assert await reader.read(written, judging_pb2.CompareRequest) == request
     finally:

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gradewire_gateway.body import DisconnectedError
+from gradewire_gateway.body import DisconnectedError, Share
 from gradewire_gateway.chat import CHAT_PATH, MODELS_PATH, chat_endpoint, judges_endpoint
 from gradewire_gateway.decisions import (
     DECISIONS_PATH,
@@ -157,11 +157,13 @@ class Observed:
             return
         started_s = time.perf_counter()
         record = new_record(scope)
+        record.caller = self._gateway.caller_of(scope)
         telemetry, tracing = self._gateway.telemetry, self._gateway.tracing
         span = record.span = None if tracing is None else begin_request_span(tracing, scope)
         telemetry.in_flight.inc()
         try:
-            await self._answer(scope, receive, _noting(record, send))
+            with self._gateway.share_of(scope) as share:
+                await self._answer(scope, receive, _writer(record, share, send))
         finally:
             telemetry.in_flight.dec()
             duration_s = time.perf_counter() - started_s
@@ -179,7 +181,8 @@ class Observed:
         record: RequestRecord = scope["gradewire"]
         try:
             self._check_name(scope)
-            with self._gateway.places.hold_one():
+            with Share(self._gateway.places, record.caller) as place:
+                place.hold(1)
                 await self._app(scope, receive, send)
         except DisconnectedError:
             record.code = "cancelled"
@@ -205,20 +208,41 @@ async def _refuse(problem: Problem, record: RequestRecord, scope: Scope, receive
         await problem.response(record.request_id)(scope, receive, send)
 
 
-def _noting(record: RequestRecord, send: Send) -> Send:
-    async def noting(message: Message) -> None:
+_PIECE_BYTES: Final = 256 << 10
+"""Bytes of a reply that are written at a time; a reply that is no larger is not counted."""
+
+
+def _writer(record: RequestRecord, share: Share, send: Send) -> Send:
+    """Return a `send` that notes the reply, counts it while it is written, and returns from the last piece once all is.
+
+    It raises ProblemError before a byte is sent where replies take too much memory.
+    """
+    start: Message | None = None
+
+    async def write(message: Message) -> None:
+        nonlocal start
         if message["type"] == "http.response.start":
-            record.status = message["status"]
             headers = MutableHeaders(raw=message.setdefault("headers", []))
             headers[REQUEST_ID_KEY] = record.request_id
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
-        else:
-            body: Any = message.get("body", b"")
-            record.reply_bytes += len(body)
-        await send(message)
+            start = message
+            return
+        body: bytes = message.get("body", b"")
+        if len(body) > _PIECE_BYTES:
+            share.hold(len(body))
+        if start is not None:
+            record.status = start["status"]
+            await send(start)
+            start = None
+        record.reply_bytes += len(body)
+        for at in range(0, len(body), _PIECE_BYTES):
+            await send({"type": message["type"], "body": body[at : at + _PIECE_BYTES], "more_body": True})
+        if not message.get("more_body", False):
+            await send({"type": message["type"], "body": b"", "more_body": False})  # waits until all else is written
+        share.hold(0)
 
-    return noting
+    return write
 
 
 def _host_of(header: str) -> str:

@@ -1,8 +1,7 @@
-"""The body of a request, whole or by lines, bounded in memory with those of all others."""
+"""The body of a request, whole or by lines, and budgets that callers share."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Hashable
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -14,27 +13,48 @@ from gradewire_gateway.settings import Bounds
 
 
 class Budget:
-    """The most of something, requests or bytes, that may be held at once; `refusal` is said where it is used up."""
+    """The most of something, requests or bytes, that may be held at once; `refusal` is said where it is used up.
+
+    A caller may hold no more than it leaves free: half where it is alone, a third where another one holds as much. So
+    no caller uses it up, and a new one finds something.
+    """
 
     def __init__(self, most: int, refusal: str) -> None:
         self._most = most
         self._refusal = refusal
+        self._by_caller: dict[Hashable, int] = {}
         self.held = 0
 
-    def change(self, by: int) -> None:
-        """Take more, or give back; raises ProblemError where there is too little left."""
-        if by > 0 and self.held + by > self._most:
+    def change(self, caller: Hashable, by: int) -> None:
+        """Take more for a caller, or give back; raises ProblemError where there is too little left for it."""
+        own = self._by_caller.get(caller, 0) + by
+        if by > 0 and own + self.held + by > self._most + 1:  # one more, so that the last one is not wasted
             raise too_busy(f"{self._refusal}; try again")
         self.held += by
+        if own:
+            self._by_caller[caller] = own
+        else:
+            self._by_caller.pop(caller, None)
 
-    @contextmanager
-    def hold_one(self) -> Iterator[None]:
-        """Take one for as long as the context lasts; raises as `change`."""
-        self.change(1)
-        try:
-            yield
-        finally:
-            self.change(-1)
+
+class Share:
+    """A part of a budget that one request or connection of a caller holds; as a context it is given back at the end."""
+
+    def __init__(self, budget: Budget, caller: Hashable) -> None:
+        self._budget = budget
+        self._caller = caller
+        self._held = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.hold(0)
+
+    def hold(self, count: int) -> None:
+        """Hold so many in place of those held before; raises as `Budget.change`."""
+        self._budget.change(self._caller, count - self._held)
+        self._held = count
 
 
 class DisconnectedError(Exception):
@@ -42,14 +62,13 @@ class DisconnectedError(Exception):
 
 
 class Body:
-    """The body of one request, which alone reads ASGI's `receive`; as a context it returns its share of the budget."""
+    """The body of one request, which alone reads ASGI's `receive`; as a context it gives back its share of memory."""
 
-    def __init__(self, receive: Receive, headers: Headers, bounds: Bounds, budget: Budget) -> None:
+    def __init__(self, receive: Receive, headers: Headers, bounds: Bounds, share: Share) -> None:
         self._receive = receive
         self._headers = headers
         self._bounds = bounds
-        self._budget = budget
-        self._held_bytes = 0
+        self._share = share
         self._whole = False
         self.size_bytes = 0
 
@@ -57,7 +76,7 @@ class Body:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._budget.change(-self._held_bytes)
+        self._share.hold(0)
 
     def check_type(self, *allowed: str) -> None:
         """Raise ProblemError where the body is of no type that is allowed; the first one is named."""
@@ -85,25 +104,27 @@ class Body:
                     self._hold(len(data) + len(chunk), "the body")
                     data += chunk
         except TimeoutError:
-            raise ProblemError(
-                Problem(
-                    HTTPStatus.REQUEST_TIMEOUT,
-                    "deadline_exceeded",
-                    f"the body did not come within {self._bounds.body_s:g} s",
-                    headers={"connection": "close"},
-                )
-            ) from None
+            raise self._too_slow("the body") from None
         return bytes(data)
 
     async def lines(self) -> AsyncGenerator[bytes]:
         """Yield the lines without their ends, blank ones left out; one is held at a time.
 
         Raises:
-            ProblemError: A line is too large.
+            ProblemError: A line is too large, or too slow; between lines a caller may take its time.
             DisconnectedError: The caller went away.
         """
         begun = bytearray()
-        async for chunk in self._chunks():
+        ends_s: float | None = None
+        chunks = self._chunks()
+        while True:
+            try:
+                async with asyncio.timeout_at(ends_s):
+                    chunk = await anext(chunks, None)
+            except TimeoutError:
+                raise self._too_slow("a line") from None
+            if chunk is None:
+                break
             head, *others = chunk.split(b"\n")
             begun += head
             self._hold(len(begun), "a line")
@@ -112,6 +133,10 @@ class Body:
                     yield bytes(begun)
                 begun = bytearray(other)
             self._hold(len(begun), "a line")
+            if others or ends_s is None:  # else it is the line that was begun before
+                ends_s = asyncio.get_running_loop().time() + self._bounds.body_s
+            if not begun:
+                ends_s = None
         if begun.strip():
             yield bytes(begun)
 
@@ -133,9 +158,13 @@ class Body:
     def _hold(self, size_bytes: int, what: str) -> None:
         if size_bytes > self._bounds.max_body_bytes:
             raise self._too_large(what)
-        self._budget.change(size_bytes - self._held_bytes)
-        self._held_bytes = size_bytes
+        self._share.hold(size_bytes)
 
     def _too_large(self, what: str) -> ProblemError:
         detail = f"{what} is larger than {self._bounds.max_body_bytes} bytes: send fewer items at a time"
         return ProblemError(Problem(413, "resource_exhausted", detail, headers={"connection": "close"}))
+
+    def _too_slow(self, what: str) -> ProblemError:
+        detail = f"{what} did not come within {self._bounds.body_s:g} s"
+        headers = {"connection": "close"}
+        return ProblemError(Problem(HTTPStatus.REQUEST_TIMEOUT, "deadline_exceeded", detail, headers=headers))

@@ -7,7 +7,6 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from gradewire_gateway.body import Body
 from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.json_methods import Endpoint, call_unary, json_body
 from gradewire_gateway.problems import check_ok, invalid
@@ -165,7 +164,7 @@ def judges_endpoint(gateway: Gateway) -> Endpoint:
     method = method_at(f"/{MODELS}/List")
 
     async def judges(request: Request) -> Response:
-        with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
+        with gateway.body_of(request.scope, request.receive) as body:
             options = call_options(request.scope, send_peer=gateway.upstream.private)
             await body.read()
             reply = await call_unary(gateway, method, models_pb2.ListModelsRequest(), options, body)

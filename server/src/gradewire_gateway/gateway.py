@@ -1,11 +1,28 @@
-"""The state that all endpoints of one gateway share."""
+"""The state that all endpoints of one gateway share, and the law of what callers may take of it.
+
+Before a byte of a body is read, three things are checked in this order: the host has a place for the connection, the
+name in `Host` is the gateway's, and the caller has a place for the request. The server checks the token, with the call.
+A caller is a token that the server has accepted before; anybody else is its host, where tokens that are not known yet
+count apart from none, so that who sends none keeps nobody out who has one. Connections are shared by hosts, and
+requests and the bytes of bodies, lines and large replies by callers: nobody may hold more than it leaves free
+(`Budget`); of a host's connections the longest idle one makes room. Every head, body, line and write has a time limit
+(`Bounds`): what is late is answered 408 or cut off. A request keeps its place until its caller's machine has taken the
+reply. That is written in pieces, and the next message is read from the server when the last one has been taken. A
+connection that is cut off ends its call, and a call that ends its stream.
+"""
 
 import asyncio
+from collections.abc import Hashable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from gradewire_gateway.body import Budget
+from google.protobuf.message import Message
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope
+
+from gradewire_gateway.body import Body, Budget, Share
 from gradewire_gateway.observing import GatewayTelemetry
+from gradewire_gateway.requests import record_of, with_bearer
 from gradewire_gateway.settings import GatewaySettings
 from gradewire_gateway.upstream import Upstream
 from gradewire_gateway.wire import Json
@@ -20,7 +37,7 @@ class Gateway:
 
     Attributes:
         places: Requests in flight.
-        budget: Bytes of their bodies.
+        bytes_in_flight: Bytes of their bodies and replies.
         tracing: Tracing of requests; None before `open`, and where nothing is traced.
         closing: What is to be closed with it, before the channel is.
     """
@@ -29,8 +46,10 @@ class Gateway:
         self.settings = settings
         self.telemetry = GatewayTelemetry()
         bounds = settings.bounds
-        self.places = Budget(bounds.max_requests, f"{bounds.max_requests} requests are in flight")
-        self.budget = Budget(bounds.max_bytes_in_flight, "the bodies of the requests in flight take too much memory")
+        self.places = Budget(bounds.max_requests, "this caller has its share of the requests in flight")
+        self.bytes_in_flight = Budget(
+            bounds.max_bytes_in_flight, "the bodies and replies of the requests in flight take too much memory"
+        )
         self.json = Json()
         self.tracing: Tracing | None = None
         self.closing = AsyncExitStack()
@@ -49,6 +68,27 @@ class Gateway:
         if self.settings.tracing.is_on():
             counts = prometheus_counts(self.telemetry.registry, "gradewire_gateway")
             self.tracing = open_tracing(self.settings.tracing, "gradewire-gateway", counts)
+
+    def caller_of(self, scope: Scope) -> Hashable:
+        """Return the caller of a request, by which all that it may take is counted."""
+        authorization = with_bearer(Headers(scope=scope).get("authorization", ""))
+        if authorization in self.upstream.tokens:
+            return authorization
+        client: tuple[str, int] | None = scope.get("client")
+        return client and client[0], bool(authorization)
+
+    def share_of(self, scope: Scope) -> Share:
+        """Return an empty share of the bytes in flight, for a request that has a record."""
+        return Share(self.bytes_in_flight, record_of(scope).caller)
+
+    def body_of(self, scope: Scope, receive: Receive) -> Body:
+        """Return the body of a request, which is counted as its caller's."""
+        return Body(receive, Headers(scope=scope), self.settings.bounds, self.share_of(scope))
+
+    async def json_of(self, scope: Scope, reply: Message) -> bytes:
+        """Return a reply to a request in JSON; raise ProblemError where replies that wait take too much memory."""
+        with self.share_of(scope) as share:
+            return await self.json.write(reply, share.hold)
 
     async def close(self) -> None:
         """Close all that is open, the channel last."""

@@ -9,7 +9,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import Message
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -35,7 +34,7 @@ def unary_endpoint(gateway: Gateway, method: RpcMethod) -> Endpoint:
         read = partial(read_message, kind=method.request_type)
         async with json_body(gateway, request, read) as (message, options, body):
             reply = await call_unary(gateway, method, message, options, body)
-        return Response(await gateway.json.write(reply), media_type=JSON_TYPE)
+        return Response(await gateway.json_of(request.scope, reply), media_type=JSON_TYPE)
 
     return answer
 
@@ -50,7 +49,7 @@ async def json_body(
         ProblemError: The body or a header cannot be used.
         DisconnectedError: The caller went away.
     """
-    with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
+    with gateway.body_of(request.scope, request.receive) as body:
         body.check_type(JSON_TYPE)
         options = call_options(request.scope, send_peer=gateway.upstream.private)
         data = await body.read()
@@ -112,7 +111,7 @@ class StreamMethod:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; raises ProblemError and DisconnectedError where it is not answered."""
         gateway = self._gateway
-        with Body(receive, Headers(scope=scope), gateway.settings.bounds, gateway.budget) as body:
+        with gateway.body_of(scope, receive) as body:
             body.check_type(*(LINE_TYPES if self._method.client_streaming else (JSON_TYPE,)))
             options = call_options(scope, send_peer=gateway.upstream.private)
             async with aclosing(self._replies(body, options)) as replies:
@@ -120,10 +119,10 @@ class StreamMethod:
                 await _begin(send)
                 try:
                     if first is not None:
-                        await _line(send, await gateway.json.write(first))
+                        await _line(send, await gateway.json_of(scope, first))
                         del first
                     async for reply in replies:
-                        await _line(send, await gateway.json.write(reply))
+                        await _line(send, await gateway.json_of(scope, reply))
                 except ProblemError as error:
                     record = record_of(scope)
                     record.code = error.problem.code
@@ -144,9 +143,11 @@ class StreamMethod:
             sending = asyncio.create_task(writer.run())
             try:
                 async for reply in writer.call:
+                    upstream.tokens.note(options.metadata, grpc.StatusCode.OK)
                     yield reply
                 await writer.call.code()
             except grpc.aio.AioRpcError as error:
+                upstream.tokens.note(options.metadata, error.code())
                 raise writer.failure or ProblemError(problem_of(error)) from error
             except grpc.aio.UsageError as error:  # the channel was closed
                 raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again")) from error

@@ -169,7 +169,7 @@ async def _report(gateway: Gateway, making: asyncio.Lock, request: Request) -> R
 
     A process makes it, one at a time: computing it would hold up the event loop.
     """
-    with Body(request.receive, request.headers, gateway.settings.bounds, gateway.budget) as body:
+    with gateway.body_of(request.scope, request.receive) as body:
         body.check_type(*LINE_TYPES)
         if not can_report():
             raise ProblemError(Problem(501, "unimplemented", _MISSING))

@@ -1,7 +1,9 @@
 """One HTTP request: the options of its call, and its record for log and metrics."""
 
+import base64
 import re
 import secrets
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -11,13 +13,14 @@ from starlette.types import Scope
 from gradewire_gateway.problems import invalid
 from gradewire_gateway.upstream import CallOptions
 from gradewire_proto.tracing.spans import EVALUATED_KEY, EVENTS_KEY, TRACEPARENT_KEY, TRACESTATE_KEY
-from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, REQUEST_ID_KEY
+from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, REQUEST_ID_KEY, bearer
 
 if TYPE_CHECKING:
     from gradewire_proto.tracing.otel import OtelSpan
 
 TIMEOUT_HEADER: Final = "connect-timeout-ms"
 _KEY: Final = "gradewire"
+_BASIC: Final = "basic "
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _TIMEOUT_MS: Final = re.compile(r"[0-9]{1,10}")
 _VISIBLE: Final = re.compile(r"[ -~]{1,2048}")
@@ -30,6 +33,7 @@ class RequestRecord:
 
     Attributes:
         peer: Host and port of the caller, ``127.0.0.1:50514``.
+        caller: The one whose share of the gateway it takes; see `gradewire_gateway.gateway`.
         route: Path as the gateway knows it; empty where it has none such.
         code: gRPC code in lower case; "ok" until something fails.
         status: Of HTTP; 0 until the answer begins.
@@ -37,6 +41,7 @@ class RequestRecord:
 
     request_id: str
     peer: str
+    caller: Hashable = ""
     route: str = ""
     code: str = "ok"
     status: int = 0
@@ -81,6 +86,22 @@ def call_options(scope: Scope, *, send_peer: bool) -> CallOptions:
     metadata += _passed_on(headers, EVENTS_KEY, EVALUATED_KEY)
     traced = span if span is not None and span.is_sampled else None
     return CallOptions(tuple(metadata), _timeout_s(headers), traced)
+
+
+def with_bearer(authorization: str) -> str:
+    """Return the value of the header `Authorization` with a bearer token, "" for Basic credentials without one.
+
+    Frameworks' clients send no bearer token, but the name and password of ``http://user:TOKEN@host/`` as Basic
+    credentials: there the password is taken for the token.
+    """
+    if not authorization.lower().startswith(_BASIC):
+        return authorization
+    try:
+        credentials = base64.b64decode(authorization[len(_BASIC) :], validate=True).decode("ascii")
+    except ValueError:  # binascii.Error and UnicodeDecodeError too
+        return ""
+    token = credentials.partition(":")[2]
+    return bearer(token) if token.isprintable() and token else ""
 
 
 def _passed_on(headers: Headers, *names: str) -> list[tuple[str, str]]:

@@ -1,8 +1,6 @@
 """Reward posts of RL frameworks: the client's rewards behind the gateway."""
 
 import asyncio
-import base64
-import binascii
 import json
 from collections import Counter as Tally
 from collections import OrderedDict
@@ -28,18 +26,17 @@ from gradewire_gateway.body import DisconnectedError
 from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.json_methods import JSON_TYPE, Endpoint, json_body
 from gradewire_gateway.problems import Problem, ProblemError, invalid, problem_of
+from gradewire_gateway.requests import with_bearer
 from gradewire_gateway.settings import RewardPostSettings
 from gradewire_gateway.upstream import CallOptions, UpstreamTransport
 from gradewire_gateway.wire import read_object
-from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY, bearer
+from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY
 
 OPENRLHF_PATH: Final = "/get_reward"
 SLIME_PATH: Final = "/slime/reward"
 VERIFY_PATH: Final = "/verify"
 SEED_PATH: Final = "/seed_session"
 AGGREGATE_PATH: Final = "/aggregate_metrics"
-
-_BASIC: Final = "basic "
 
 _MOST_IDLE: Final = 256
 """Each takes some kilobytes; a caller who comes back later gets another one."""
@@ -53,27 +50,12 @@ T = TypeVar("T")
 
 
 def caller_of(options: CallOptions) -> Metadata:
-    """Return the metadata of calls for the caller of a call: callers with the same may share one.
-
-    Frameworks' clients send no bearer token, but the name and password of ``http://user:TOKEN@host/`` as Basic
-    credentials: there the password is taken for the token.
-    """
+    """Return the metadata of calls for the caller of a call: callers with the same may share one."""
     given = dict(options.metadata)
-    authorization = _with_bearer(given.get(AUTHORIZATION_KEY, ""))
+    authorization = with_bearer(given.get(AUTHORIZATION_KEY, ""))
     host = given.get(PEER_KEY, "").rpartition(":")[0]
     peer = f"{host}:0" if host else ""  # a port says nothing
     return tuple((key, value) for key, value in ((AUTHORIZATION_KEY, authorization), (PEER_KEY, peer)) if value)
-
-
-def _with_bearer(authorization: str) -> str:
-    if not authorization.lower().startswith(_BASIC):
-        return authorization
-    try:
-        credentials = base64.b64decode(authorization[len(_BASIC) :], validate=True).decode("ascii")
-    except (binascii.Error, UnicodeDecodeError):
-        return ""
-    token = credentials.partition(":")[2]
-    return bearer(token) if token.isprintable() and token else ""
 
 
 def problem_of_failure(error: GradewireError) -> ProblemError:

@@ -11,46 +11,121 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, ClassVar, Final
 
+import h11
 import uvicorn
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gradewire_gateway.app import create_app
+from gradewire_gateway.body import Budget, Share
 from gradewire_gateway.observing import configure_log
-from gradewire_gateway.settings import GatewaySettings, ListenSettings
+from gradewire_gateway.problems import ProblemError
+from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings
 
 
 class BoundedConnection(H11Protocol):
     """A connection of uvicorn's HTTP/1.1 with bounds that it does not have by itself.
 
     Attributes:
-        head_s: Seconds in which a new connection must have sent its first head.
-        max_connections: That are open at a time; one more is closed.
+        bounds: Seconds for a head and for a write.
+        places: Connections that are open, by host.
+        idle: Those of each host that answer nothing, the longest idle first.
     """
 
-    head_s: ClassVar[float]
-    max_connections: ClassVar[int]
-    _waiting: asyncio.TimerHandle | None = None
+    bounds: ClassVar[Bounds]
+    places: ClassVar[Budget]
+    idle: ClassVar[dict[str, dict["BoundedConnection", None]]]
+    _host: str
+    _place: Share
+    _head_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base class has it
         super().connection_made(transport)
-        if len(self.connections) > self.max_connections:
+        self._host = self.client[0] if self.client else ""
+        self._place = Share(self.places, self._host)
+        try:
+            self._take_place()
+        except ProblemError:
             transport.abort()
             return
-        self._waiting = asyncio.get_running_loop().call_later(self.head_s, self._end_silent)
+        # A write is paused while a single byte waits, so that the time limit of writes is one of all bytes.
+        transport.set_write_buffer_limits(high=1, low=0)
+        self._set_idle()
+        self._watch_head()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
+        for timer in (self._head_timer, self._write_timer):
+            if timer is not None:
+                timer.cancel()
+        self.leave()
         super().connection_lost(exc)
 
-    def _end_silent(self) -> None:
-        # The base class declares it without None, which it is before the first request.
-        cycle: object | None = self.cycle
-        if cycle is None:
-            self.transport.abort()
+    @override
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch_head()
+
+    @override
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._set_idle()
+        # From here uvicorn's own keep-alive time runs, but for what was sent before the reply was.
+        if self.conn.our_state is h11.DONE or self.conn.trailing_data[0]:
+            self._watch_head()
+
+    @override
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._write_timer = self.loop.call_later(self.bounds.write_s, self.transport.abort)
+
+    @override
+    def resume_writing(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+        super().resume_writing()
+
+    def _take_place(self) -> None:
+        """Take a place of the host's share; if it is used up, that of its longest idle connection, which is closed."""
+        try:
+            self._place.hold(1)
+        except ProblemError:
+            oldest = next(iter(self.idle.get(self._host, ())), None)
+            if oldest is None:
+                raise
+            oldest.leave()
+            oldest.transport.abort()
+            self._place.hold(1)
+
+    def leave(self) -> None:
+        """Give its place back, before it is closed."""
+        self._place.hold(0)
+        self._set_busy()
+
+    def _set_idle(self) -> None:
+        if self._is_between_requests():
+            self.idle.setdefault(self._host, {})[self] = None
+
+    def _set_busy(self) -> None:
+        of_host = self.idle.get(self._host, {})
+        of_host.pop(self, None)
+        if not of_host:
+            self.idle.pop(self._host, None)
+
+    def _is_between_requests(self) -> bool:
+        return self.conn.our_state in {h11.IDLE, h11.DONE}
+
+    def _watch_head(self) -> None:
+        """Limit the time between requests: for a head, and for the rest of a body before it."""
+        if self._is_between_requests():
+            self._head_timer = self._head_timer or self.loop.call_later(self.bounds.head_s, self.transport.abort)
+            return
+        self._set_busy()
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
 
 _MAX_HEAD_BYTES: Final = 16 << 10
@@ -115,11 +190,11 @@ def _config(settings: GatewaySettings) -> uvicorn.Config:
         given = {"ssl_certfile": listen.cert, "ssl_keyfile": listen.key}
     if listen.client_ca:
         given |= {"ssl_ca_certs": listen.client_ca, "ssl_cert_reqs": ssl.CERT_REQUIRED}
-    bounds = settings.bounds
 
     class Connection(BoundedConnection):
-        head_s = bounds.head_s
-        max_connections = bounds.max_connections
+        bounds = settings.bounds
+        idle: ClassVar[dict[str, dict[BoundedConnection, None]]] = {}
+        places = Budget(settings.bounds.max_connections, "too many connections are open")
 
     return uvicorn.Config(
         create_app(settings),

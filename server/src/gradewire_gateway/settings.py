@@ -21,6 +21,7 @@ class UpstreamSettings:
         key: PEM file of its key.
         server_name: Name in the server's certificate; empty: the host of `target`.
         private: Whether the target is a socket that only this user can reach: the server is then told which host asks.
+        asks_tokens: Whether the server is known to ask for tokens; else the first refusal tells.
     """
 
     target: str
@@ -30,6 +31,7 @@ class UpstreamSettings:
     key: str = ""
     server_name: str = ""
     private: bool = False
+    asks_tokens: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +67,17 @@ class ListenSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds on what callers may ask for at once.
+    """Bounds on what callers may ask for at once; `gradewire_gateway.gateway` has the law that they belong to.
 
     Attributes:
         max_requests: Requests in flight; one more is answered 429.
         max_body_bytes: A body, or a line of a stream; a larger one is answered 413.
-        max_bytes_in_flight: Bodies and lines of all requests together; beyond, 429.
-        body_s: Seconds in which a body that is no stream must have come; else 408.
-        head_s: Seconds in which a new connection must have sent the head of its first request; else it is closed.
+        max_bytes_in_flight: Bodies, lines and large replies of all requests together; beyond, 429.
+        body_s: Seconds in which a body, or a line of a stream that was begun, must have come; else 408.
+        head_s: Seconds in which the head of a request must have come, from the connection's begin or from the first
+            byte after the last reply; else the connection is closed.
+        write_s: Seconds in which the caller's machine must have taken a piece of a reply; else the connection is
+            closed.
         max_connections: Connections that are open at a time; one more is closed.
     """
 
@@ -81,6 +86,7 @@ class Bounds:
     max_bytes_in_flight: int = 256 * MIB
     body_s: float = 60.0
     head_s: float = 15.0
+    write_s: float = 60.0
     max_connections: int = 1000
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from gradewire.errors import GradewireError, ServerUnreachable
 from gradewire.transport import Endpoint, Metadata, Q, R, RpcMethod, Tls
 from gradewire_gateway.problems import problem_of
 from gradewire_gateway.settings import UpstreamSettings
-from gradewire_proto.wire_rules import REQUEST_ID_KEY, STOPPING_KEY
+from gradewire_proto.wire_rules import AUTHORIZATION_KEY, REQUEST_ID_KEY, STOPPING_KEY
 
 if TYPE_CHECKING:
     from gradewire_proto.tracing.otel import OtelSpan
@@ -40,6 +41,32 @@ class CallOptions:
     span: "OtelSpan | None" = None
 
 
+_MOST_TOKENS: Final = 1024
+
+
+class AcceptedTokens:
+    """The tokens that the server accepted last; none while it may be that it accepts whatever it is sent."""
+
+    def __init__(self, *, asked: bool) -> None:
+        self._asked = asked
+        self._found: OrderedDict[str, None] = OrderedDict()
+
+    def __contains__(self, authorization: str) -> bool:
+        return authorization in self._found
+
+    def note(self, metadata: Metadata, code: grpc.StatusCode) -> None:
+        """Note how a call with such metadata went."""
+        authorization = dict(metadata).get(AUTHORIZATION_KEY, "")
+        if code is grpc.StatusCode.UNAUTHENTICATED:
+            self._asked = True
+            self._found.pop(authorization, None)
+        elif code is grpc.StatusCode.OK and self._asked and authorization:
+            self._found[authorization] = None
+            self._found.move_to_end(authorization)
+            if len(self._found) > _MOST_TOKENS:
+                self._found.popitem(last=False)
+
+
 class Upstream:
     """The server, called at the process with the fewest calls; made on the event loop that uses it, closed at its end.
 
@@ -49,6 +76,7 @@ class Upstream:
 
     def __init__(self, settings: UpstreamSettings) -> None:
         self.private = settings.private
+        self.tokens = AcceptedTokens(asked=settings.asks_tokens)
         self._pool = ConnectionPool()
         for target in settings.target.split(","):
             self._pool.connections.append(ServerConnection(open_channel(Endpoint(target, tls=_tls(settings)))))
@@ -101,10 +129,12 @@ class Upstream:
                 ):
                     self._pool.failed(connection)
             except aio.AioRpcError as error:
+                self.tokens.note(options.metadata, error.code())
                 if error.code() is not grpc.StatusCode.UNAVAILABLE or len(tried) == len(self._pool.connections):
                     raise
                 self._pool.failed(connection)
             else:
+                self.tokens.note(options.metadata, grpc.StatusCode.OK)
                 return reply
             finally:
                 connection.calls -= 1

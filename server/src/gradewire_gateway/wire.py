@@ -268,9 +268,12 @@ class Json:
         """Return what `make` makes of a body, which may raise ProblemError; of a large one on the thread."""
         return await self.run(len(data), lambda: make(data))
 
-    async def write(self, message: Message) -> bytes:
-        """Return the JSON form of a message on one line, without a line end."""
-        return await self.run(message.ByteSize(), lambda: write_message(message))
+    async def write(self, message: Message, hold: Callable[[int], None]) -> bytes:
+        """Return the JSON form of a message on one line, without a line end; `hold` gets the size of a large one."""
+        size_bytes = message.ByteSize()
+        if size_bytes >= _LARGE_BYTES:
+            hold(size_bytes)
+        return await self.run(size_bytes, lambda: write_message(message))
 
     async def run(self, size_bytes: int, work: Callable[[], T]) -> T:
         """Return what `work` returns, which goes through so many bytes: if they are many, on the thread."""

@@ -62,7 +62,7 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
     api, tls = settings.http_api, settings.listen.tls
     cert, key, client_ca = ("", "", "") if tls is None else (str(tls.cert), str(tls.key), str(tls.client_ca or ""))
     return GatewaySettings(
-        upstream=UpstreamSettings(target=private, private=True),
+        upstream=UpstreamSettings(target=private, private=True, asks_tokens=not settings.listen.is_open),
         listen=ListenSettings(
             host=api.host, port=api.port or 0, cert=cert, key=key, client_ca=client_ca, names=api.names
         ),

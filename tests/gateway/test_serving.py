@@ -1,0 +1,101 @@
+"""Connections to a gateway: each head and each write has a clock, and hosts share them."""
+
+import asyncio
+import json
+
+import pytest
+from tests.support.servers.gateway import SCORE, connections, gateway_over
+from tests.support.servers.wire import Wire
+
+GET = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n"
+HUGE = json.dumps({"items": [{"references": ["a"], "prediction": "a"}] * 1500, "metrics": [{"exactMatch": {}}] * 32})
+"""A small request with a reply of 6 MB, which no kernel takes unread."""
+
+
+async def test_a_later_head_has_a_clock_too(wire: Wire) -> None:
+    async with gateway_over(f"127.0.0.1:{wire.port}", head_s=0.3) as gateway, connections(gateway.port) as connect:
+        connection = await connect()
+        for _ in range(2):
+            await connection.send(GET + b"\r\n")
+            assert await connection.status() == 200
+            await asyncio.sleep(0.5)  # a connection that is kept and on which nothing is sent waits longer
+        await connection.send(GET)
+        assert await connection.status() == 0
+
+
+async def test_half_a_head_that_came_with_a_whole_one_has_a_clock(wire: Wire) -> None:
+    async with gateway_over(f"127.0.0.1:{wire.port}", head_s=0.3) as gateway, connections(gateway.port) as connect:
+        connection = await connect()
+        await connection.send(GET + b"\r\n" + GET)
+        assert await connection.status() == 200
+        assert await connection.status() == 0
+
+
+async def test_the_rest_of_a_body_that_was_refused_has_a_clock(wire: Wire) -> None:
+    async with gateway_over(f"127.0.0.1:{wire.port}", head_s=0.3) as gateway, connections(gateway.port) as connect:
+        connection = await connect()
+        await connection.post("/nope", b"{", length=1000)
+        assert await connection.status() == 404
+
+        async def trickle() -> None:
+            while True:
+                await connection.send(b" ")
+                await asyncio.sleep(0.05)
+
+        trickling = asyncio.create_task(trickle())
+        assert await connection.status() == 0
+        trickling.cancel()
+        await asyncio.wait((trickling,))
+
+
+@pytest.mark.parametrize("tail", [b"", b"connection: close\r\n"])
+async def test_a_reply_that_is_not_read_ends_its_connection(wire: Wire, tail: bytes) -> None:
+    async with gateway_over(f"127.0.0.1:{wire.port}", write_s=0.3) as gateway, connections(gateway.port) as connect:
+        connection = await connect()
+        await connection.post(SCORE, HUGE.encode(), *tail.decode().split("\r\n")[:-1])
+        await gateway.until_in_flight(1)
+        await gateway.until_in_flight(0)
+        assert await connection.ended()
+
+
+async def test_a_reply_that_is_read_slowly_is_not_cut_off(wire: Wire) -> None:
+    async with gateway_over(f"127.0.0.1:{wire.port}", write_s=2) as gateway, connections(gateway.port) as connect:
+        connection = await connect()
+        await connection.post(SCORE, HUGE.encode())
+        assert await connection.status() == 200
+
+
+async def test_a_host_leaves_connections_to_others(wire: Wire) -> None:
+    async with (
+        gateway_over(f"127.0.0.1:{wire.port}", max_connections=5, head_s=30) as gateway,
+        connections(gateway.port) as connect,
+    ):
+        busy = [await connect() for _ in range(3)]
+        for connection in busy:
+            await connection.post(SCORE, b"{", length=2)
+        await asyncio.sleep(0.1)  # it has seen the heads
+        refused = await connect()
+        assert await refused.ended()
+        other = await connect("127.0.0.2")
+        await other.send(GET + b"\r\n")
+        assert await other.status() == 200
+
+
+async def test_the_longest_idle_connection_of_a_host_makes_room(wire: Wire) -> None:
+    async with (
+        gateway_over(f"127.0.0.1:{wire.port}", max_connections=5, head_s=30) as gateway,
+        connections(gateway.port) as connect,
+    ):
+        first, *others = [await connect() for _ in range(3)]
+        for connection in (first, *others):
+            await connection.send(GET)
+        for _ in range(2):
+            await others[0].send(b"\r\n" + GET)
+            assert await others[0].status() == 200
+        new = await connect()
+        assert await first.ended()
+        newer = await connect()
+        assert await others[1].ended(), "the one that was answered is idle since then"
+        for connection in (others[0], new, newer):
+            await connection.send(b"\r\n" if connection is others[0] else GET + b"\r\n")
+            assert await connection.status() == 200
