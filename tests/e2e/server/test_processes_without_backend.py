@@ -48,7 +48,7 @@ def test_a_restart_onto_a_backend_that_is_away_is_ended_by_the_next_one(server: 
     before = set(process_ids(server.pid))
     config.write_text(_AWAY)
     server.signal(signal.SIGHUP)
-    wait_until(lambda: _times_said(server, "process 0 of 2 takes calls") == 2)
+    wait_until(lambda: _times_said(server, "process 0 of 2 is serving") == 2)
     assert server.http("/readyz")[0] == 200, "the other one is as it was"
     config.write_text("")
     server.signal(signal.SIGHUP)

@@ -106,7 +106,7 @@ def test_a_server_that_anybody_may_use_says_so(
 ) -> None:
     with caplog.at_level(logging.WARNING):
         app._warn_if_open(Settings.load(**settings))
-    assert ("anybody who reaches" in caplog.text) == warned
+    assert ("Anybody who can reach" in caplog.text) == warned
 
 
 def test_a_broken_tokens_file_keeps_the_server_from_starting(
