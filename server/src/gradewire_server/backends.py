@@ -215,7 +215,7 @@ def expose_results(results: RememberedResults, registry: CollectorRegistry) -> N
     size.set_function(lambda: results.used_bytes)
     for name, text, read in (
         ("found", "Results that were answered from those remembered.", lambda: results.found),
-        ("texts", "Texts of those results: no encoder's cache was asked for them.", lambda: results.texts),
+        ("texts", "Texts of those results: no encoder's cache was read for them.", lambda: results.texts),
     ):
         registry.register(ReadCounter(f"{_REMEMBERED}_{name}", text, read))
 

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 _FORGOTTEN_S: Final = 60.0
 """Seconds after which a message that was being received has been delivered or dropped."""
 _NO_LOOK_S: Final = 1.0
-"""Seconds without a check after which dropped bytes can no longer be told from unfinished ones."""
+"""Seconds without a check after which dropped bytes cannot be distinguished from unfinished ones."""
 _CHECK_EVERY_S: Final = 0.025
 _CHECK_OFTEN_EVERY_S: Final = 0.005
 """Seconds between checks while unfinished messages may take too much memory."""

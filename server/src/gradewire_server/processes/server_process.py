@@ -113,7 +113,7 @@ class ServerProcess(SupervisedProcess):
         """Request its metrics; keep the previous ones if it does not answer in time."""
         with suppress(TimeoutError, ConnectionError):
             metrics = await self._connection.ask(_ASK_S)
-            if not self._has_counted:  # its last metrics may have arrived in the meantime
+            if not self._has_counted:  # the last metrics may have arrived in the meantime
                 self.metrics = metrics
 
     async def leave(self, timeout_s: float) -> None:

@@ -188,7 +188,7 @@ async def _all_serve(state: SupervisorState, stop: Stop) -> bool:
 
     try:
         return await unless(stop.requested, all_serve()) or False
-    except ExceptionGroup as errors:  # of RestartErrors
+    except ExceptionGroup as errors:  # a group of RestartErrors
         raise StartError(str(errors.exceptions[0])) from errors
 
 
