@@ -61,7 +61,7 @@ async def test_a_request_that_would_wait_too_long_is_refused_with_a_time_to_come
     # Eight requests of this kind, and those beside them by which the measured rate is off.
     assert 8 <= taken < 30
     assert refusal is not None
-    assert "of work are before this" in str(refusal)
+    assert "of work queued" in str(refusal)
     assert refusal.retry_after_s > 0
     assert admission.items.taken == 0
 
