@@ -265,7 +265,7 @@ def test_calls_that_are_in_the_cache_are_refused_with_a_hint_while_the_loop_is_b
     told = []
     for _ in range(100):
         clock.now_s += 0.001
-        with pytest.raises(OverloadedError, match="calls wait .* for a CPU") as refused:
+        with pytest.raises(OverloadedError, match=r"calls wait .* for a CPU") as refused:
             admission.arrive(Caller("greedy"), 10, waited_s=0.05)
         told.append(refused.value.retry_after_s)
     assert told == sorted(told)

@@ -36,6 +36,6 @@ async def test_a_set_that_cannot_be_whole_is_refused_before_it_is_sent() -> None
         with pytest.raises(InvalidRequest, match=r"immutable: entries\[1\]\.references\[0\] is a set"):
             await client.prepare([ENTRIES[0], {"references": {"a"}}], METRIC, immutable=True)
         assert wire.engine.seals == {}
-        with pytest.raises(InvalidRequest, match=r"entries\[1\]: references\[0\]: is blank.*must be whole"):
+        with pytest.raises(InvalidRequest, match=r"entries\[1\]: references\[0\]: is blank.*must be complete"):
             await client.prepare([ENTRIES[0], {"references": [" "]}], METRIC, immutable=True)
         assert wire.engine.seals == {}

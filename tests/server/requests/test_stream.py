@@ -185,8 +185,8 @@ async def test_a_slow_engine_stops_the_reading_over_the_wire() -> None:
 @pytest.mark.parametrize(
     ("messages", "text"),
     [
-        ([items(item())], "config: the first message"),
-        ([Request()], "config: the first message"),
+        ([items(item())], "config: must be set in the first message"),
+        ([Request()], "config: must be set in the first message"),
         ([config(types_pb2.MetricSpec())], "config.metrics[0]:"),
         ([Request(config=scoring_pb2.ScoreStreamConfig())], "config.metrics: at least one"),
         ([config(), items(item()), config()], "requests[2]: items must be set"),
