@@ -27,7 +27,7 @@ async def test_a_set_stays_what_its_name_says(max_items: int) -> None:
         assert provenance.corpus_digest == report.corpus_digest
         line = await client.score([ITEM], provenance.line)
         assert line.items[0].scores != {}, "a line asks for the corpus that it names"
-        with pytest.raises(InvalidRequest, match="is asked for"):
+        with pytest.raises(InvalidRequest, match="has the digest"):
             await client.score([ITEM], METRIC, reference_set=f"{report.reference_set}@{'0' * 32}")
 
 
