@@ -199,7 +199,7 @@ class Admission:
         alone = not waiting and self._encoders.is_idle
         if rate and not alone and not work.judged and self._costs.knows(work.caller.key, work.kind):
             tokens = self._tokens(work)
-            # Its caller gets an equal share of the turns, unless fewer tokens are waiting.
+            # The caller gets an equal share of the turns, unless fewer tokens are waiting.
             needed_s = min(waiting.tokens + tokens, tokens * (1 + waiting.callers)) / rate
             if needed_s > left_s:
                 raise _refusal(
@@ -216,7 +216,7 @@ class Admission:
         `source` identifies the stream or call, which take turns within their caller.
         """
         # Take the permits of the whole server last, so that nobody holds them while waiting.
-        if work.judged:  # it waits in the judge's queue instead
+        if work.judged:  # such work waits in the judge's queue instead
             async with self._judged_items.wait_for(work.items), self.items.wait_for(work.items):
                 take_turn(Turn(Lane.BULK))
                 yield
