@@ -213,7 +213,7 @@ class ProgramRunner(Generic[K, R]):
     async def _resume(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> None:
         """Advance a program to its next round or to its end, and give way; `answers` is None to start it."""
         next_round = await self._step(run, answers)
-        while next_round == ():  # it only pauses, and has more to compute
+        while next_round == ():  # the program only pauses, and has more to compute
             await self._slice.give_way()
             next_round = await self._step(run, ())
         if isinstance(next_round, _Returned):

@@ -115,7 +115,7 @@ class RememberedResults:
         self._last_number += 1
         self._numbers[id(request)] = request, self._last_number  # the reference keeps its id from being reused
         if len(self._numbers) > _MAX_REQUESTS:
-            self._numbers.popitem(last=False)  # its entries can no longer be found, and age out
+            self._numbers.popitem(last=False)  # the entries can no longer be found, and age out
         return self._last_number
 
 
