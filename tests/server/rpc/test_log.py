@@ -56,7 +56,7 @@ def test_one_place_is_bounded_and_others_are_heard(caplog: pytest.LogCaptureFixt
     assert len(left_out) == 3
     with caplog.at_level(logging.WARNING):
         flood.report(at_once=True)
-    assert [each.getMessage() for each in caplog.records] == ["3 more messages of a (line 1) were left out"]
+    assert [each.getMessage() for each in caplog.records] == ["omitted 3 more messages of a (line 1)"]
 
 
 def test_a_reply_that_nobody_waits_for_is_counted_and_no_defect_is_hidden() -> None:

@@ -1,4 +1,4 @@
-"""The log: one JSON line a call on stderr, off the event loop, without user text, and bounded."""
+"""The log: a JSON line for each call on stderr, written off the event loop, bounded and without users' texts."""
 
 import asyncio
 import json
@@ -19,27 +19,27 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 _log = logging.getLogger(__name__)
 MESSAGES_PER_S: Final = 5
-"""Messages of one place in the code."""
+"""The most messages a second from one place in the code."""
 _WINDOW_S: Final = 1.0
 _FLUSH_AFTER_S: Final = 0.2
 _MAX_WAITING: Final = 10_000
 _FAILED_PER_S: Final = 50
-"""Failed calls of one method and code that are logged in a second; of the others one line tells the number."""
+"""The failed calls of a method and code that are logged in a second; one line counts the rest."""
 _MAX_CHARACTERS: Final = 256
-"""Characters of each text of a record."""
+"""The most characters of each text of a record."""
 _MAX_LISTED: Final = 64
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192
 _CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
 _GRPC_LOGGER: Final = "grpc._cython.cygrpc"
 _LOST_CALL: Final = "ExecuteBatchError"
-"""The error that gRPC raises where a reply has nobody left to go to: the deadline is over, or the caller has gone."""
+"""The error that gRPC raises if nobody waits for a reply: the deadline has passed or the caller has disconnected."""
 _BROKEN_METADATA: Final = "Invalid encoding on "
-"""The beginning of gRPC's two messages about metadata that are not UTF-8, with their value and a traceback."""
+"""The start of gRPC's two messages about metadata that are not UTF-8, which include the value and a traceback."""
 
 
 class RateBound(Generic[KeyT]):
-    """Lets so many of a kind pass within a second, and counts the others; for any thread."""
+    """A limit of events of a kind within a second, which counts the rest; for any thread."""
 
     def __init__(self, per_s: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_s = per_s
@@ -49,12 +49,12 @@ class RateBound(Generic[KeyT]):
 
     @property
     def waiting(self) -> bool:
-        """True if something was left out that `left_out` has not reported yet."""
+        """True if there are omitted events that `left_out` has not returned yet."""
         with self._lock:
             return any(window.left_out for window in self._windows.values())
 
     def admit(self, kind: KeyT) -> bool:
-        """Return whether one more of this kind passes."""
+        """Return True if another event of this kind is within the limit."""
         with self._lock:
             now_s = self._clock()
             window = self._windows.setdefault(kind, _Window(now_s, now_s))
@@ -67,7 +67,7 @@ class RateBound(Generic[KeyT]):
             return False
 
     def left_out(self, *, at_once: bool = False) -> dict[KeyT, int]:
-        """Return how many were left out since the last call, of each kind at most once a second unless `at_once`."""
+        """Return the omitted events by kind since the last call; each kind at most once a second, unless `at_once`."""
         with self._lock:
             now_s = self._clock()
             found = {}
@@ -82,7 +82,7 @@ class RateBound(Generic[KeyT]):
 
 @dataclass(slots=True)
 class _Window:
-    """The numbers of one kind: in the second that began at `started_s`, and left out since `told_s`."""
+    """The counts of a kind: events since `started_s`, and omitted ones since the last report at `told_s`."""
 
     started_s: float
     told_s: float
@@ -91,11 +91,11 @@ class _Window:
 
 
 class FloodFilter(logging.Filter):
-    """A filter of a log's handler that bounds the messages of one place in the code, and knows gRPC's lost calls.
+    """A log filter that limits the messages from each place in the code, and recognises gRPC's lost calls.
 
-    A reply that nobody waits for any more is no defect, whatever gRPC thinks: its traceback becomes a counted line of
-    level DEBUG. Metadata that are not UTF-8 are no defect either, and their value may be a token. Any other exception
-    of a handler is logged as it was.
+    A reply that nobody waits for is not a defect, although gRPC logs a traceback: it becomes a counted line of
+    level DEBUG. Neither are metadata that are not UTF-8, and their value may be a token. Any other exception
+    of a handler is logged unchanged.
     """
 
     def __init__(self, *, per_s: int = MESSAGES_PER_S, clock: Callable[[], float] = time.monotonic) -> None:
@@ -120,9 +120,9 @@ class FloodFilter(logging.Filter):
         return False
 
     def report(self, *, at_once: bool = False) -> None:
-        """Logs how many messages were left out, of each place one line; to be called again and again."""
+        """Log the number of omitted messages, a line for each place; call it regularly."""
         for (name, _, line), count in self._bound.left_out(at_once=at_once).items():
-            _log.warning("%d more messages of %s (line %d) were left out", count, name, line)
+            _log.warning("omitted %d more messages of %s (line %d)", count, name, line)
 
 
 def _is_lost_call(record: logging.LogRecord) -> bool:
@@ -131,18 +131,18 @@ def _is_lost_call(record: logging.LogRecord) -> bool:
 
 
 request_id: Final[ContextVar[str]] = ContextVar("request_id", default="")
-"""Id of the call that is being worked on; tasks that work starts inherit it."""
+"""The id of the current call; tasks that the call starts inherit it."""
 
 
 @dataclass(slots=True)
 class CallRecord:
-    """The line of a call in the log; filled while it runs.
+    """The log record of a call, filled while it runs.
 
     Attributes:
         method: ``gradewire.v1.Scoring/Score``.
-        tenant: Name of the caller's tenant; empty where its token has none.
-        metrics: Names of the metrics asked for; the first of them are logged.
-        at: Path of the field at fault, for INVALID_ARGUMENT.
+        tenant: The name of the caller's tenant; "" without one.
+        metrics: The names of the requested metrics, of which the first are logged.
+        at: The path of the wrong field, for INVALID_ARGUMENT.
     """
 
     request_id: str
@@ -159,7 +159,7 @@ class CallRecord:
 
 
 class RequestLog:
-    """Gathers records and writes them on a thread a few times a second; what a full buffer cannot take is counted."""
+    """A buffer of records that a thread writes a few times a second; records that do not fit are counted."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class RequestLog:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="gradewire-log")
 
     def add(self, record: CallRecord) -> None:
-        """Logs a call that has ended: failures always (if the level lets them), the rest by the share."""
+        """Log a finished call: failures always (if the level allows), successes by the configured share."""
         if _level(record.code) < self._level:
             return
         if record.code == "OK" and self._share < 1.0 and random.random() >= self._share:  # noqa: S311 - a sample
@@ -194,7 +194,7 @@ class RequestLog:
         self._flush_soon()
 
     async def close(self) -> None:
-        """Writes the records that are left, and ends the thread."""
+        """Write the remaining records, and end the thread."""
         if self._timer is not None:
             self._timer.cancel()
         self._flush(at_once=True)
@@ -262,10 +262,10 @@ def _iso(time_s: float) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """Server messages as JSON lines beside the request log's; what a call has caused carries its request id."""
+    """A formatter of server messages as JSON lines, with the request id of the call that caused them."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Return the line of a record."""
         line = {
             "time": _iso(record.created),
             "level": record.levelname.lower(),
@@ -275,12 +275,12 @@ class JsonFormatter(logging.Formatter):
         if call := request_id.get():
             line["request_id"] = call
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARACTERS:]  # the end says what
+            line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARACTERS:]  # its end matters
         return json.dumps(line)
 
 
 def configure_log(level: str) -> FloodFilter:
-    """Has this process log to standard error, and bounds what repeats."""
+    """Make this process log to standard error, with a limit for repeated messages."""
     flood = FloodFilter()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())

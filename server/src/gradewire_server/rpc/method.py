@@ -45,7 +45,7 @@ class Method(Generic[RequestT]):
             raise _denied(caller, self.name, self.scope)
 
     def row_count(self, request: RequestT) -> int:
-        """Return the number of items, pairs, questions or entries; 1 for a method without rows."""
+        """Return the number of items, pairs, questions or entries; without rows, 1 if it always asks a judge."""
         return len(attrgetter(self.rows)(request)) if self.rows else int(bool(self.judges))
 
     def specs(self, request: RequestT) -> Sequence[types_pb2.MetricSpec]:

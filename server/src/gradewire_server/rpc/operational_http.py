@@ -1,7 +1,7 @@
-"""HTTP beside gRPC, on a port and threads of its own: /metrics, /healthz (alive, and what is degraded), /readyz.
+"""The operational HTTP server, on its own port and threads: /metrics, /healthz (alive, and degraded parts), /readyz.
 
-The threads answer while the server's event loop does not. Each connection asks once. There are at most
-`MAX_CONNECTIONS`: when one more comes, the oldest that has not asked yet makes room for it.
+Its threads answer even if the server's event loop does not. Each connection has one request. There are at most
+`MAX_CONNECTIONS` connections: a further one replaces the oldest that has not sent its request yet.
 """
 
 import json
@@ -31,24 +31,24 @@ _log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 32
 MAX_HEAD_BYTES: Final = 16 << 10
-"""Request line and headers together."""
+"""The most bytes of request line and headers together."""
 REQUEST_S: Final = 5.0
-"""Seconds until a connection sends something while it has not asked, and until it has taken the reply."""
+"""Seconds for a connection to send its request, and to take the reply."""
 _POLL_S: Final = 3600.0
-"""Seconds between looks for a request to end, which wakes the server itself."""
+"""Seconds between the library's checks for a shutdown, which `close` does not need."""
 _SILENT_S: Final = 30.0
-"""Seconds after which an event loop that has not answered counts as dead."""
+"""Seconds without an answer after which the event loop counts as dead."""
 _PATHS: Final = ("/metrics", "/healthz", "/readyz")
 _JSON: Final = "application/json"
 
 
 class HttpSide(ThreadingTCPServer):
-    """A small HTTP server; starts when made, `close` ends it. Port 0 takes a free one.
+    """A small HTTP server, which starts at construction and ends with `close`; port 0 takes a free one.
 
-    With `authentication` only some tokens may read /metrics.
+    With `authentication`, /metrics needs a token with the scope admin.
 
     Raises:
-        OSError: The port cannot be had.
+        OSError: The port is not available.
     """
 
     daemon_threads = True
@@ -67,26 +67,26 @@ class HttpSide(ThreadingTCPServer):
         self.lifecycle = lifecycle
         self.authentication = authentication
         self._lock = threading.Lock()
-        self._asking: dict[socket.socket, None] = {}  # the oldest first
+        self._asking: dict[socket.socket, None] = {}  # connections without a request yet, oldest first
         self._open = 0
         super().__init__((host, port), _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = bound_socket(host, port, "http-port", backlog=MAX_CONNECTIONS)
         self.port: int = self.socket.getsockname()[1]
-        if tls is not None:  # the handshake is made by the connection's thread, with its first read
+        if tls is not None:  # the connection's thread makes the handshake, with its first read
             self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self.serve_forever, args=(_POLL_S,), name="gradewire-http", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End it and give the port back."""
-        _cut(self.socket)  # it wakes
+        """Stop the server and release the port."""
+        _cut(self.socket)  # wakes the thread that accepts
         self.shutdown()
         self._thread.join()
         self.server_close()
 
     def keep_open(self, connection: socket.socket) -> None:
-        """Note that a connection makes room for no other one any more."""
+        """Protect a connection, which has sent its request, from being replaced."""
         with self._lock:
             self._asking.pop(connection, None)
 
@@ -95,7 +95,7 @@ class HttpSide(ThreadingTCPServer):
         with self._lock:
             self._open += 1
             self._asking[request] = None
-            if self._open > MAX_CONNECTIONS:  # also where all the others have asked: then it is the new one itself
+            if self._open > MAX_CONNECTIONS:  # if all others have sent their requests, this cuts the new one itself
                 oldest = next(iter(self._asking))
                 del self._asking[oldest]
                 _cut(oldest)
@@ -110,18 +110,18 @@ class HttpSide(ThreadingTCPServer):
 
     @override
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), OSError):  # else the other side went away or was too slow
-            _log.exception("an HTTP request failed by a defect")
+        if not isinstance(sys.exception(), OSError):  # otherwise the client disconnected or was too slow
+            _log.exception("An HTTP request failed because of a defect")
 
 
 def _cut(connection: socket.socket) -> None:
-    """Wake the thread that waits for a socket; it finds the connection's end."""
-    with suppress(OSError):  # it has ended
+    """Shut down a socket, which wakes the thread that waits for it."""
+    with suppress(OSError):  # already closed
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 def server_tls(files: Tls) -> ssl.SSLContext:
-    """Return what `HttpSide` needs for TLS; clients show no certificate. Raise OSError where a file cannot be used."""
+    """Return the TLS context of `HttpSide`, without client certificates; raise OSError if a file cannot be used."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(files.cert, files.key)
     return context
@@ -130,7 +130,7 @@ def server_tls(files: Tls) -> ssl.SSLContext:
 def open_http(
     listen: ListenConfig, registry: Collector, lifecycle: Reporter, authentication: Authentication
 ) -> HttpSide:
-    """Return the HTTP side of a server with these settings; arguments and errors as `HttpSide`."""
+    """Start the operational HTTP server with these settings; arguments and errors as in `HttpSide`."""
     http = HttpSide(
         listen.host,
         listen.http_port,
@@ -144,11 +144,11 @@ def open_http(
 
 
 class _HeadTooLargeError(Exception):
-    """Request line and headers exceed `MAX_HEAD_BYTES`."""
+    """A request line with headers above `MAX_HEAD_BYTES`."""
 
 
 class _Head:
-    """Request line and headers as they are read, bounded in size."""
+    """A reader of request line and headers with a limit in bytes."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -164,17 +164,17 @@ class _Head:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection, which asks once."""
+    """A connection with one request."""
 
     protocol_version = "HTTP/1.1"
     timeout = REQUEST_S
-    command = requestline = ""  # until they are read
+    command = requestline = ""  # values before the request is read
     default_request_version = request_version = "HTTP/1.0"
 
     @override
     def setup(self) -> None:
         super().setup()
-        self.rfile = _Head(self.rfile)  # type: ignore[assignment] # only lines are read of it
+        self.rfile = _Head(self.rfile)  # type: ignore[assignment] # the library only reads lines
 
     @override
     def handle(self) -> None:
@@ -222,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
         _log.debug(format, *args)
 
     def _metrics(self, side: HttpSide) -> None:
-        """Answer with the metrics of all tenants together, for whoever may see them."""
+        """Answer with the metrics of all tenants, if the caller may see them."""
         if side.authentication is not None:
             caller = side.authentication.caller(self.headers.get("authorization", ""), "")
             if caller is None:

@@ -1,4 +1,4 @@
-"""Sockets of the server: errors of binding, limits of descriptors, and bytes received by connection."""
+"""Sockets of the server: binding, limits of file descriptors, and received bytes by connection."""
 
 import ctypes
 import errno
@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 _log = logging.getLogger(__name__)
 
 _KEPT_FOR_OTHERS: Final = 128
-"""Stores, models, HTTP, threads and the event loop need fewer."""
+"""File descriptors reserved for stores, models, HTTP, threads and the event loop."""
 _BYTES: Final = struct.Struct("=Q")
 _BYTES_AT: Final = 128
-"""Place of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
+"""The offset of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
 _TCP_INFO_BYTES: Final = 256
 _ADDRESS_BYTES: Final = 128
 _PORT: Final = struct.Struct(">H")
@@ -27,11 +27,11 @@ _NO_ADDRESS: Final = struct.pack("=H14x", socket.AF_UNSPEC)
 
 
 class BindError(OSError):
-    """The address cannot be listened on."""
+    """An address on which the server cannot listen."""
 
 
 def bind_error(address: str, flag: str) -> BindError:
-    """Return an error that says why an address (HOST:PORT) could not be bound, and which flag changes its port."""
+    """Return an error with the reason why an address (HOST:PORT) could not be bound, and the flag for its port."""
     return BindError(f"cannot listen on {address}: {_bind_problem(address, flag)}")
 
 
@@ -56,10 +56,10 @@ def _bind_problem(address: str, flag: str) -> str:
 
 
 def bound_socket(host: str, port: int, flag: str, *, backlog: int = 0) -> socket.socket:
-    """Return a socket with an address of its own; raise BindError where the address cannot be had.
+    """Return a socket that is bound exclusively; raise BindError if the address is not available.
 
-    Of several addresses of a name the first of IPv4 is taken; port 0 takes a free one. `flag` changes the port, for the
-    message. Without a backlog of connections that may wait to be accepted it does not listen.
+    For a name with several addresses, it takes the first IPv4 one; port 0 takes a free one. `flag` is for the
+    message. The socket listens only with a `backlog`.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -79,31 +79,31 @@ def bound_socket(host: str, port: int, flag: str, *, backlog: int = 0) -> socket
 
 
 def raise_descriptor_limit() -> None:
-    """Raises the process's limit of open files as far as it may, which systems leave low for old programs' sake."""
+    """Raise the process's soft limit of open files, which is low for the sake of old programs, to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (OSError, ValueError) as error:  # where the hard limit is said to be endless, and the system has another
-        _log.warning("the limit of open files stays at %d: %s", soft, error)
+    except (OSError, ValueError) as error:  # an unlimited hard limit may exceed the system's own
+        _log.warning("The limit of open files stays at %d: %s", soft, error)
 
 
 def most_connections(wanted: int) -> int:
-    """Return the number of connections that is wanted, or that there are descriptors for."""
+    """Return the wanted number of connections, or less if there are too few file descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
     most = max(1, soft - _KEPT_FOR_OTHERS)
     if most < wanted:
         _log.warning(
-            "max_connections is %d, and there are file descriptors for %d: ulimit -n says %d", wanted, most, soft
+            "max_connections is %d, but file descriptors suffice for %d: raise ulimit -n (now %d)", wanted, most, soft
         )
     return min(wanted, most)
 
 
 def listening_sockets(port: int) -> Iterator[socket.socket]:
-    """Duplicates of the sockets of this process that listen on a port of TCP, closed as the next one is asked for."""
+    """Yield duplicates of this process's sockets that listen on a TCP port; each is closed before the next."""
     for link in list(Path("/proc/self/fd").iterdir()):
         with suppress(FileNotFoundError):  # closed meanwhile
             if not str(link.readlink()).startswith("socket:"):
@@ -114,13 +114,13 @@ def listening_sockets(port: int) -> Iterator[socket.socket]:
 
 
 def stop_listening(port: int) -> None:
-    """Has new connections go to the other processes that listen on the port; those there are stay.
+    """Send new connections to the other processes that listen on the port; existing connections stay.
 
-    gRPC listens until its server stops, and that drops calls that it has read and not handed over yet. So its sockets
-    are shut down, and it takes them for broken.
+    gRPC listens until its server stops, and stopping drops calls that it has read but not delivered yet. So its
+    sockets are shut down, which gRPC takes as broken sockets.
     """
     for ours in listening_sockets(port):
-        with suppress(OSError):  # gRPC has ended it
+        with suppress(OSError):  # gRPC has closed it
             ours.shutdown(socket.SHUT_RDWR)
 
 
@@ -140,17 +140,17 @@ def _duplicate(descriptor: int) -> socket.socket:
 
 
 class Received(NamedTuple):
-    """A connection by its descriptor in this process, and the bytes that have come in."""
+    """A connection with its file descriptor and its received bytes."""
 
     descriptor: int
     size_bytes: int
 
 
 class Sockets:
-    """Connections to one port of this process; knows none on systems other than Linux, which count otherwise.
+    """The connections to one port of this process; empty on systems other than Linux.
 
     Args:
-        port: That callers connect to.
+        port: The port of the server.
     """
 
     def __init__(self, port: int) -> None:
@@ -161,17 +161,17 @@ class Sockets:
         self._size = ctypes.c_uint32()
 
     def received(self, least_bytes: int) -> dict[str, Received]:
-        """Connections on which at least so much has come in, by the peer's address as gRPC writes it."""
+        """Return the connections that received at least so many bytes, by the peer's address as gRPC writes it."""
         libc = self._libc
         if libc is None:
             return {}
         found: dict[str, Received] = {}
         size = ctypes.byref(self._size)
-        for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, not paths, and a thousand of them
+        for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - thousands of numbers, not paths
             descriptor = int(name)
             self._size.value = _TCP_INFO_BYTES
             if libc.getsockopt(descriptor, socket.IPPROTO_TCP, socket.TCP_INFO, self._info, size):
-                continue  # no connection
+                continue  # not a connection
             count = _BYTES.unpack_from(self._info, _BYTES_AT)[0]
             if count >= least_bytes and self._port_of(descriptor, libc) == self._port:
                 peer = self._peer_of(descriptor, libc)
@@ -180,10 +180,10 @@ class Sockets:
         return found
 
     def cut(self, peer: str, descriptor: int) -> bool:
-        """Ends the connection to `peer` at once; what has come in on it and was not read is thrown away.
+        """End the connection to `peer` at once; received but unread data are dropped.
 
         Returns:
-            Whether it was still there: a number that was free for a moment may stand for another connection now.
+            True if it still existed; the descriptor's number may already belong to another connection.
         """
         libc = self._libc
         if libc is None:
@@ -224,13 +224,13 @@ class Sockets:
 
 
 def end_connection(descriptor: int, libc: ctypes.CDLL | None = None) -> None:
-    """End a connection of TCP at once, without waiting for anybody.
+    """End a TCP connection at once, without waiting.
 
-    A socket that is only shut down goes on handing over what has come in, which can be megabytes. One that is connected
-    to no address is reset by Linux, and what it holds is thrown away.
+    A socket that is only shut down still delivers received data, perhaps megabytes. Connecting it
+    to no address makes Linux reset it and drop its data.
 
     Raises:
-        OSError: It is no connection any more.
+        OSError: The connection no longer exists.
     """
     if (libc or ctypes.PyDLL(None)).connect(descriptor, _NO_ADDRESS, len(_NO_ADDRESS)):
         with socket.socket(fileno=os.dup(descriptor)) as ours:

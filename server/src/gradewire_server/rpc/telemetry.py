@@ -1,4 +1,4 @@
-"""Prometheus metrics of calls, and the snapshots of load that are taken of all metrics."""
+"""The Prometheus metrics of calls, and snapshots of the load from all metrics."""
 
 import asyncio
 import math
@@ -25,7 +25,7 @@ _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1
 _LATE_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _LATENESS_EVERY_S: Final = 0.025
 _SIZE_BUCKETS_BYTES: Final = tuple(float(4**power) for power in range(3, 14))
-"""64 B to 64 MiB."""
+"""Buckets of sizes, 64 B to 64 MiB."""
 
 _ADMISSION: Final = (
     ("items.taken", "gradewire_items_in_flight", "Items that hold a permit."),
@@ -39,7 +39,7 @@ _ADMISSION: Final = (
     ("waiting_tokens", "gradewire_bulk_waiting_tokens", "Tokens of bulk work that waits for its turns."),
     ("overload_s", "gradewire_overload_seconds", "How long small requests have been refused; 0 without overload."),
 )
-"""Gauges of an admission: path of the attribute, name, help."""
+"""The gauges of an admission: attribute path, name and help."""
 
 SNAPSHOT_SAMPLES: Final = (
     "gradewire_calls_total",
@@ -53,11 +53,11 @@ SNAPSHOT_SAMPLES: Final = (
     "gradewire_judge_queue_items",
     "gradewire_engine_memory_bytes",
 )
-"""Names of the samples that a snapshot reads; tests compare them with the page of metrics, and that with the server."""
+"""The samples that a snapshot reads; tests compare them with the documentation and the server's metrics."""
 
 
 class TenantTelemetry:
-    """Calls, text and refusals by tenant. Labels are looked up once."""
+    """The metrics of tenants: calls, text and refusals. Labels are looked up once."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter = partial(Counter, registry=registry)
@@ -80,21 +80,21 @@ class TenantTelemetry:
             self._calls(caller.tenant, code).inc()
 
     def sent(self, caller: Caller, size_bytes: int) -> None:
-        """Count a message that was taken in."""
+        """Count a received message."""
         if caller.tenant:
             self._tokens(caller.tenant).inc(text_tokens(size_bytes))
 
     def refused(self, caller: Caller) -> None:
-        """Count a call that its tenant's quota had no room for."""
+        """Count a call that was refused because of its tenant's quota."""
         if caller.tenant:
             self._refusals(caller.tenant).inc()
 
 
 class MethodTelemetry:
-    """Metrics of one method: a call pays for counting, not for looking up labels.
+    """The metrics of a method, with labels already looked up.
 
     Attributes:
-        calls: Return the counter of calls that have ended with a code.
+        calls: A function that returns the counter of finished calls with a code.
     """
 
     def __init__(self, telemetry: "RpcTelemetry", method: str) -> None:
@@ -108,7 +108,7 @@ class MethodTelemetry:
 
 
 class RpcTelemetry:
-    """Metrics of calls; their labels are bounded: methods, codes, metrics, statuses, tenants.
+    """The metrics of calls; their labels (methods, codes, metrics, statuses, tenants) are bounded.
 
     The gauges of admission are 0 until `expose_admission`.
     """
@@ -141,7 +141,7 @@ class RpcTelemetry:
         self.lost_replies = counter("gradewire_lost_replies", "Replies that had nobody to go to when gRPC took them.")
         self.gateway_restarts = counter("gradewire_gateway_restarts", "HTTP gateways that were lost and started again.")
         self.messages_shed = counter(
-            "gradewire_messages_shed", "Messages on their way that were ended for want of memory."
+            "gradewire_messages_shed", "Messages in transit that were ended because memory was short."
         )
         self.loop_late = histogram(
             "gradewire_event_loop_late_seconds",
@@ -164,18 +164,18 @@ class RpcTelemetry:
         self._results(metric, status.name).inc()
 
     def count_synthetic(self, generated: int, fallback: int) -> None:
-        """Count references by what has come to stand for them."""
+        """Count references by the kind of their synthetic answers."""
         self._synthetic.labels("generated").inc(generated)
         self._synthetic.labels("fallback").inc(fallback)
 
     def expose_admission(self, admission: Admission) -> None:
-        """Show the permits of `admission` from now on."""
+        """Expose the gauges of `admission`."""
         for path, gauge in self._admission.items():
             gauge.set_function(partial(attrgetter(path), admission))
 
 
 async def watch_lateness(late: Callable[[float], None]) -> None:
-    """Report again and again how late the event loop comes to what is due, in seconds."""
+    """Report the delay of the event loop in seconds, until cancelled."""
     while True:
         due_s = time.monotonic() + _LATENESS_EVERY_S
         await asyncio.sleep(_LATENESS_EVERY_S)
@@ -183,9 +183,9 @@ async def watch_lateness(late: Callable[[float], None]) -> None:
 
 
 class Snapshots:
-    """Snapshots of load; made once, and taken on the server's event loop.
+    """Snapshots of the load, taken on the server's event loop.
 
-    `together` gives the metrics of all processes, where several serve; None: `registry` has them all.
+    `together` returns the metrics of all processes; None if `registry` has all metrics.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Snapshots:
         self._report = report
 
     async def take(self) -> monitoring_pb2.SnapshotResponse:
-        """Return the load now; numbers of a part that is not there (no judge, no cache) are 0."""
+        """Return the current load; numbers of a missing part (no judge, no cache) are 0."""
         if self._together is None:
             samples = _by_name([*self._registry.collect(), *self._process.collect()])
         else:
@@ -229,7 +229,7 @@ class Snapshots:
 
 
 def _by_name(metrics: Iterable[Metric]) -> defaultdict[str, list[Sample]]:
-    """Return samples by name, without those of the calls that take snapshots."""
+    """Return samples by name, without those of snapshot calls themselves."""
     found: defaultdict[str, list[Sample]] = defaultdict(list)
     for metric in metrics:
         for sample in metric.samples:
@@ -247,7 +247,7 @@ def _sum(samples: Iterable[Sample]) -> int:
 
 
 def _buckets(samples: Iterable[Sample]) -> tuple[list[float], list[int]]:
-    """Return the bounds without the infinite one, and the calls of each bucket of all methods together."""
+    """Return the finite bucket bounds, and the calls in each bucket over all methods."""
     up_to: defaultdict[float, float] = defaultdict(float)
     for sample in samples:
         up_to[float(sample.labels["le"])] += sample.value
