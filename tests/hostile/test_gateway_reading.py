@@ -1,6 +1,5 @@
 """What the gateway reads, bodies and completions, takes it time in proportion to the size, whatever stands there."""
 
-import asyncio
 import json
 import math
 import time
@@ -9,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 import pytest
+from tests.support.event_loop import taking_turns
 from tests.support.figures import TakeFigure
 from tests.support.hostile_texts import COMPLETIONS, JSON, REQUESTS, Shape
 from tests.support.servers.gateway import gateway_over
@@ -145,14 +145,6 @@ def test_reading_takes_linear_time_from_one_kilobyte_to_eight_megabytes(
     assert steepest < _MOST_SLOPE
 
 
-async def take_turns(waits_s: list[float]) -> None:
-    """Take turns of the event loop; note how long each took to come."""
-    while True:
-        begun = time.perf_counter()
-        await asyncio.sleep(0.001)
-        waits_s.append(time.perf_counter() - begun)
-
-
 def slime(completion: str) -> str:
     return json.dumps({"prompt": "p", "response": completion, "label": "x"})
 
@@ -180,14 +172,12 @@ async def test_the_event_loop_takes_turns_while_a_body_is_read(
     ):
         shares = []
         for _ in range(_TRIES):
-            waits_s: list[float] = []
-            turns = asyncio.create_task(take_turns(waits_s))
-            begun = time.perf_counter()
-            reply = await gateway.post(path, body)
-            shares.append(max(waits_s) / (time.perf_counter() - begun))
-            turns.cancel()
+            begun_s = time.perf_counter()
+            async with taking_turns() as turns:
+                reply = await gateway.post(path, body)
+            shares.append(turns.latest_s / (time.perf_counter() - begun_s))
             assert reply.status_code == status, reply.text
             name = request.node.callspec.id
-            figure(f"{name}: the event loop was late by at most", round(max(waits_s) * 1e3), "ms", bound="<= 50")
+            figure(f"{name}: the event loop was late by at most", round(turns.latest_s * 1e3), "ms", bound="<= 50")
             assert (await gateway.post(SLIME_PATH, slime("x"))).json() == 1
         assert min(shares) < 1 / 4, "a thread gives way every 5 ms; on the loop one turn would take most of the time"
