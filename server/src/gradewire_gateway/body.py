@@ -87,8 +87,8 @@ class Body:
         detail = f"send the body as Content-Type: {allowed[0]}, in UTF-8 and not compressed"
         raise ProblemError(Problem(415, "invalid_argument", detail, headers={"accept": ", ".join(allowed)}))
 
-    async def read(self) -> bytes:
-        """Return all of it.
+    async def read(self) -> bytearray:
+        """Return all of it, uncopied.
 
         Raises:
             ProblemError: It is too large, or too slow.
@@ -105,9 +105,9 @@ class Body:
                     data += chunk
         except TimeoutError:
             raise self._too_slow("the body") from None
-        return bytes(data)
+        return data
 
-    async def lines(self) -> AsyncGenerator[bytes]:
+    async def lines(self) -> AsyncGenerator[bytearray]:
         """Yield the lines without their ends, blank ones left out; one is held at a time.
 
         Raises:
@@ -130,7 +130,7 @@ class Body:
             self._hold(len(begun), "a line")
             for other in others:
                 if begun.strip():
-                    yield bytes(begun)
+                    yield begun
                 begun = bytearray(other)
             self._hold(len(begun), "a line")
             if others or ends_s is None:  # else it is the line that was begun before
@@ -138,7 +138,7 @@ class Body:
             if not begun:
                 ends_s = None
         if begun.strip():
-            yield bytes(begun)
+            yield begun
 
     async def disconnected(self) -> None:
         """Return once the caller is gone; what it still sends is not read into memory."""
