@@ -2,7 +2,11 @@
 
 import asyncio
 import json
+import os
+import socket
 import time
+from contextlib import ExitStack
+from itertools import pairwise
 
 import pytest
 from tests.support.servers.gateway import SCORE, connections, gateway_over
@@ -78,6 +82,23 @@ async def test_requests_on_a_kept_connection_are_answered_at_once(wire: Wire) ->
             return time.perf_counter() - begun_s
 
         assert await taken_s() < 4 * await taken_s(connection="close")
+
+
+async def test_of_many_new_connections_a_turn_of_the_event_loop_takes_in_a_few(wire: Wire) -> None:
+    async with gateway_over(f"127.0.0.1:{wire.port}") as gateway:
+        with ExitStack() as stack:
+            for _ in range(200):  # none of them is turned away before the loop has its turn
+                stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port), timeout=5))
+            counts = [_descriptors()]
+            async with asyncio.timeout(30):
+                while counts[-1] < counts[0] + 200:
+                    await asyncio.sleep(0)
+                    counts.append(_descriptors())
+    assert max(after - before for before, after in pairwise(counts)) <= 20
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - numbers, not paths
 
 
 async def test_a_host_leaves_connections_to_others(wire: Wire) -> None:

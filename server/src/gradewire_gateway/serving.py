@@ -133,6 +133,18 @@ _KEEP_ALIVE_S: Final = 75
 _STOPPING_S: Final = 10
 """Seconds that requests in flight get once it is told to stop."""
 _BACKLOG: Final = 512
+_ACCEPTED_AT_ONCE: Final = 16
+"""Connections that are taken in by one turn of the event loop, which has some milliseconds to do with them."""
+
+
+class _Server(uvicorn.Server):
+    """A server whose queue of new connections is longer than what it takes of it at once, which asyncio has as one."""
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(_BACKLOG)
 
 
 class ListenError(OSError):
@@ -174,7 +186,7 @@ async def serve(
     # Connections inherit it. asyncio leaves it out where a socket does not name its protocol, and each reply on a kept
     # connection would wait 40 ms until the caller's machine says that it has the head.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    server = uvicorn.Server(_config(settings))
+    server = _Server(_config(settings))
     if until is None:
         await server.serve(sockets=[listening])
         return
@@ -212,7 +224,7 @@ def _config(settings: GatewaySettings) -> uvicorn.Config:
         h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=_STOPPING_S,
-        backlog=_BACKLOG,
+        backlog=_ACCEPTED_AT_ONCE,
         **given,
     )
 
