@@ -133,7 +133,7 @@ _KEEP_ALIVE_S: Final = 75
 _STOPPING_S: Final = 10
 """Seconds that requests in flight get once it is told to stop."""
 _BACKLOG: Final = 512
-_ACCEPTED_AT_ONCE: Final = 16
+_ACCEPTED_AT_ONCE: Final = 4
 """Connections that are taken in by one turn of the event loop, which has some milliseconds to do with them."""
 
 
