@@ -128,10 +128,13 @@ class Body:
             head, *others = chunk.split(b"\n")
             begun += head
             self._hold(len(begun), "a line")
-            for other in others:
+            if others:
                 if begun.strip():
                     yield begun
-                begun = bytearray(other)
+                *whole, last = others
+                for line in filter(bytes.strip, whole):  # of many blank ones Python makes no step each
+                    yield bytearray(line)
+                begun = bytearray(last)
             self._hold(len(begun), "a line")
             if others or ends_s is None:  # else it is the line that was begun before
                 ends_s = asyncio.get_running_loop().time() + self._bounds.body_s

@@ -176,10 +176,10 @@ class _Writer:
                 await self._write()
             await self._body.disconnected()
             self._end(DisconnectedError())
-        except (ProblemError, DisconnectedError) as error:
-            self._end(error)
         except CallClosedError:
             pass  # its reader knows how
+        except Exception as error:  # noqa: BLE001 - the reader raises it: the call would wait for lines that do not come
+            self._end(error)
 
     def _end(self, why: Exception) -> None:
         self.failure = why

@@ -22,9 +22,13 @@ from gradewire_gateway.observing import configure_log
 from gradewire_gateway.problems import ProblemError
 from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings
 
+_READ_BYTES: Final = 8 << 10
 
-class BoundedConnection(H11Protocol):
+
+class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
     """A connection of uvicorn's HTTP/1.1 with bounds that it does not have by itself.
+
+    It gets few bytes in one turn of the event loop: a chunk of one byte takes h11 as long as any other.
 
     Attributes:
         bounds: Seconds for a head and for a write.
@@ -43,6 +47,7 @@ class BoundedConnection(H11Protocol):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base class has it
         super().connection_made(transport)
+        self._received = memoryview(bytearray(_READ_BYTES))  # TLS writes into slices of it
         self._host = self.client[0] if self.client else ""
         self._place = Share(self.places, self._host)
         try:
@@ -62,6 +67,14 @@ class BoundedConnection(H11Protocol):
                 timer.cancel()
         self.leave()
         super().connection_lost(exc)
+
+    @override
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._received
+
+    @override
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(bytes(self._received[:nbytes]))
 
     @override
     def data_received(self, data: bytes) -> None:
