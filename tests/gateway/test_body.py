@@ -49,6 +49,34 @@ def test_lines_do_not_depend_on_the_pieces(lines: list[bytes], data: st.DataObje
     assert found == [line for line in whole.split(b"\n") if line.strip()]
 
 
+@given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 45)), max_size=60))
+def test_callers_hold_no_more_than_they_leave_free_and_all_of_it_comes_back(
+    most: int, steps: list[tuple[int, int, int]]
+) -> None:
+    budget = Budget(most, "too much is held")
+    shares = {(caller, number): Share(budget, caller) for caller in range(4) for number in range(6)}
+    held: dict[tuple[int, int], int] = dict.fromkeys(shares, 0)
+    for caller, number, count in steps:
+        own = sum(held[caller, each] for each in range(6)) - held[caller, number] + count
+        others = sum(held.values()) - held[caller, number] + count - own
+        fits = count <= held[caller, number] or 2 * own + others <= most + 1
+        try:
+            shares[caller, number].hold(count)
+        except ProblemError:
+            assert not fits
+        else:
+            assert fits
+            held[caller, number] = count
+        assert budget.held == sum(held.values()) <= most
+    for share in shares.values():
+        with share:
+            pass
+    assert budget.held == 0
+    for caller in range(4):  # nothing is left of any caller
+        with Share(budget, caller) as share:
+            share.hold((most + 1) // 2)
+
+
 async def test_a_line_that_is_too_large_is_refused() -> None:
     with pytest.raises(ProblemError) as caught:
         await lines_of(body_of(b"x" * 60, b"y" * 60))

@@ -2,12 +2,18 @@
 
 import asyncio
 import json
+import os
+import socket
+import time
+from contextlib import ExitStack
+from itertools import pairwise
 
 import pytest
 from tests.support.servers.gateway import SCORE, connections, gateway_over
 from tests.support.servers.wire import Wire
 
 GET = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n"
+SMALL = json.dumps({"items": [{"references": ["a"], "prediction": "a"}], "metrics": [{"exactMatch": {}}]}).encode()
 HUGE = json.dumps({"items": [{"references": ["a"], "prediction": "a"}] * 1500, "metrics": [{"exactMatch": {}}] * 32})
 """A small request with a reply of 6 MB, which no kernel takes unread."""
 
@@ -63,6 +69,36 @@ async def test_a_reply_that_is_read_slowly_is_not_cut_off(wire: Wire) -> None:
         connection = await connect()
         await connection.post(SCORE, HUGE.encode())
         assert await connection.status() == 200
+
+
+async def test_requests_on_a_kept_connection_are_answered_at_once(wire: Wire) -> None:
+    """Not only when the caller's machine has said that it has the head of the reply, which takes it 40 ms."""
+    async with gateway_over(f"127.0.0.1:{wire.port}") as gateway:
+
+        async def taken_s(**headers: str) -> float:
+            begun_s = time.perf_counter()
+            for _ in range(20):
+                assert (await gateway.post(SCORE, SMALL, **headers)).status_code == 200
+            return time.perf_counter() - begun_s
+
+        assert await taken_s() < 4 * await taken_s(connection="close")
+
+
+async def test_of_many_new_connections_a_turn_of_the_event_loop_takes_in_a_few(wire: Wire) -> None:
+    async with gateway_over(f"127.0.0.1:{wire.port}") as gateway:
+        with ExitStack() as stack:
+            for _ in range(200):  # none of them is turned away before the loop has its turn
+                stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port), timeout=5))
+            counts = [_descriptors()]
+            async with asyncio.timeout(30):
+                while counts[-1] < counts[0] + 200:
+                    await asyncio.sleep(0)
+                    counts.append(_descriptors())
+    assert max(after - before for before, after in pairwise(counts)) <= 8
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - numbers, not paths
 
 
 async def test_a_host_leaves_connections_to_others(wire: Wire) -> None:

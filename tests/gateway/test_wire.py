@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,6 +147,29 @@ def test_a_body_of_too_many_values_is_refused_before_it_is_read(body: str, is_re
     with pytest.raises(ProblemError) as caught:
         read_object(body.encode())
     assert caught.value.problem.status == (400 if is_read is None else 413)
+
+
+@pytest.mark.parametrize("at", range(-4, 5))
+@pytest.mark.parametrize("text", [r"\\", r"\"", r"\\\"", "x"])
+def test_a_string_counts_as_one_value_wherever_it_is_cut(text: str, at: int) -> None:
+    begin = '{"x":"' + "x" * ((1 << 20) - 6 + at)
+    assert read_object(f'{begin}{text}{"," * MANY}"}}'.encode())
+    with pytest.raises(ProblemError) as caught:
+        read_object(f'{begin}{text}","y":[{"0," * MANY}0]}}'.encode())
+    assert caught.value.problem.status == 413
+
+
+@pytest.mark.parametrize("number", ["9" * 1000, "-" + "9" * 999, "0." + "1" * 998, "1e" + "0" * 998])
+def test_a_number_of_a_thousand_digits_is_read_and_a_longer_one_is_not(number: str) -> None:
+    assert read_object(f'{{"x": {number}}}'.encode()) == {"x": json.loads(number)}
+    with pytest.raises(ProblemError, match="a number has more than 1000 digits"):
+        read_object(f'{{"x": {number}0}}'.encode())
+
+
+def test_a_reply_is_written_as_protobuf_writes_it() -> None:
+    item = types_pb2.Item(id='ä"\n', references=["😀", ""], prediction="x" * 99)
+    for message in (Request(), Request(items=[item, types_pb2.Item()], omit_diagnostics=True)):
+        assert write_message(message).decode() == json_format.MessageToJson(message, indent=None, ensure_ascii=False)
 
 
 def test_what_is_null_counts_as_left_out() -> None:

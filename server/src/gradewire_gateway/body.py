@@ -87,8 +87,8 @@ class Body:
         detail = f"send the body as Content-Type: {allowed[0]}, in UTF-8 and not compressed"
         raise ProblemError(Problem(415, "invalid_argument", detail, headers={"accept": ", ".join(allowed)}))
 
-    async def read(self) -> bytes:
-        """Return all of it.
+    async def read(self) -> bytearray:
+        """Return all of it, uncopied.
 
         Raises:
             ProblemError: It is too large, or too slow.
@@ -105,9 +105,9 @@ class Body:
                     data += chunk
         except TimeoutError:
             raise self._too_slow("the body") from None
-        return bytes(data)
+        return data
 
-    async def lines(self) -> AsyncGenerator[bytes]:
+    async def lines(self) -> AsyncGenerator[bytearray]:
         """Yield the lines without their ends, blank ones left out; one is held at a time.
 
         Raises:
@@ -128,17 +128,20 @@ class Body:
             head, *others = chunk.split(b"\n")
             begun += head
             self._hold(len(begun), "a line")
-            for other in others:
+            if others:
                 if begun.strip():
-                    yield bytes(begun)
-                begun = bytearray(other)
+                    yield begun
+                *whole, last = others
+                for line in filter(bytes.strip, whole):  # of many blank ones Python makes no step each
+                    yield bytearray(line)
+                begun = bytearray(last)
             self._hold(len(begun), "a line")
             if others or ends_s is None:  # else it is the line that was begun before
                 ends_s = asyncio.get_running_loop().time() + self._bounds.body_s
             if not begun:
                 ends_s = None
         if begun.strip():
-            yield bytes(begun)
+            yield begun
 
     async def disconnected(self) -> None:
         """Return once the caller is gone; what it still sends is not read into memory."""

@@ -15,7 +15,7 @@ from gradewire_gateway.gateway import Gateway
 from gradewire_gateway.json_methods import Endpoint, call_unary, json_body
 from gradewire_gateway.problems import check_ok, invalid
 from gradewire_gateway.upstream import CallOptions
-from gradewire_gateway.wire import DEFAULT_MODEL, list_of, method_at, object_of, read_object, text_of
+from gradewire_gateway.wire import DEFAULT_MODEL, Buffer, list_of, method_at, object_of, read_object, text_of
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 from gradewire_proto.wire_rules import JUDGING, SCORING
 
@@ -354,7 +354,7 @@ def decision_endpoint(
 ) -> Endpoint:
     """Return the endpoint that answers questions in one of the forms: `read_…` and `write_…` of this module."""
 
-    def read_both(data: bytes) -> tuple[dict[str, Any], DecisionRequest]:
+    def read_both(data: Buffer) -> tuple[dict[str, Any], DecisionRequest]:
         given = read_object(data)
         return given, read(given)
 

@@ -19,7 +19,7 @@ from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.tracing import calling
 from gradewire_gateway.upstream import CallClosedError, CallOptions, writing
-from gradewire_gateway.wire import RpcMethod, read_message
+from gradewire_gateway.wire import Buffer, RpcMethod, read_message
 
 JSON_TYPE = "application/json"
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def unary_endpoint(gateway: Gateway, method: RpcMethod) -> Endpoint:
 
 @asynccontextmanager
 async def json_body(
-    gateway: Gateway, request: Request, make: Callable[[bytes], T]
+    gateway: Gateway, request: Request, make: Callable[[Buffer], T]
 ) -> AsyncGenerator[tuple[T, CallOptions, Body]]:
     """Read the JSON body of a request; give what `make` makes of it, the options of its call, and the body.
 
@@ -176,10 +176,10 @@ class _Writer:
                 await self._write()
             await self._body.disconnected()
             self._end(DisconnectedError())
-        except (ProblemError, DisconnectedError) as error:
-            self._end(error)
         except CallClosedError:
             pass  # its reader knows how
+        except Exception as error:  # noqa: BLE001 - the reader raises it: the call would wait for lines that do not come
+            self._end(error)
 
     def _end(self, why: Exception) -> None:
         self.failure = why

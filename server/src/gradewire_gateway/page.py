@@ -190,7 +190,7 @@ def _check_free(making: asyncio.Lock) -> None:
         raise too_busy("another report is being made")
 
 
-async def _run(lines: bytes, body: Body) -> bytes:
+async def _run(lines: bytearray, body: Body) -> bytes:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",  # what lies in the working directory is no module of ours

@@ -29,7 +29,7 @@ from gradewire_gateway.problems import Problem, ProblemError, invalid, problem_o
 from gradewire_gateway.requests import with_bearer
 from gradewire_gateway.settings import RewardPostSettings
 from gradewire_gateway.upstream import CallOptions, UpstreamTransport
-from gradewire_gateway.wire import read_object
+from gradewire_gateway.wire import Buffer, read_object
 from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PEER_KEY
 
 OPENRLHF_PATH: Final = "/get_reward"
@@ -192,7 +192,7 @@ def reward_endpoints(gateway: Gateway) -> dict[str, Endpoint]:
 def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers, counter: Counter) -> Endpoint:
     """Return the endpoint for posts of one form; those that come together share calls to the server."""
 
-    def read(data: bytes) -> tuple[Body, Sequence[RewardSample]]:
+    def read(data: Buffer) -> tuple[Body, Sequence[RewardSample]]:
         posted = read_object(data)
         samples = _readable(lambda: form.read(posted))
         if len(samples) > _MOST_SAMPLES:
@@ -258,7 +258,7 @@ async def _rewards(
 def _plain_endpoint(gateway: Gateway, write: Callable[[Body], PostReply]) -> Endpoint:
     """Return the endpoint for posts that are answered without the server."""
 
-    def reply_to(data: bytes) -> Response:
+    def reply_to(data: Buffer) -> Response:
         posted = read_object(data)
         return _readable(lambda: _written(write(posted)))
 

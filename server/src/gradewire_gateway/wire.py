@@ -7,7 +7,6 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -25,6 +24,9 @@ from gradewire_gateway.settings import MIB
 
 RpcMethod: TypeAlias = transport.RpcMethod[Any, Any]
 """A method of any service."""
+
+Buffer: TypeAlias = bytes | bytearray
+"""JSON as it came: a large body is not copied."""
 
 DEFAULT_MODEL: Final = "default"
 """Stands for the server's default judge, for clients that must name one."""
@@ -242,6 +244,8 @@ _LARGE_BYTES: Final = 2 << 10
 """Takes up to five milliseconds, where a message of empty ones has a fault."""
 _MOST_VALUES: Final = 1 << 18
 """A list of so many is read in some ten milliseconds, in which Python runs no other thread."""
+_MOST_DIGITS: Final = 1000
+"""Python takes the square of the time for a number of twice the length, and runs no other thread meanwhile."""
 _STRING_OR_VALUE: Final = re.compile(rb'"[^"]*"?|([\[{,])')
 """A string without escapes, or what stands before a value."""
 _MOST_MESSAGE_CHARACTERS: Final = 300
@@ -260,11 +264,11 @@ class Json:
         """End the thread."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def read(self, data: bytes, kind: type[M], at: str = "") -> M:
+    async def read(self, data: Buffer, kind: type[M], at: str = "") -> M:
         """Return a message from its JSON form; as `read_message`."""
         return await self.made_of(data, lambda data: read_message(data, kind, at))
 
-    async def made_of(self, data: bytes, make: Callable[[bytes], T]) -> T:
+    async def made_of(self, data: Buffer, make: Callable[[Buffer], T]) -> T:
         """Return what `make` makes of a body, which may raise ProblemError; of a large one on the thread."""
         return await self.run(len(data), lambda: make(data))
 
@@ -279,18 +283,17 @@ class Json:
         """Return what `work` returns, which goes through so many bytes: if they are many, on the thread."""
         if size_bytes < _LARGE_BYTES:
             return work()
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _without_collections, work)
 
 
-def read_object(data: bytes, at: str = "") -> dict[str, Any]:
+def read_object(data: Buffer, at: str = "") -> dict[str, Any]:
     """Return an object of JSON, with no name twice; raise ProblemError, in which `at` ("line 3") names the text."""
     what = at or "the body"
     if len(data) > _MOST_VALUES and _has_too_many_values(data):
         detail = f"{what} has more than {_MOST_VALUES} values: send fewer items at a time"
         raise ProblemError(Problem(413, "resource_exhausted", detail))
     try:
-        with _without_collections():
-            value = json.loads(data.decode(), object_pairs_hook=_once)
+        value = json.loads(data.decode(), object_pairs_hook=_once, parse_int=_whole, parse_float=_fraction)
     except UnicodeDecodeError as error:
         raise invalid(f"{what} is not UTF-8, at byte {error.start}") from None
     except RecursionError:
@@ -302,7 +305,7 @@ def read_object(data: bytes, at: str = "") -> dict[str, Any]:
     return value
 
 
-def read_message(data: bytes, kind: type[M], at: str = "") -> M:
+def read_message(data: Buffer, kind: type[M], at: str = "") -> M:
     """Return a message from its JSON form; raise ProblemError, which names the field and the text (`at`, "line 3")."""
     value = read_object(data, at)
     descriptor = descriptor_of(kind)
@@ -321,27 +324,50 @@ def read_message(data: bytes, kind: type[M], at: str = "") -> M:
 
 
 def write_message(message: Message) -> bytes:
-    """Return the JSON form of a message on one line."""
-    return json_format.MessageToJson(message, indent=None, ensure_ascii=False).encode()
+    """Return the JSON form of a message on one line, written in pieces, so that other threads run between them."""
+    value = json_format.MessageToDict(message)
+    members = (f"{_encode(name)}: {_written(held)}" for name, held in value.items())
+    return f"{{{', '.join(members)}}}".encode()
 
 
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Let Python look for no cycles, of which JSON has none: it would go through all that is read again and again.
+_encode: Final = json.JSONEncoder(ensure_ascii=False).encode
 
-    Where threads overlap, one of them switches it on too early, and none leaves it off.
+
+def _written(value: object) -> str:
+    return f"[{', '.join(map(_encode, value))}]" if isinstance(value, list) else _encode(value)
+
+
+def _without_collections(work: Callable[[], T]) -> T:
+    """Return what `work` returns; Python looks for no cycles meanwhile.
+
+    JSON has none, and Python would go through all that is read again and again.
     """
     was_on = gc.isenabled()
     gc.disable()
     try:
-        yield
+        return work()
     finally:
         if was_on:
             gc.enable()
 
 
+def _whole(digits: str) -> int:
+    _check_length(digits)
+    return int(digits)
+
+
+def _fraction(digits: str) -> float:
+    _check_length(digits)
+    return float(digits)
+
+
+def _check_length(digits: str) -> None:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number has more than {_MOST_DIGITS} digits")
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
+    found = {name: value for name, value in pairs}  # noqa: C416 - of many, other threads run between them
     if len(found) < len(pairs):
         seen: set[str] = set()
         for name, _ in pairs:
@@ -351,16 +377,22 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _has_too_many_values(data: bytes) -> bool:
+def _has_too_many_values(data: Buffer) -> bool:
     """Return True for JSON of more than `_MOST_VALUES` values; what stands in its strings does not count."""
     starts = range(0, len(data), MIB)  # in pieces, so that other threads run between them
     if sum(data.count(mark, start, start + MIB) for start in starts for mark in b"[{,") <= _MOST_VALUES:
         return False
-    plain = data.replace(rb"\\", b"").replace(rb"\"", b"")
-    values = 0
-    for found in _STRING_OR_VALUE.finditer(plain):
-        if found[1]:
-            values += 1
-            if values > _MOST_VALUES:
-                return True
+    values, begun = 0, b""
+    for start in starts:
+        plain = (begun + data[start : start + MIB]).replace(rb"\\", b"").replace(rb"\"", b"")
+        begun = b"\\" if plain.endswith(b"\\") else b""  # the first half of an escape
+        last = b""
+        for found in _STRING_OR_VALUE.finditer(plain):
+            last = found[0]
+            if found[1]:
+                values += 1
+                if values > _MOST_VALUES:
+                    return True
+        if last.startswith(b'"') and (last == b'"' or not last.endswith(b'"')):  # a string that goes on
+            begun = b'"' + begun
     return False

@@ -17,11 +17,11 @@ class MadeError(Exception):
 async def test_a_client_is_made_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     made_on: list[threading.Thread] = []
 
-    def loaded(_config: RemoteJudgeConfig) -> HttpClient:
+    def make(_self: HttpClient, _config: RemoteJudgeConfig) -> None:
         made_on.append(threading.current_thread())
         raise MadeError
 
-    monkeypatch.setattr(HttpClient, "loaded", loaded)
+    monkeypatch.setattr(HttpClient, "__init__", make)
     judges = OpenAIJudges(RemoteJudgeConfig("http://127.0.0.1:1/v1", model="m"), Counted())
     with pytest.raises(MadeError):
         await judges.open("m")

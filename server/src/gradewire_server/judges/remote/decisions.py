@@ -188,7 +188,7 @@ class DecisionJudges(RemoteBackend):
 
         async def server() -> DecisionServer:
             # On a thread: it reads certificates and imports what connects.
-            client = await asyncio.to_thread(HttpClient.loaded, config)
+            client = await asyncio.to_thread(HttpClient, config)
             return DecisionServer(client, config.model, forms, most_questions=config.questions_per_request)
 
         super().__init__("decisions", config, telemetry, server, remarks=(_REMARK,))

@@ -1,11 +1,13 @@
 """HTTP to a judge's server: the one place that knows the HTTP library."""
 
+import asyncio
 import json
 import logging
+import threading
 from collections.abc import Mapping
-from typing import Final, Self
+from contextlib import suppress
+from typing import Final
 
-import anyio
 import httpx2
 
 from gradewire_proto.tracing.spans import HTTP_METHOD, HTTP_STATUS, SERVER_ADDRESS, current_span
@@ -20,6 +22,10 @@ _FIRST_ERROR: Final = 400
 
 class HttpClient:
     """Kept connections to one server. Follows no redirect: a key goes where it was meant to go and nowhere else.
+
+    They run on a thread of their own: the library reads heads of informational replies, and chunks of one byte, without
+    end and without a pause, and others on the event loop would wait for that. Make it on a thread too: certificates and
+    imports take 0.2 s of computing.
 
     Raises:
         ValueError: The address or the token is not valid.
@@ -41,15 +47,11 @@ class HttpClient:
                 keepalive_expiry=_KEEP_ALIVE_S,
             ),
         )
-
-    @classmethod
-    def loaded(cls, config: RemoteJudgeConfig) -> Self:
-        """Make a client with what the library imports at its first connection; call it on a thread.
-
-        Certificates and imports take 0.2 s of computing, which others on the event loop need not wait for.
-        """
-        anyio.run(anyio.sleep, 0)  # loads what the library runs connections on
-        return cls(config)
+        self._closed = asyncio.Event()
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = self._runner.get_loop()
+        self._thread = threading.Thread(target=self._run, name="gradewire-judge-http", daemon=True)
+        self._thread.start()
 
     def note_refusal(self, log: logging.Logger, level: int, what: str, reply: Reply) -> None:
         """Log that a request was refused; the server's words, which may quote a user's text, at level debug only."""
@@ -59,7 +61,17 @@ class HttpClient:
 
     async def close(self) -> None:
         """Close connections."""
-        await self._client.aclose()
+        with suppress(RuntimeError):  # closed before
+            self._loop.call_soon_threadsafe(self._closed.set)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        async def until_closed() -> None:
+            async with self._client:
+                await self._closed.wait()
+
+        with self._runner:
+            self._runner.run(until_closed())
 
     async def send(self, path: str, body: bytes | None = None) -> Reply:
         """Send a POST of JSON (`json_bytes`), or a GET without a body; raise RemoteError."""
@@ -77,6 +89,10 @@ class HttpClient:
     async def _exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Reply:
         if body is not None:
             headers = headers | {"content-type": "application/json"}
+        receiving = self._received(method, path, body, headers)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(receiving, self._loop))
+
+    async def _received(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Reply:
         try:
             async with self._client.stream(method, path, content=body, headers=headers) as response:
                 content = bytearray()

@@ -301,7 +301,7 @@ class OpenAIJudges(RemoteBackend):
 
         async def server() -> OpenAIServer:
             # On a thread: it reads certificates and imports what connects.
-            client = await asyncio.to_thread(HttpClient.loaded, config)
+            client = await asyncio.to_thread(HttpClient, config)
             return OpenAIServer(client, config.model, config.assistant_prefill, config.reasoning_tokens)
 
         super().__init__("openai", config, telemetry, server)
