@@ -68,6 +68,9 @@ async def test_the_request_id_is_the_server_s_too(wire: Wire, gateway: RunningGa
         ('{"items": [{}, {"id": 7}]}', "items[1].id"),
         ('{"items": [{}], "metrics": [{"smile": {}, "sbert": {}}]}', "metrics[0]"),
         ('{"items": [{"id": "\\ud800"}]}', "items[0].id"),
+        ('{"\\ud800": 0}', "?"),
+        ('{"priority": "\\ud800"}', "priority"),
+        ('{"items": [{"\\ud800": 0}]}', "items[0].?"),
         ('{"items": [{}], "metrics": [{"smile": {"preset": 77}}]}', "metrics[0].smile.preset"),
     ],
 )

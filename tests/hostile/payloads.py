@@ -134,7 +134,7 @@ def _messages(rng: random.Random, method: str) -> list[Message]:
     if name == "ScoreStream":
         return _stream(rng)
     if name == "ServerReflectionInfo":
-        return [_fill(rng, reflection_pb2.ServerReflectionRequest(), 0) for _ in range(rng.choice((1, 2, 5)))]
+        return [fill(rng, reflection_pb2.ServerReflectionRequest(), 0) for _ in range(rng.choice((1, 2, 5)))]
     one: Message = (
         references_pb2.PrepareRequest()
         if name == "Prepare"
@@ -142,27 +142,27 @@ def _messages(rng: random.Random, method: str) -> list[Message]:
         if method.endswith("Models/List")
         else health_pb2.HealthCheckRequest()
     )
-    return [_fill(rng, one, 0)]
+    return [fill(rng, one, 0)]
 
 
 def _score(rng: random.Random) -> Message:
-    request = _fill(rng, scoring_pb2.ScoreRequest(), 0)
+    request = fill(rng, scoring_pb2.ScoreRequest(), 0)
     if not request.metrics and rng.random() < 0.9:
-        _fill(rng, request.metrics.add(), 1)
+        fill(rng, request.metrics.add(), 1)
     return request
 
 
 def _stream(rng: random.Random) -> list[Message]:
-    messages = [_fill(rng, scoring_pb2.ScoreStreamRequest(), 0) for _ in range(rng.choice((1, 1, 2, 3)))]
+    messages = [fill(rng, scoring_pb2.ScoreStreamRequest(), 0) for _ in range(rng.choice((1, 1, 2, 3)))]
     if rng.random() < 0.9:
-        messages[0] = scoring_pb2.ScoreStreamRequest(config=_fill(rng, scoring_pb2.ScoreStreamConfig(), 0))
+        messages[0] = scoring_pb2.ScoreStreamRequest(config=fill(rng, scoring_pb2.ScoreStreamConfig(), 0))
         messages[1:] = [
-            scoring_pb2.ScoreStreamRequest(items=_fill(rng, scoring_pb2.ScoreStreamItems(), 0)) for _ in messages[1:]
+            scoring_pb2.ScoreStreamRequest(items=fill(rng, scoring_pb2.ScoreStreamItems(), 0)) for _ in messages[1:]
         ]
     return messages
 
 
-def _fill(rng: random.Random, message: Any, depth: int) -> Any:
+def fill(rng: random.Random, message: Any, depth: int) -> Any:
     """Sets drawn fields of a message; of a oneof, one."""
     whole = type(message) is types_pb2.MetricSpec
     fields = [rng.choice(message.DESCRIPTOR.fields)] if whole or message.DESCRIPTOR.oneofs_by_name.get("kind") else None
@@ -179,14 +179,14 @@ def _set(rng: random.Random, message: Any, field: FieldDescriptor, depth: int) -
         if field.is_repeated:
             count = rng.choice((1, 1, 2, 3))
             if rng.random() < 0.003 and field.name in _MANY:
-                element = _fill(rng, getattr(message, field.name).add(), depth + 1)
+                element = fill(rng, getattr(message, field.name).add(), depth + 1)
                 getattr(message, field.name).extend([element] * (rng.choice(_MANY[field.name]) - 1))
                 return
             for _ in range(count):
-                _fill(rng, getattr(message, field.name).add(), depth + 1)
+                fill(rng, getattr(message, field.name).add(), depth + 1)
         else:
             getattr(message, field.name).SetInParent()
-            _fill(rng, getattr(message, field.name), depth + 1)
+            fill(rng, getattr(message, field.name), depth + 1)
     elif field.is_repeated:
         count = rng.choice(_MANY.get(field.name, (3,))) if rng.random() < 0.003 else rng.choice((0, 1, 1, 2, 3))
         getattr(message, field.name).extend([_value(rng, field) for _ in range(count)])

@@ -98,7 +98,8 @@ class Problem:
             headers["retry-after"] = str(max(1, math.ceil(self.retry_after_s)))
         if self.status == HTTPStatus.UNAUTHORIZED:
             headers["www-authenticate"] = "Bearer"
-        content = json.dumps(self.body(request_id), ensure_ascii=False).encode()
+        # Names and texts of the caller may hold halves of pairs, which UTF-8 cannot carry.
+        content = json.dumps(self.body(request_id), ensure_ascii=False).encode(errors="replace")
         return Response(content, self.status, headers, MEDIA_TYPE)
 
 

@@ -64,10 +64,10 @@ def problem_of_failure(error: GradewireError) -> ProblemError:
         if isinstance(cause, aio.AioRpcError):
             return ProblemError(problem_of(cause))
     if isinstance(error, RewardError) or (isinstance(error, TransportError) and error.may_pass):
-        return ProblemError(Problem(503, "unavailable", _printable(str(error)), retry_after_s=1.0))
+        return ProblemError(Problem(503, "unavailable", str(error), retry_after_s=1.0))
     if isinstance(error, InvalidRequest):  # what posts hold was read before: it is a setting of this gateway
-        return ProblemError(Problem(400, "failed_precondition", _printable(str(error))))
-    return ProblemError(Problem(500, "internal", _printable(str(error))))
+        return ProblemError(Problem(400, "failed_precondition", str(error)))
+    return ProblemError(Problem(500, "internal", str(error)))
 
 
 def problem_of_reply(reply: PostReply) -> ProblemError:
@@ -75,10 +75,9 @@ def problem_of_reply(reply: PostReply) -> ProblemError:
     body: Any = reply.body
     later = reply.status == 503
     code = "unavailable" if later else "failed_precondition"
-    causes = [{name: _printable(text) for name, text in reward.items()} for reward in body["rewards"]]
     retry_after_s = 1.0 if later else None
-    problem = Problem(reply.status, code, _printable(body["detail"]), "", retry_after_s, members={"rewards": causes})
-    return ProblemError(problem)
+    members = {"rewards": body["rewards"]}
+    return ProblemError(Problem(reply.status, code, body["detail"], "", retry_after_s, members=members))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -86,11 +85,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     while cause is not None:
         yield cause
         cause = cause.__cause__
-
-
-def _printable(text: str) -> str:
-    """Return the text as UTF-8 can carry it: JSON may hold halves of pairs."""
-    return text.encode(errors="replace").decode()
 
 
 def make_scorer(settings: RewardPostSettings, transport: Transport | None = None) -> RewardScorer:
@@ -274,7 +268,7 @@ def _readable(read: Callable[[], T]) -> T:
     try:
         return read()
     except InvalidRequest as error:
-        raise invalid(_printable(str(error))) from error
+        raise invalid(str(error)) from error
     except RecursionError:
         raise invalid("the body is nested too deeply") from None
 

@@ -221,7 +221,7 @@ def _fits(value: Any, field: FieldDescriptor) -> bool:
     message = GetMessageClass(kind)()
     try:
         json_format.ParseDict({field.name: [value] if field.is_repeated else value}, message)
-    except (json_format.Error, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+    except _UNFIT:
         return False
     return True
 
@@ -240,6 +240,11 @@ def _expected(field: FieldDescriptor) -> str:
     return "takes true or false" if kind == FieldDescriptor.CPPTYPE_BOOL else "takes a text of whole characters"
 
 
+_UNFIT: Final = (
+    *(json_format.Error, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
+    SystemError,  # of protobuf's own, where half of a pair is to be the name of an enum's value
+)
+"""Raised for JSON values that fit no field of a kind."""
 _LARGE_BYTES: Final = 2 << 10
 """Takes up to five milliseconds, where a message of empty ones has a fault."""
 _MOST_VALUES: Final = 1 << 18

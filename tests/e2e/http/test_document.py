@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx2
 import hypothesis
+import pytest
 import schemathesis
 from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi
@@ -42,10 +43,27 @@ def lines(_context: Any, value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
 
 
+def drawn(count: int) -> hypothesis.settings:
+    """Return settings of a test of so many examples, of any speed."""
+    return hypothesis.settings(max_examples=count, suppress_health_check=list(hypothesis.HealthCheck))
+
+
+def check(case: Any, server: ServerProcess) -> None:
+    case.call_and_validate(base_url=server.api, headers=HEADERS, checks=CHECKS, timeout=30)
+
+
 @SCHEMA.parametrize()
-@hypothesis.settings(max_examples=example_count(3), suppress_health_check=list(hypothesis.HealthCheck))
+@drawn(example_count(3))
 def test_drawn_requests_are_answered_as_it_says(case: Any, http_server: ServerProcess) -> None:
-    case.call_and_validate(base_url=http_server.api, headers=HEADERS, checks=CHECKS, timeout=30)
+    check(case, http_server)
+
+
+@pytest.mark.hostile
+@pytest.mark.timeout(900)
+@SCHEMA.parametrize()
+@drawn(100)
+def test_many_drawn_requests_are_answered_as_it_says(case: Any, http_server: ServerProcess) -> None:
+    check(case, http_server)
 
 
 def test_the_gateway_shows_it(http_server: ServerProcess) -> None:

@@ -135,7 +135,7 @@ class Spool:
                 return None
             stored = self._database.read(step.sequence)
         try:
-            stored.check()
+            stored.checked_header(step.header)
             return [decode_row(line) for line in stored.rows.splitlines()]
         except (ValueError, TypeError) as error:
             problem = self._database.set_aside(step.sequence, step.header.step, stored, error)
@@ -301,8 +301,7 @@ class Spool:
         damaged = {}
         for sequence, step, stored in self._database.steps():
             try:
-                stored.check()
-                header = StepHeader(**json.loads(stored.header))
+                header = stored.checked_header()
             except (ValueError, TypeError) as error:
                 problem = self._database.set_aside(sequence, step, stored, error)
                 damaged[sequence] = StepScores(

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from gradewire._fork_safety import keep_for_good
 from gradewire.errors import InvalidRequest
-from gradewire.integrations.training.steps import StepScores, StepState, WaitingStep
+from gradewire.integrations.training.steps import StepHeader, StepScores, StepState, WaitingStep
 
 _log = logging.getLogger("gradewire.validation")
 
 _VERSION: Final = 2
-_SETTINGS: Final = "locking_mode=EXCLUSIVE auto_vacuum=FULL journal_mode=WAL synchronous=FULL wal_autocheckpoint=1"
+_SETTINGS: Final = ("journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=1")
 _SCHEMA: Final = f"""
 BEGIN;
 CREATE TABLE steps (
@@ -31,8 +31,8 @@ PRAGMA user_version = {_VERSION};
 COMMIT;
 """
 _FROM_VERSION_1: Final = f"BEGIN; ALTER TABLE scores ADD COLUMN digest BLOB; PRAGMA user_version = {_VERSION}; COMMIT"
-# As bytes: damaged text cannot be read as text.
-_SCORES: Final = "SELECT sequence, CAST(scores AS BLOB), CAST(digest AS BLOB) FROM scores"
+# As what they are to be, for damaged values may be of another type: numbers, and bytes, of which text cannot be read.
+_SCORES: Final = "SELECT CAST(sequence AS INTEGER), CAST(scores AS BLOB), CAST(digest AS BLOB) FROM scores"
 _CONTENT: Final = "CAST(header AS BLOB), CAST(rows AS BLOB), CAST(digest AS BLOB) FROM steps"
 _STATES: Final = {state.value.encode(): state for state in StepState}
 _DATABASE: Final = "steps.sqlite"
@@ -51,10 +51,14 @@ class StoredStep:
         """Return a step to be stored."""
         return cls(header, rows, _digest(header, rows))
 
-    def check(self) -> None:
-        """Raise ValueError if header and rows are not those that were written."""
+    def checked_header(self, expected: StepHeader | None = None) -> StepHeader:
+        """Return its header; raise ValueError or TypeError if that, or the rows, are not those that were written."""
         if _digest(self.header, self.rows) != self.digest:
             raise ValueError("its header and rows are not those that were written")
+        header = StepHeader(**json.loads(self.header))
+        if expected not in (None, header):
+            raise ValueError("another step lies in its place")
+        return header
 
 
 def _digest(head: bytes, content: bytes) -> bytes:
@@ -127,7 +131,7 @@ class StepDatabase:
     def steps(self) -> Iterator[tuple[int, int, StoredStep]]:
         """Yield the sequence number, step and content of each step that waits, the oldest first."""
         with self._transaction():
-            query = f"SELECT sequence, step, {_CONTENT} ORDER BY sequence"
+            query = f"SELECT sequence, CAST(coalesce(step, 0) AS INTEGER), {_CONTENT} ORDER BY sequence"
             for sequence, step, *stored in self._connection.execute(query):
                 yield sequence, step, StoredStep(*stored)
 
@@ -155,7 +159,9 @@ class StepDatabase:
 
     def next_sequence(self) -> int:
         """Return the first number that no step has had."""
-        query = "SELECT max(sequence) FROM (SELECT sequence FROM steps UNION SELECT sequence FROM scores)"
+        query = (
+            "SELECT max(sequence) FROM (SELECT sequence FROM steps UNION SELECT CAST(sequence AS INTEGER) FROM scores)"
+        )
         with self._transaction():
             (last,) = self._connection.execute(query).fetchone()
         return 0 if last is None else 1 + int(last)
@@ -232,8 +238,9 @@ def _lock(directory: Path) -> int:
         ) from None
     except OSError as error:
         _log.warning("%s cannot be locked (%s): only one scorer may use it at a time", directory, error)
-    os.ftruncate(file, 0)
-    os.pwrite(file, str(os.getpid()).encode(), 0)
+    with contextlib.suppress(OSError):  # the disk is full: nobody needs the number, and scores may wait here
+        os.ftruncate(file, 0)
+        os.pwrite(file, str(os.getpid()).encode(), 0)
     return file
 
 
@@ -245,20 +252,32 @@ def _open(directory: Path) -> sqlite3.Connection:
             f"directory={str(directory)!r} holds steps of an earlier version of gradewire: let that version score "
             "them, or give another directory"
         )
-    try:
-        database = sqlite3.connect(
-            f"{path.absolute().as_uri()}?vfs=unix-none", uri=True, isolation_level=None, check_same_thread=False
-        )
-        # Locked exclusively, the journal needs no shared memory, which file systems of clusters do not have. It is
-        # emptied after each step, so that steps do not take their room twice.
-        for setting in _SETTINGS.split():
-            database.execute(f"PRAGMA {setting}")
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version not in range(_VERSION + 1):
-            database.close()
-            raise InvalidRequest(f"directory={str(directory)!r} was written by a later version of gradewire: use that")
-        if version < _VERSION:
-            database.executescript(_FROM_VERSION_1 if version else _SCHEMA)
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise OSError(f"{path} cannot be used: {error}; if it is damaged, move it away") from error
+    with contextlib.ExitStack() as failed:
+        try:
+            database = sqlite3.connect(
+                f"{path.absolute().as_uri()}?vfs=unix-none", uri=True, isolation_level=None, check_same_thread=False
+            )
+            # Left open it would go on in the file beside the next one, for there are no locks.
+            failed.callback(database.close)
+            # Locked exclusively, the journal needs no shared memory, which file systems of clusters do not have. It is
+            # emptied after each step, so that steps do not take their room twice.
+            database.execute("PRAGMA locking_mode=EXCLUSIVE")
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            if version not in range(_VERSION + 1):
+                raise InvalidRequest(
+                    f"directory={str(directory)!r} was written by a later version of gradewire: use that"
+                )
+            # Not of tables that are there: it would write, and a full disk must keep nobody from what waits.
+            for setting in _SETTINGS if version else ("auto_vacuum=FULL", *_SETTINGS):
+                database.execute(f"PRAGMA {setting}")
+            if version < _VERSION:
+                database.executescript(_FROM_VERSION_1 if version else _SCHEMA)
+            (state,) = database.execute("PRAGMA quick_check(1)").fetchone()
+            if state != "ok":  # SQLite would go on, and find one step in the place of another
+                raise sqlite3.DatabaseError(state)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise OSError(f"{path} cannot be used: {error}; if it is damaged, move it away") from error
+        if not os.access(path, os.W_OK):  # SQLite reads such a file, and says so at the first step
+            raise OSError(f"{path} cannot be written")
+        failed.pop_all()
     return database
