@@ -1,4 +1,4 @@
-"""Exit codes of all commands: one table, in which each code has one meaning."""
+"""Exit codes of all commands."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class ExitCode(IntEnum):
-    """The exit code of a command; `MEANINGS` says what each code stands for."""
+    """The exit code of a command. `MEANINGS` explains each code."""
 
     DONE = 0
     FAILED = 1
