@@ -38,8 +38,7 @@ MAX_MARKS: Final = 30
 """Maximum number of combining marks in a row; no language needs more than a few."""
 _LONG_RUN: Final = "M" * (MAX_MARKS + 1)
 # Symbols from the code point of the first marks on: all marks are among them. The look-behind lets a run start only at
-# its
-# first character, so that runs just below the limit are not tried again from each of their characters.
+# its first character, so that runs just below the limit are not tried again from each of their characters.
 _SYMBOL: Final = r"[^\w\s\x00-\u02ff]"
 _SYMBOLS: Final = re.compile(rf"{_SYMBOL}(?<!{_SYMBOL}{_SYMBOL}){_SYMBOL}{{{MAX_MARKS},}}")
 
