@@ -287,7 +287,9 @@ def _metric_class(metric: Message) -> str:
 
 
 def _attribute(parameter: Field) -> str:
-    """Return a parameter's text, allowed values and default, for a docstring."""
+    """Return a parameter's text, allowed values and default, or a reference to the same ones, for a docstring."""
+    if parameter.same_as:
+        return f"As in `{parameter.same_as}`."
     default = f" Default: {parameter.default}." if parameter.default else ""
     if parameter.hint == "bool":
         return f"{parameter.text}{default}"

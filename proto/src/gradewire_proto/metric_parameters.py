@@ -43,8 +43,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes.",
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
+            "most 256 bytes.",
             "",
             "a built encoder; empty: the default one",
         ),
@@ -59,8 +59,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "sbert": (
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes.",
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
+            "most 256 bytes.",
             "",
             "a built encoder; empty: the default one",
         ),
@@ -74,9 +74,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "sfve": (
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes. SFVE's own checkpoints are trained for this metric, but any encoder "
-            "works.",
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
+            "most 256 bytes. SFVE's own checkpoints are trained for this metric, but any encoder works.",
             "",
             "a built encoder; empty: the default one",
         ),
@@ -90,8 +89,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "bertscore": (
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes.",
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
+            "most 256 bytes.",
             "",
             "a built encoder; empty: the default one",
         ),
@@ -249,8 +248,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "correctness": (
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes. The encoder must have a fit.",
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
+            "most 256 bytes. The encoder must have a fit.",
             "",
             "a built encoder; empty: the default one",
         ),
@@ -287,8 +286,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "grader": (
         ParameterInfo(
             "model",
-            "Grader: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights.",
+            "Grader: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights.",
             "",
             "a built grader; empty: the default one",
         ),
@@ -296,8 +294,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "lave": (
         ParameterInfo(
             "model",
-            "Judge: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),
@@ -381,8 +379,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "judge_grade": (
         ParameterInfo(
             "model",
-            "Judge: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),
@@ -438,8 +436,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "judge_similarity": (
         ParameterInfo(
             "model",
-            "Judge: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),
@@ -482,8 +480,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "judge_verdict": (
         ParameterInfo(
             "model",
-            "Judge: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),
@@ -546,8 +544,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "auto": (
         ParameterInfo(
             "model",
-            "Encoder: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes. Encoder of correctness.",
+            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
+            "most 256 bytes. Encoder of correctness.",
             "",
             "a built encoder; empty: the default one",
         ),
@@ -559,8 +557,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "judge_model",
-            "Judge: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),
@@ -607,8 +605,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "compare": (
         ParameterInfo(
             "model",
-            "Judge: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these "
-            "weights. At most 256 bytes.",
+            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
+            " 256 bytes.",
             "",
             "a judge of this server; empty: the default one",
         ),

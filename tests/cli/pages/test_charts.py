@@ -29,7 +29,7 @@ from gradewire_cli.pages.charts import (
 )
 from gradewire_stats.agreement.report import AgreementReport, CellAgreement, MetricAgreement
 from gradewire_stats.bootstrap import CellsMean, Estimate
-from gradewire_stats.curves import CalibrationCurve, CalibrationBin, Distribution, metric_curves
+from gradewire_stats.curves import CalibrationBin, CalibrationCurve, Distribution, metric_curves
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))

@@ -82,8 +82,8 @@ class Smile(Metric):
             the answers that `prepare` stored (prepared). Allowed: none, inline, prepared. Default: none.
         sentence_weight: Weight of the sentence term. Unset: the weight fitted for the model, else the default. Allowed:
             0 to 1. Default: 0.3; 0.5 with reference_code.
-        model: Encoder: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these
-            weights. At most 256 bytes. Allowed: a built encoder; empty: the default one.
+        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+            256 bytes. Allowed: a built encoder; empty: the default one.
         threshold: Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and
             these parameters, the result has UNCALIBRATED. Allowed: a number. Default: the one fitted for the model,
             else 2/3.
@@ -107,8 +107,7 @@ class Sbert(Metric):
     Range: -1 to 1.
 
     Attributes:
-        model: Encoder: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these
-            weights. At most 256 bytes. Allowed: a built encoder; empty: the default one.
+        model: As in `Smile`.
         threshold: Lowest score of a right answer. Unset: the threshold fitted for the model, else no verdict. Allowed:
             a number; empty: no verdict unless one was fitted.
     """
@@ -125,11 +124,10 @@ class Sfve(Metric):
     Range: -1 to 1.
 
     Attributes:
-        model: Encoder: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these
-            weights. At most 256 bytes. SFVE's own checkpoints are trained for this metric, but any encoder works.
-            Allowed: a built encoder; empty: the default one.
-        threshold: Lowest score of a right answer. Unset: the threshold fitted for the model, else no verdict. Allowed:
-            a number; empty: no verdict unless one was fitted.
+        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+            256 bytes. SFVE's own checkpoints are trained for this metric, but any encoder works. Allowed: a built
+            encoder; empty: the default one.
+        threshold: As in `Sbert`.
     """
 
     name: ClassVar[Literal["sfve"]] = "sfve"
@@ -145,8 +143,7 @@ class Bertscore(Metric):
     Range: -1 to 1; with `rescale` below 0 if worse than unrelated texts.
 
     Attributes:
-        model: Encoder: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these
-            weights. At most 256 bytes. Allowed: a built encoder; empty: the default one.
+        model: As in `Smile`.
         measure: Measure that becomes the score: precision, recall or their harmonic mean (f1). Allowed: f1, precision,
             recall. Default: f1.
         layer: Hidden layer whose vectors are compared, 1 for the first. Allowed: a layer for which the model has token
@@ -243,13 +240,9 @@ class SoftVqaAccuracy(Metric):
     Range: 0 to 1.
 
     Attributes:
-        consensus: Rule that turns agreeing annotators into a score. leave_one_out: the mean over annotators of min(1,
-            agreeing others / 3), which requires two references; direct: min(1, agreeing / 3); single: 1 if any
-            reference agrees, for data with one reference. Allowed: leave_one_out, direct, single. Default:
-            leave_one_out.
+        consensus: As in `VqaAccuracy`.
         verdict_cut: Lowest score of a right answer. Unset: no verdict. Allowed: above 0 to 1.
-        normalise: official: if all annotators gave one answer, compare unnormalised texts, as the challenge's program
-            does; always: normalise them too. Allowed: official, always. Default: official.
+        normalise: As in `VqaAccuracy`.
     """
 
     name: ClassVar[Literal["soft_vqa_accuracy"]] = "soft_vqa_accuracy"
@@ -266,8 +259,7 @@ class RougeL(Metric):
     Range: 0 to 1.
 
     Attributes:
-        measure: Measure that becomes the score: precision, recall or their harmonic mean (f1). Allowed: f1, precision,
-            recall. Default: f1.
+        measure: As in `Bertscore`.
         stem: Compare words of four or more letters by their stem (Porter). Default: false.
     """
 
@@ -337,8 +329,8 @@ class Correctness(Metric):
     calibrate`. Range: 0 to 1.
 
     Attributes:
-        model: Encoder: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these
-            weights. At most 256 bytes. The encoder must have a fit. Allowed: a built encoder; empty: the default one.
+        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+            256 bytes. The encoder must have a fit. Allowed: a built encoder; empty: the default one.
         confidence: Confidence of verdicts without UNCERTAIN. On rows like those of the fit, about the share 1 -
             confidence of right answers is called wrong without the warning; the same holds for wrong answers
             (measurements: docs/research/correctness.md). Allowed: 0.5 to below 1. Default: 0.9.
@@ -367,8 +359,8 @@ class Grader(Metric):
     Range: 0 to 1.
 
     Attributes:
-        model: Grader: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights.
-            Allowed: a built grader; empty: the default one.
+        model: Grader: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights. Allowed:
+            a built grader; empty: the default one.
     """
 
     name: ClassVar[Literal["grader"]] = "grader"
@@ -383,8 +375,8 @@ class Lave(Metric):
     Range: 0 to 1.
 
     Attributes:
-        model: Judge: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights.
-            At most 256 bytes. Allowed: a judge of this server; empty: the default one.
+        model: Judge: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+            256 bytes. Allowed: a judge of this server; empty: the default one.
         mode: rating: at once, from the probabilities of the labels; rationale: after a written reason, as in the paper,
             many times slower. Allowed: rating, rationale. Default: rating.
         value: most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by
@@ -437,25 +429,15 @@ class JudgeGrade(Metric):
     The score is grade / 5. Range: 0 to 1.
 
     Attributes:
-        model: Judge: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights.
-            At most 256 bytes. Allowed: a judge of this server; empty: the default one.
+        model: As in `Lave`.
         style: match: grade and verdict at once; extract: after writing out the key facts of both answers. Allowed:
             match, extract. Default: match.
-        value: most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by
-            their probabilities. Allowed: most_probable, expected. Default: expected.
-        binary: Grader of answers to yes/no questions. judge: the judge; rule: compare the answer's yes or no with most
-            of the references, and ask the judge only if the answer is more than yes or no. Allowed: judge, rule.
-            Default: rule.
-        prompt: Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the
-            whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes. Allowed:
-            NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
-        caption: Show the judge the item's captions (Item.caption and Item.captions). Default: false.
-        references: Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it
-            shares a word with the answer, else all. Annotators' votes are always all shown. Allowed: closest, all,
-            auto. Default: auto.
-        guard: Test that an answer must pass after the judge called it right. none: no test; other_key: unless the
-            answer has half of the words of a reference, the judge must call it wrong against another question's key,
-            which catches answers that talk to the judge. Allowed: none, other_key. Default: none.
+        value: As in `Lave`.
+        binary: As in `Lave`.
+        prompt: As in `Lave`.
+        caption: As in `Lave`.
+        references: As in `Lave`.
+        guard: As in `Lave`.
     """
 
     name: ClassVar[Literal["judge_grade"]] = "judge_grade"
@@ -478,20 +460,12 @@ class JudgeSimilarity(Metric):
     Range: 0 to 1.
 
     Attributes:
-        model: Judge: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights.
-            At most 256 bytes. Allowed: a judge of this server; empty: the default one.
-        value: most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by
-            their probabilities. Allowed: most_probable, expected. Default: expected.
-        prompt: Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the
-            whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes. Allowed:
-            NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
-        caption: Show the judge the item's captions (Item.caption and Item.captions). Default: false.
-        references: Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it
-            shares a word with the answer, else all. Annotators' votes are always all shown. Allowed: closest, all,
-            auto. Default: auto.
-        guard: Test that an answer must pass after the judge called it right. none: no test; other_key: unless the
-            answer has half of the words of a reference, the judge must call it wrong against another question's key,
-            which catches answers that talk to the judge. Allowed: none, other_key. Default: none.
+        model: As in `Lave`.
+        value: As in `Lave`.
+        prompt: As in `Lave`.
+        caption: As in `Lave`.
+        references: As in `Lave`.
+        guard: As in `Lave`.
     """
 
     name: ClassVar[Literal["judge_similarity"]] = "judge_similarity"
@@ -512,27 +486,17 @@ class JudgeVerdict(Metric):
     The score is the probability of yes, or 1 or 0 with value=most_probable. Range: 0 to 1.
 
     Attributes:
-        model: Judge: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights.
-            At most 256 bytes. Allowed: a judge of this server; empty: the default one.
+        model: As in `Lave`.
         style: plain: the verdict alone; step_by_step and reasons: after written thoughts or reasons, many times slower.
             Allowed: plain, step_by_step, reasons. Default: plain.
-        value: most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by
-            their probabilities. Allowed: most_probable, expected. Default: expected.
-        binary: Grader of answers to yes/no questions. judge: the judge; rule: compare the answer's yes or no with most
-            of the references, and ask the judge only if the answer is more than yes or no. Allowed: judge, rule.
-            Default: rule.
-        prompt: Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the
-            whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes. Allowed:
-            NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
-        caption: Show the judge the item's captions (Item.caption and Item.captions). Default: false.
-        references: Aliases to show the judge. closest: the one closest to the answer; all; auto: the closest if it
-            shares a word with the answer, else all. Annotators' votes are always all shown. Allowed: closest, all,
-            auto. Default: auto.
+        value: As in `Lave`.
+        binary: As in `Lave`.
+        prompt: As in `Lave`.
+        caption: As in `Lave`.
+        references: As in `Lave`.
         image: Show the judge Item.images. Each item must have at least one, and the judge must be able to see. Default:
             false.
-        guard: Test that an answer must pass after the judge called it right. none: no test; other_key: unless the
-            answer has half of the words of a reference, the judge must call it wrong against another question's key,
-            which catches answers that talk to the judge. Allowed: none, other_key. Default: none.
+        guard: As in `Lave`.
     """
 
     name: ClassVar[Literal["judge_verdict"]] = "judge_verdict"
@@ -557,12 +521,12 @@ class Auto(Metric):
     (docs/reference/auto.md). Range: 0 to 1.
 
     Attributes:
-        model: Encoder: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these
-            weights. At most 256 bytes. Encoder of correctness. Allowed: a built encoder; empty: the default one.
+        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+            256 bytes. Encoder of correctness. Allowed: a built encoder; empty: the default one.
         judge: Judge metric to use, with its default parameters. Allowed: lave, judge_verdict, judge_grade,
             judge_similarity. Default: lave.
-        judge_model: Judge: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these
-            weights. At most 256 bytes. Allowed: a judge of this server; empty: the default one.
+        judge_model: Judge: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at
+            most 256 bytes. Allowed: a judge of this server; empty: the default one.
         risk: Maximum share of wrong verdicts among those accepted without the judge and without UNCERTAIN; the fit
             gives the confidence. Cannot be combined with judge_budget. Allowed: above 0 and below 1; unset with
             judge_budget. Default: 0.05.
@@ -571,7 +535,7 @@ class Auto(Metric):
         sample: Share of all answers, drawn by a hash of their content, that also go to the judge if another step
             decides. It allows unbiased estimates of means. Allowed: 0 to 1. Default: 0.
         sample_seed: Seed of the sample. Allowed: a whole number, 0 or more. Default: 0.
-        caption: Show the judge the item's captions (Item.caption and Item.captions). Default: false.
+        caption: As in `Lave`.
         fit: Require this fit: the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.
             Allowed: 8 or more hex digits; empty: the model's fit.
     """
@@ -597,8 +561,7 @@ class Compare(Metric):
     Range: 1 if the first answer wins, 0 if the second does, 0.5 for a tie.
 
     Attributes:
-        model: Judge: a name of the model list. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights.
-            At most 256 bytes. Allowed: a judge of this server; empty: the default one.
+        model: As in `Lave`.
         mode: verdict: at once, from the probabilities of the labels; reason: after a written reason, many times slower.
             Allowed: verdict, reason. Default: verdict.
         decision: both: an answer wins if both orders say so, else INCONSISTENT; majority: a win and a tie also make a
@@ -606,9 +569,7 @@ class Compare(Metric):
         references: Show the judge Pair.references. Default: false.
         caption: Show the judge Pair.captions. Default: false.
         image: Show the judge Pair.images. The judge must be able to see. Default: false.
-        prompt: Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the
-            whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes. Allowed:
-            NAME/VERSION[@DIGEST], or a prompt file's text; empty: the metric's own.
+        prompt: As in `Lave`.
     """
 
     name: ClassVar[Literal["compare"]] = "compare"

@@ -842,7 +842,7 @@ class SmileParameters(_message.Message):
     Allowed: 0 to 1.
     """
     model: _builtins.str
-    """Encoder: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights. At most 256 bytes.
+    """Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
     Allowed: a built encoder; empty: the default one.
     """
     threshold: _builtins.float
@@ -1394,7 +1394,7 @@ class GraderParameters(_message.Message):
 
     MODEL_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Grader: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights.
+    """Grader: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights.
     Allowed: a built grader; empty: the default one.
     """
     def __init__(
@@ -1434,7 +1434,7 @@ class LaveParameters(_message.Message):
     PRESET_FIELD_NUMBER: _builtins.int
     GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Judge: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights. At most 256 bytes.
+    """Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
     Allowed: a judge of this server; empty: the default one.
     """
     mode: Global___LaveMode.ValueType

@@ -322,7 +322,7 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
   sentenceWeight?: number | undefined;
 
   /**
-   * Encoder: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights. At most 256 bytes.
+   * Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
    * Allowed: a built encoder; empty: the default one.
    *
    * @generated from field: string model = 4;
@@ -845,7 +845,7 @@ export const CorrectnessParametersSchema: GenMessage<CorrectnessParameters> = /*
  */
 export type GraderParameters = Message<"gradewire.v1.GraderParameters"> & {
   /**
-   * Grader: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights.
+   * Grader: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights.
    * Allowed: a built grader; empty: the default one.
    *
    * @generated from field: string model = 1;
@@ -871,7 +871,7 @@ export const GraderParametersSchema: GenMessage<GraderParameters> = /*@__PURE__*
  */
 export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   /**
-   * Judge: a name of Models.List. NAME@DIGEST, with 8 or more hex digits, requires exactly these weights. At most 256 bytes.
+   * Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
    * Allowed: a judge of this server; empty: the default one.
    *
    * @generated from field: string model = 1;
