@@ -42,7 +42,7 @@ def test_a_judge_is_for_metrics_that_ask_one() -> None:
     assert not choose_metrics("smile,bleu", MetricDefaults()).asks_judge
     for metrics, defaults, part in (
         ("smile", {"judge": "j"}, "judge: none of the metrics has a judge"),
-        ("lave", {"model": "m"}, "model: none of the metrics has an encoder (for a judge use judge=, for a grader"),
+        ("lave", {"model": "m"}, "model: none of the metrics has an encoder (for a judge use judge, for a grader"),
     ):
         with pytest.raises(InvalidRequest) as caught:
             choose_metrics(metrics, MetricDefaults(**defaults))

@@ -150,7 +150,7 @@ class Status(StrEnum):
     UNPARSABLE = "UNPARSABLE"
     INTERNAL = "INTERNAL"
     JUDGE_CANNOT_SEE = "JUDGE_CANNOT_SEE"
-    # The judge preferred one answer of a pair in one order, and the other answer in the other order.
+    # The judge's verdicts in the two orders of a pair contradict each other.
     INCONSISTENT = "INCONSISTENT"
     # A status of a newer server, unknown to this client.
     UNKNOWN = "UNKNOWN"
@@ -168,7 +168,7 @@ class ScoreWarning(StrEnum):
     TRUNCATED = "TRUNCATED"
     # Threshold and weights are not calibrated for this model: trust the order, not `correct`.
     UNCALIBRATED = "UNCALIBRATED"
-    # The probability lies where the verdict is not reliable.
+    # The probability lies in the band of unreliable verdicts.
     UNCERTAIN = "UNCERTAIN"
     # The judge did not see some words of the prediction, because they call the answer right.
     MASKED = "MASKED"

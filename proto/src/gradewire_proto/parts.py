@@ -232,7 +232,7 @@ class AutoParts:
         reason: "certain": outside the band. "sample": outside, but the answer is in the sample that also goes to the
             judge. "band": inside, so the judge decides. "refused": inside, but on the rows of the fit the judge was no
             better there.
-        probability: Probability of correctness; absent where exact_match decided.
+        probability: Probability of correctness; absent if exact_match decided.
         band_lower: Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, including
             both ends.
         band_upper: Upper end of that band.

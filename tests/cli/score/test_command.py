@@ -193,7 +193,7 @@ def test_errors_of_the_call_are_one_line_and_leave_no_file(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--metrics", "cosine"], "there is no metric 'cosine'"),
+        (["--metrics", "cosine"], "unknown metric 'cosine'"),
         (["--metrics", "exact_match", "--preset", "fast"], "preset is for smile"),
         (["--resume"], "need --out"),
         (["--synthetic", "prepared"], "needs --reference-set"),

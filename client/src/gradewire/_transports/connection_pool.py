@@ -26,7 +26,7 @@ _REFUSED_S: Final = 1.0
 """Maximum seconds to prefer other processes to one that refused a call."""
 _BUSIER: Final = 2
 _BUSIER_CALLS: Final = 2
-"""Factor, plus calls, by which the process with the content in its cache may be busier than the least busy one."""
+"""Limit on the load of the process with the content in its cache: this factor times the lowest load, plus calls."""
 LOOK_AGAIN_S: Final = 2.0
 """Seconds between attempts to reach a missing process when the pool is full."""
 

@@ -105,7 +105,7 @@ _USUAL_PRESET: Final = "v1"
 # Values that a call sets for all metrics with the parameter, and their errors if no metric has it.
 _FOR_SOME = {
     "preset": "preset is for smile, which is not among the metrics: leave it out",
-    "model": "model: none of the metrics has an encoder (for a judge use judge=, for a grader 'grader?model=NAME'): "
+    "model": "model: none of the metrics has an encoder (for a judge use judge, for a grader 'grader?model=NAME'): "
     "leave it out",
     "judge": "judge: none of the metrics has a judge: leave it out",
 }
@@ -288,7 +288,7 @@ def _differing_labels(metrics: Sequence[Metric]) -> list[str]:
     keys = ("version", *parameter_names(explicit[0].name))
     differing = {key for key in keys if len({getattr(metric, key) for metric in explicit}) > 1}
     if "version" not in differing:
-        # A label without a version would be read as one without the usual preset.
+        # Such a label, parsed again, has no version, and labels without one omit the usual preset.
         explicit = [_without_usual_preset(metric) for metric in explicit]
     return [write_line(metric, differing) for metric in explicit]
 

@@ -63,8 +63,9 @@ LEAST_RAMP: Final = 0.01
 TRANSFER_WEIGHT: Final = 0.25
 """Weight of a row when judged by the other sources, relative to its weight when judged by other questions."""
 NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
-"""Percentiles of distances of held-out rows. An item is near up to NEAR of the rows held out by question, and far from
-FAR of all rows. With one source nothing is known about others, so an item is near up to ALL_NEAR of its rows."""
+"""Percentiles of distances of held-out rows. An item is near up to the percentile NEAR of the rows held out by
+question, and far from the percentile FAR of all rows. With one source, nothing is known about others: near reaches up
+to ALL_NEAR."""
 
 
 def linear_form(

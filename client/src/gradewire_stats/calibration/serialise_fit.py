@@ -181,8 +181,8 @@ def _ranks(
 ) -> dict[str, Any]:
     """Return order statistics of weighted rows, from the lowest up (`down`) or from the highest down.
 
-    The first ranks are kept one by one, later ones thinned out; up to the middle, because confidences begin at one
-    half, or through all rows (`whole`).
+    The count is the effective number of rows. The first ranks are kept one by one, later ones thinned out; up to the
+    middle, because confidences begin at one half, or through all rows (`whole`).
     """
     count = max(1, round(float(weights.sum() ** 2 / (weights**2).sum())))
     last = count if whole else count // 2 + 1

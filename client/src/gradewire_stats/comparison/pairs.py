@@ -138,7 +138,7 @@ def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0
     Intervals and differences are those of `compare_groups`: draws of whole questions within each data set.
 
     Raises:
-        ValueError: There is no pair.
+        ValueError: There are no pairs.
         MissingScipyError: scipy is not installed.
     """
     if not len(rows):

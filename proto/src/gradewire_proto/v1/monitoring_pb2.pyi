@@ -89,7 +89,7 @@ class SnapshotResponse(_message.Message):
     admission_wait_s: _builtins.float
     """Predicted wait of a small request now."""
     overload_s: _builtins.float
-    """Seconds since small requests are being refused; 0 without overload."""
+    """Seconds for which small requests have been refused; 0 without overload."""
     judge_queue_items: _builtins.int
     """Pending prompts for judges."""
     cache_bytes: _builtins.int

@@ -50,7 +50,7 @@ class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Status.ValueTy
     STATUS_JUDGE_CANNOT_SEE: _Status.ValueType  # 11
     """The metric shows pictures, but its judge cannot see. Name a judge that can (Model.sees_images)."""
     STATUS_INCONSISTENT: _Status.ValueType  # 12
-    """The judge preferred one answer of a pair in one order, and the other answer in the other order."""
+    """The judge's verdicts in the two orders of a pair contradict each other (CompareDecision)."""
 
 class Status(_Status, metaclass=_StatusEnumTypeWrapper):
     """Outcome of an (item, metric) pair. Only STATUS_OK carries a score; a failure never becomes a number."""
@@ -80,7 +80,7 @@ STATUS_INTERNAL: Status.ValueType  # 10
 STATUS_JUDGE_CANNOT_SEE: Status.ValueType  # 11
 """The metric shows pictures, but its judge cannot see. Name a judge that can (Model.sees_images)."""
 STATUS_INCONSISTENT: Status.ValueType  # 12
-"""The judge preferred one answer of a pair in one order, and the other answer in the other order."""
+"""The judge's verdicts in the two orders of a pair contradict each other (CompareDecision)."""
 Global___Status: _TypeAlias = Status  # noqa: Y015
 
 class _Warning:
@@ -2578,7 +2578,7 @@ class AutoParts(_message.Message):
     the judge decides. "refused": inside, but on the rows of the fit the judge was no better there.
     """
     probability: _builtins.float
-    """Probability of correctness; absent where exact_match decided."""
+    """Probability of correctness; absent if exact_match decided."""
     band_lower: _builtins.float
     """Probabilities above band_lower and below band_upper are inside the band; 0 and 1: all, including both ends."""
     band_upper: _builtins.float

@@ -110,7 +110,7 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   admissionWaitS: number;
 
   /**
-   * Seconds since small requests are being refused; 0 without overload.
+   * Seconds for which small requests have been refused; 0 without overload.
    *
    * @generated from field: double overload_s = 13;
    */

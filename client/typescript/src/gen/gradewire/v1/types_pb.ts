@@ -2200,7 +2200,7 @@ export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   reason: string;
 
   /**
-   * Probability of correctness; absent where exact_match decided.
+   * Probability of correctness; absent if exact_match decided.
    *
    * @generated from field: optional double probability = 3;
    */
@@ -2502,7 +2502,7 @@ export enum Status {
   JUDGE_CANNOT_SEE = 11,
 
   /**
-   * The judge preferred one answer of a pair in one order, and the other answer in the other order.
+   * The judge's verdicts in the two orders of a pair contradict each other (CompareDecision).
    *
    * @generated from enum value: STATUS_INCONSISTENT = 12;
    */
