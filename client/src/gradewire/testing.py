@@ -157,7 +157,6 @@ def _accepted(method: RpcMethod[Any, R], config: Any) -> R:
 
 
 def _as_request(config: Any, rows: Any) -> Any:
-    """Return the request for the rows of a stream's message."""
     if isinstance(rows, scoring_pb2.ScoreStreamItems):
         return scoring_pb2.ScoreRequest(items=rows.items, metrics=config.metrics, reference_set=config.reference_set)
     return judging_pb2.CompareRequest(pairs=rows.pairs, parameters=config.parameters)

@@ -233,7 +233,6 @@ def annotator_agreement(
 
 
 def _of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -> _Values:
-    """Return alpha by level, and kappa by pair of columns."""
     return {**alpha_of_draws(ratings, weights), **kappa_of_draws(ratings, weights)}
 
 

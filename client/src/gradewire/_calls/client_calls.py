@@ -48,7 +48,7 @@ DRAIN_S = 60.0
 
 
 def connect(carrier: Transport | Endpoint) -> Transport:
-    """Return a transport to the server. gRPC is imported here at the earliest, because its import takes long.
+    """Return a transport to the server. gRPC is imported only here, because its import is slow.
 
     Raises:
         ForkedClientError: This process was forked after gRPC was loaded, which breaks gRPC.

@@ -193,7 +193,6 @@ _SUMMED = (
 
 
 def _plus(so_far: PrepareProgress, step: references_pb2.PrepareProgress) -> PrepareProgress:
-    """Add the progress of one request to that of the call."""
     hits = {name: count + getattr(step.cache_hits, name) for name, count in asdict(so_far.cache_hits).items()}
     sums = {name: getattr(so_far, name) + getattr(step, name) for name in _SUMMED}
     return replace(so_far, cache_hits=CacheHits(**hits), **sums)

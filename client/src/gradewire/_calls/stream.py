@@ -116,7 +116,6 @@ class RowStream(Generic[M, R]):
         self._to_send.set()
 
     async def _read_rows(self) -> None:
-        """Add each row of the source while there is room."""
         index = 0
         async for row in self._source:
             await self._room.acquire()

@@ -261,7 +261,6 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
 
 
 def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
-    """Return the labels of metrics as they were written."""
     labels = [_label(metric) for metric in metrics]
     times = Counter(labels)
     for name in {metric.name for metric, label in zip(metrics, labels, strict=True) if times[label] > 1}:
@@ -299,7 +298,6 @@ def _without_usual_preset(metric: Metric) -> Metric:
 
 
 def _as_labelled(metric: Metric) -> Metric:
-    """Return the metric in the form that labels use."""
     told: dict[str, Any] = {}
     if hasattr(metric, "preset"):
         # Without a preset the server takes v1, so compare metrics by that.

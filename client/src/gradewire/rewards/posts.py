@@ -309,7 +309,6 @@ def aggregate_metrics(body: Any) -> PostReply:
 
 
 def _rewarded(response: Any, at: str) -> tuple[int, float]:
-    """Return the task and the reward of a response."""
     response = _typed(response, dict, at, "the reply of /verify")
     task, reward = response.get(_TASK, 0), response.get("reward")
     if type(task) is not int:  # excludes bool

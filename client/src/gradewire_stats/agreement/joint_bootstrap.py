@@ -253,7 +253,6 @@ def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def _mean_of_defined(values: Sequence[float]) -> float:
-    """Return the mean of defined values; NaN without any."""
     return sum(values) / len(values) if values else math.nan
 
 

@@ -180,7 +180,6 @@ def compare_groups(  # noqa: PLR0913 - the rows and five options
 
 
 def _members(rows: GroupedRows) -> list[NDArray[np.intp]]:
-    """Return the rows of each group, ascending."""
     order = np.argsort(rows.groups, kind="stable")
     ends = np.searchsorted(rows.groups[order], np.arange(len(rows.names) + 1))
     return [order[start:end] for start, end in itertools.pairwise(ends)]
