@@ -178,7 +178,7 @@ def test_prepared_answers_score_like_inline_ones(client: Client, scorer: Scorer,
     assert [item.scores["smile"].score for item in streamed] == [
         pytest.approx(item.scores["smile"].score, abs=1e-6) for item in prepared[:5]
     ]
-    with pytest.raises(gradewire.InvalidRequest, match="a call reads one set"):
+    with pytest.raises(gradewire.InvalidRequest, match="a call has one set"):
         scoring.score(bare[:1], line, reference_set="another")
     unknown = scoring.score(bare[:1], synthetic="prepared", reference_set="0" * 32)
     assert unknown[0].scores["smile"].status is Status.NOT_PREPARED
