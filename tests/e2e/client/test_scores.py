@@ -144,7 +144,7 @@ def test_a_missing_model_fails_its_metric_or_the_call(client: Client) -> None:
 def test_another_version_of_a_metric_is_refused(client: Client) -> None:
     version = client.score([BAD["fine"]]).provenance["smile"].version
     assert client.score([BAD["fine"]], Smile(version=version))
-    with pytest.raises(gradewire.InvalidRequest, match=f"version {version + 1} of smile is asked for"):
+    with pytest.raises(gradewire.InvalidRequest, match=f"version {version + 1} of smile"):
         client.score([BAD["fine"]], Smile(version=version + 1))
 
 
